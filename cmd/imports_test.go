@@ -44,7 +44,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				t.Errorf("%s imports %s, against %s", path, imported, strings.Join(order, " → "))
 			}
 			const model = "loadtest/internal/model" // which the checkers share
-			for _, checkers := range []string{"loadtest/history", "loadtest/lab/anomaly", "loadtest/check", model} {
+			for _, checkers := range []string{"loadtest/lab/anomaly", "loadtest/check", model} {
 				if strings.HasPrefix(path, checkers+"/") && inner != checkers && inner != model {
 					t.Errorf("%s imports %s: the checkers import nothing of the server", path, imported)
 				}

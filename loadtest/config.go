@@ -37,6 +37,9 @@ type Config struct {
 	// Redis. Empty means nothing else.
 	Mix []string
 
+	// SecretFile has the secret of the Targets, by which tokens of players are signed. Empty: they believe names.
+	SecretFile string
+
 	// Progress, if not nil, is called about four times a second.
 	Progress func(Progress)
 
@@ -44,6 +47,8 @@ type Config struct {
 	// commit. Zero means 10 s.
 	catchUp time.Duration
 }
+
+const defaultCatchUp = 10 * time.Second
 
 // Progress is the state of a run.
 type Progress struct {
@@ -74,8 +79,11 @@ func (c Config) Validate() error {
 	if c.Duration <= 0 {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
 	}
-	if err := checkMix(c.Mix); err != nil {
+	if err := CheckMix(c.Mix); err != nil {
 		return err
+	}
+	if c.SecretFile != "" && len(c.Targets) == 0 {
+		return fmt.Errorf("auth-secret-file is %q, and there are no targets whose secret it could be", c.SecretFile)
 	}
 	if err := CheckKeyPrefix(c.KeyPrefix); err != nil {
 		return err

@@ -15,8 +15,12 @@ import (
 	"roomd/transport/protocol"
 )
 
-// writeTimeout bounds writing a frame.
-const writeTimeout = 10 * time.Second
+const (
+	writeTimeout = 10 * time.Second // of a frame
+
+	// closeWait is how long a node may take to close a connection.
+	closeWait = 5 * time.Second
+)
 
 // errEnded: the connection ended before the reply.
 var errEnded = errors.New("the connection ended")
@@ -25,23 +29,27 @@ var errEnded = errors.New("the connection ended")
 type conn struct {
 	socket  *websocket.Conn
 	next    int64 // the id of the next request
-	replies chan *protocol.Reply
+	replies chan *message
 	done    chan struct{} // closed when nothing more comes
 	why     error         // of that; read it when done is closed
 	once    sync.Once
 }
 
-// dial connects user. heard gets each reply and event in the order of arrival; it is called by the reading goroutine.
-func dial(ctx context.Context, address, user string, d *decoder, heard func(*message)) (*conn, error) {
-	dialer := websocket.Dialer{HandshakeTimeout: requestTimeout, Subprotocols: []string{protocol.Subprotocol}}
-	socket, resp, err := dialer.DialContext(ctx, address+"?user="+url.QueryEscape(user), http.Header{})
+// dial connects user, with a token unless that is empty. heard gets each reply and event in the order of arrival; it is called by the reading goroutine.
+func dial(ctx context.Context, address, user, token string, d *decoder, heard func(*message)) (*conn, error) {
+	dialer := websocket.Dialer{HandshakeTimeout: closeWait, Subprotocols: []string{protocol.Subprotocol}}
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	socket, resp, err := dialer.DialContext(ctx, address+"?user="+url.QueryEscape(user), header)
 	if err != nil {
 		if resp != nil {
 			err = fmt.Errorf("HTTP %s: %w", resp.Status, err)
 		}
 		return nil, err
 	}
-	c := &conn{socket: socket, replies: make(chan *protocol.Reply, 1), done: make(chan struct{})}
+	c := &conn{socket: socket, replies: make(chan *message, 1), done: make(chan struct{})}
 	go c.read(d, heard)
 	return c, nil
 }
@@ -71,37 +79,43 @@ func (c *conn) read(d *decoder, heard func(*message)) {
 		heard(m)
 		if m.reply != nil {
 			select {
-			case c.replies <- m.reply:
+			case c.replies <- m:
 			default: // to no request; heard says so
 			}
 		}
 	}
 }
 
-// do sends a request and waits for its reply. The error wraps the protocol.Error of a refusal; after any other the
-// request may have been carried out.
-func (c *conn) do(ctx context.Context, r protocol.Request) error {
+// over reports whether nothing more comes.
+func (c *conn) over() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// do sends a request and waits for its reply, which may be a refusal. After an error the request may have been carried out.
+func (c *conn) do(ctx context.Context, r protocol.Request) (*message, error) {
 	r.ID = c.next
 	c.next++
 	_ = c.socket.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if err := c.socket.WriteMessage(websocket.TextMessage, protocol.AppendRequest(nil, &r)); err != nil {
 		_ = c.socket.Close()
 		<-c.done
-		return fmt.Errorf("%w: %w", errEnded, c.why)
+		return nil, fmt.Errorf("%w: %w", errEnded, c.why)
 	}
 	select {
-	case reply := <-c.replies:
-		switch {
-		case reply.ID == nil || *reply.ID != r.ID:
-			return fmt.Errorf("not the reply to request %d: %+v", r.ID, *reply)
-		case reply.Error != nil:
-			return reply.Error
+	case m := <-c.replies:
+		if m.reply.ID == nil || *m.reply.ID != r.ID {
+			return nil, fmt.Errorf("not the reply to request %d: %+v", r.ID, *m.reply)
 		}
-		return nil
+		return m, nil
 	case <-c.done:
-		return fmt.Errorf("%w: %w", errEnded, c.why)
+		return nil, fmt.Errorf("%w: %w", errEnded, c.why)
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -3,26 +3,30 @@ package loadtest
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
+	"unique"
 
-	"roomd/loadtest/history"
+	"roomd/loadtest/check"
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
-// message is a frame from a node, and what of it the checkers compare. Others may have it, too: it must not be changed.
+// message is a frame from a node, as checkers read it. Others may have it, too: it must not be changed.
 type message struct {
-	reply   *protocol.Reply
-	event   *protocol.Event
-	changes []history.Change
-	users   []history.Member
+	reply *protocol.Reply
+	list  *check.List // of a reply
+
+	event *protocol.Event
+	frame *check.Frame // of an event about a room
 }
 
 // maxKept is how many bytes of frames a decoder keeps, twice.
 const maxKept = 16 << 20
 
 // decoder decodes frames, and what many get only once: the events of a room, and the lists of those who joined with the
-// same commit. In a large room that is nearly everything, and each of its players would decode it again. Each compares
-// all of it with its own picture of the room as before.
+// same commit. In a large room that is nearly everything, and each of its players would decode it again.
 type decoder struct {
 	mu        sync.Mutex
 	kept, old map[string]*message // guarded by mu; by their bytes
@@ -38,11 +42,12 @@ func (d *decoder) decode(frame []byte) (*message, error) {
 		return d.once("", frame)
 	}
 	if at := bytes.LastIndex(frame, listStart); at > 0 {
-		list, err := d.once(`{"event":""`, frame[at:])
+		list, err := d.once(`{"event":"snapshot"`, frame[at:])
 		if err == nil {
 			m, err := decode(append(frame[:at:at], '}'))
 			if err == nil && m.reply != nil {
-				m.reply.Users, m.users = list.event.Users, list.users
+				m.reply.Users = list.event.Users
+				m.list = listOf(m.reply, list.frame.List.Users)
 				return m, nil
 			}
 		}
@@ -83,13 +88,86 @@ func decode(frame []byte) (*message, error) {
 	}
 	switch f := f.(type) {
 	case *protocol.Reply:
-		return &message{reply: f, users: toMembers(f.Users)}, nil
-	case *protocol.Event:
-		m := &message{event: f, users: toMembers(f.Users)}
-		for i := range f.Changes {
-			m.changes = append(m.changes, toChange(&f.Changes[i]))
+		m := &message{reply: f}
+		if f.Users != nil {
+			m.list = listOf(f, membersOf(f.Users))
 		}
 		return m, nil
+	case *protocol.Event:
+		return &message{event: f, frame: frameOf(f)}, nil
 	}
 	return nil, errors.New("a frame that is neither a reply nor an event")
+}
+
+// frameOf returns what an event says of a room, nil if it says nothing.
+func frameOf(e *protocol.Event) *check.Frame {
+	f := &check.Frame{Room: one(e.Room), Epoch: one(e.Epoch), Version: e.Version}
+	switch e.Event {
+	case protocol.EventChanges:
+		f.From = e.From
+		f.Changes = make([]check.Change, len(e.Changes))
+		for i := range e.Changes {
+			f.Changes[i] = changeOf(&e.Changes[i])
+		}
+	case protocol.EventSnapshot:
+		f.List = listOf(&protocol.Reply{Private: e.Private, Data: e.Data, Settings: e.Settings, Timers: e.Timers, Host: e.Host}, membersOf(e.Users))
+	case protocol.EventLost:
+		f.Lost = e.Reason
+	default:
+		return nil
+	}
+	return f
+}
+
+// one returns a name that comes again and again, so that it is in memory once.
+func one(name string) string { return unique.Make(name).Value() }
+
+func membersOf(users []protocol.Seated) []check.Member {
+	list := make([]check.Member, len(users))
+	for i, u := range users {
+		list[i] = check.Member{User: one(u.User), Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: text(u.Data)}
+	}
+	return list
+}
+
+func listOf(r *protocol.Reply, users []check.Member) *check.List {
+	l := &check.List{Users: users, Data: text(r.Data), Settings: settingsOf(r.Settings), Host: one(r.Host), Timers: slices.Sorted(maps.Keys(r.Timers))}
+	for user, data := range r.Private {
+		if l.Private == nil {
+			l.Private = make(map[string]string)
+		}
+		l.Private[user] = text(data)
+	}
+	return l
+}
+
+func settingsOf(s *room.Settings) (settings check.Settings) {
+	if s == nil {
+		return settings
+	}
+	settings = check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(one(string(s.Labels)))}
+	if s.Host != room.HostNone { // as Redis has it
+		settings.Host = s.Host.String()
+	}
+	return settings
+}
+
+func changeOf(c *protocol.Change) check.Change {
+	change := check.Change{
+		Type: c.Type, User: one(c.User), Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text,
+		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: text(c.Data), Name: c.Name, Set: c.In != nil,
+	}
+	if c.Settings != nil {
+		settings := settingsOf(c.Settings)
+		change.Settings = &settings
+	}
+	return change
+}
+
+// text returns the string that JSON is. Players set nothing else.
+func text(data protocol.JSON) string {
+	if data == "" {
+		return ""
+	}
+	return Plain([]byte(data))
 }

@@ -35,7 +35,7 @@ func TestDecoder(t *testing.T) {
 	}
 	first, _ := d.decode(frames[2])
 	second, _ := d.decode(frames[3])
-	if &first.users[0] != &second.users[0] {
+	if &first.list.Users[0] != &second.list.Users[0] {
 		t.Error("one list was decoded twice")
 	}
 }

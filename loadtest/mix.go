@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"roomd/loadtest/check"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -35,7 +36,7 @@ const (
 	actionWhisper = "whisper" // a message to some
 	actionMember  = "member"  // data of a member
 	actionParty   = "match party"
-	actionOpen    = "open" // a room of hosts, with the settings of before
+	actionOpen    = "open" // counts as configure: a room of hosts, with the settings of before
 )
 
 // played is an action of a run.
@@ -85,7 +86,8 @@ func mixes(has func(played) bool) (names []string) {
 	return names
 }
 
-func checkMix(names []string) error {
+// CheckMix returns an error, as that of Config.Validate, if a name is none of MixNames.
+func CheckMix(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(MixNames, name) {
 			return fmt.Errorf("mix is %q, it must be of %s", name, strings.Join(MixNames, ", "))
@@ -94,9 +96,36 @@ func checkMix(names []string) error {
 	return nil
 }
 
-// of returns what is in the mix for players, or for the administrator.
-func (c Config) of(admin bool) []string {
-	return mixes(func(p played) bool { return p.admin == admin && slices.Contains(c.Mix, p.mix) })
+// mixOf returns what of a mix is for players, or for the administrator.
+func mixOf(mix []string, admin bool) []string {
+	return mixes(func(p played) bool { return p.admin == admin && slices.Contains(mix, p.mix) })
+}
+
+// countedAs returns the name under which a report counts an operation.
+func countedAs(op *check.Op) string {
+	switch op.Action {
+	case check.SetData:
+		return MixData
+	case check.StopTimer:
+		return MixTimer
+	case check.Say:
+		if len(op.Users) > 0 {
+			return actionWhisper
+		}
+	case check.Reserve:
+		if op.Settings != nil {
+			return actionParty
+		}
+		return MixParty
+	case check.Release:
+		return MixParty
+	case check.MoveOut, check.MoveIn:
+		return MixMove
+	}
+	if op.AsHost {
+		return MixHost
+	}
+	return op.Action
 }
 
 // name returns the i-th player's name as the player types it, and in the server's normal

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"roomd/loadtest/check"
 	"roomd/transport/protocol"
 )
 
@@ -37,32 +38,38 @@ func TestMix_PlaysEveryAction(t *testing.T) {
 }
 
 func TestMix_ByWhom(t *testing.T) {
-	all := Config{Mix: MixNames}
-	if players := all.of(false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixTimer, MixSay, MixHost, MixMatch}) {
+	if players := mixOf(MixNames, false); !slices.Equal(players, []string{MixReady, MixData, MixPrivate, MixTimer, MixSay, MixHost, MixMatch}) {
 		t.Errorf("players do %q", players)
 	}
-	if admin := all.of(true); !slices.Equal(admin, []string{MixHost, MixMatch, MixConfigure, MixKick, MixClose, MixSeats, MixDeal, MixParty, MixMove}) {
+	if admin := mixOf(MixNames, true); !slices.Equal(admin, []string{MixHost, MixMatch, MixConfigure, MixKick, MixClose, MixSeats, MixDeal, MixParty, MixMove}) {
 		t.Errorf("the administrator does %q", admin)
 	}
-	if few := (Config{Mix: []string{MixSay, MixKick}}); !slices.Equal(few.of(false), []string{MixSay}) || !slices.Equal(few.of(true), []string{MixKick}) {
-		t.Errorf("of say and kick players do %q, the administrator %q", few.of(false), few.of(true))
+	if few := []string{MixSay, MixKick}; !slices.Equal(mixOf(few, false), []string{MixSay}) || !slices.Equal(mixOf(few, true), []string{MixKick}) {
+		t.Errorf("of say and kick players do %q, the administrator %q", mixOf(few, false), mixOf(few, true))
 	}
 }
 
-// Each player's request has the fields that go with its action.
+// Each player's request has the fields that go with its action, and counts as one of plays.
 func TestMix_RequestsAreWellFormed(t *testing.T) {
-	g := newGame(Config{Clients: 1, Rooms: 1, Mix: MixNames}, &fleet{urls: []string{"ws://nowhere/ws"}})
+	g := NewGame(Play{Clients: 1, Rooms: 1, Mix: MixNames})
 	p := g.players[0]
-	for _, mix := range append(p.mix, MixMatch) {
-		for range 50 {
-			r := &request{action: MixMatch, begins: table(0)}
-			if mix != MixMatch {
-				r = p.talk(mix, g.rooms[0])
-			}
-			req := p.frame(r)
-			if _, err := protocol.DecodeRequest(protocol.AppendRequest(nil, &req)); err != nil {
-				t.Errorf("%s: %+v: %v", mix, req, err)
-			}
+	p.rooms[g.rooms[0]] = &place{users: map[string]bool{p.name: true, "李四": true}, host: p.name}
+	counted := make(map[string]bool)
+	for range 2000 {
+		op := p.choose()
+		if op.Action == check.Match {
+			op.Room = ""
 		}
+		req := p.request(op)
+		if _, err := protocol.DecodeRequest(protocol.AppendRequest(nil, &req)); err != nil {
+			t.Errorf("%+v: %v", req, err)
+		}
+		counted[countedAs(op)] = true
+	}
+	for _, play := range plays {
+		delete(counted, play.name)
+	}
+	if len(counted) > 0 {
+		t.Errorf("no row of the report counts %v", counted)
 	}
 }

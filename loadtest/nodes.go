@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -14,36 +16,92 @@ import (
 
 const stopTimeout = 15 * time.Second
 
-// fleet is the nodes to which the players connect.
+// fleet is the nodes to which the players connect, and one of the administrator.
 type fleet struct {
-	urls []string
-	own  []*node.Node
+	nodes []Node
+	api   []API
+	own   []*node.Node
 }
 
 func (c Config) rules() room.Rules { return room.Rules{Seating: room.Capacity(c.Capacity)} }
 
-// startFleet starts the nodes that cfg asks for, unless cfg names running ones.
-func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (*fleet, error) {
-	f := &fleet{urls: cfg.Targets}
-	if len(cfg.Targets) > 0 {
-		return f, nil
+// startFleet starts the nodes that cfg asks for, unless cfg names running ones. If an administrator has something to do, and a Redis to do it with, it
+// has a node of its own, without players.
+func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err error) {
+	f := new(fleet)
+	defer func() {
+		if err != nil {
+			f.stop()
+		}
+	}()
+	journal := coordinator.MaxJournal
+	for _, url := range cfg.Targets {
+		f.nodes = append(f.nodes, Node{url, url})
 	}
-	for range cfg.Nodes {
+	start := func(admin string) (*node.Node, error) {
 		n, err := node.Start(ctx, node.Config{
-			Listen: "127.0.0.1:0",
-			Redis:  db,
-			Room:   coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules()},
+			Listen: "127.0.0.1:0", AdminListen: admin,
+			Redis: db,
+			Room:  coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules(), Journal: journal},
 			// No late leave of a broken connection changes the lists at the end, and players play without a pause.
 			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
 		})
 		if err != nil {
-			f.stop()
 			return nil, fmt.Errorf("start a node: %w", err)
 		}
 		f.own = append(f.own, n)
-		f.urls = append(f.urls, n.URL())
+		return n, nil
 	}
+	for range cfg.Nodes {
+		if len(cfg.Targets) > 0 {
+			break
+		}
+		n, err := start("")
+		if err != nil {
+			return nil, err
+		}
+		f.nodes = append(f.nodes, Node{n.URL(), n.URL()})
+	}
+	if len(mixOf(cfg.Mix, true)) == 0 || !cfg.readsStore() {
+		return f, nil
+	}
+	if len(cfg.Targets) > 0 {
+		if journal, err = longestJournal(ctx, cfg, db); err != nil {
+			return nil, err
+		}
+	}
+	n, err := start("127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	f.api = []API{{URL: "http://" + n.AdminAddr()}}
 	return f, nil
+}
+
+// longestJournal returns how long a journal the nodes of a Redis keep: what the administrator's node commits would be missing in a shorter one.
+func longestJournal(ctx context.Context, cfg Config, db *redisurl.DB) (longest int, err error) {
+	rdb := db.NewClient()
+	defer rdb.Close()
+	rooms, err := coordinator.New(rdb, coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules()})
+	if err != nil {
+		return 0, err
+	}
+	defer rooms.Close(context.WithoutCancel(ctx))
+	others, err := rooms.Nodes(ctx)
+	for _, n := range others {
+		longest = max(longest, n.Settings.Journal)
+	}
+	return longest, err
+}
+
+// store returns what reads the Redis of the nodes, nil if cfg does not say which that is.
+func (c Config) store(db *redisurl.DB) *Store {
+	if !c.readsStore() {
+		return nil
+	}
+	s := &Store{Client: db.NewClient(), KeyPrefix: c.KeyPrefix}
+	_, s.Cluster = s.Client.(*redis.ClusterClient)
+	return s
 }
 
 func (f *fleet) stop() {

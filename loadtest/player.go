@@ -2,240 +2,310 @@ package loadtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"roomd/loadtest/history"
-	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
 const (
-	// maxRooms is how many rooms a player is in at once, at most.
-	maxRooms = 2
-
-	// requestTimeout is far longer than a node needs to answer busy.
-	requestTimeout = 30 * time.Second
-
-	redialPause = 50 * time.Millisecond
-
-	// closeWait is how long a node may take to close a connection.
-	closeWait = 5 * time.Second
-
-	// limitedPause is for a request over the rate of a running node.
-	limitedPause = 20 * time.Millisecond
+	redialPause  = 100 * time.Millisecond
+	dialTimeout  = 5 * time.Second
+	maxRooms     = 2 // of a player at once
+	longestTimer = 1500 * time.Millisecond
 )
 
-// player is one user with one connection, which it replaces when it breaks.
+// player is one client after the other. A user of whom a call has an unknown end does not come back: another one does,
+// so that no user has two calls that may both be under way.
 type player struct {
-	name    string // in normal form
-	typed   string
-	where   string // the node's name in descriptions
-	url     string
-	rooms   []string
-	ledger  *history.Ledger
-	tally   *tally.Tally // its latency is of acknowledged actions
-	random  *rand.Rand
-	members []string // rooms that it believes to be in
-	conn    *conn
-	decoder *decoder // of all players
-	number  int
-	game    *game
-	mix     []string     // of talks
-	said    int          // what was said and set, so that no two are the same
-	events  atomic.Int64 // frames about other players' actions
+	game   *Game
+	number int
+	random *rand.Rand
+	log    *log
+	lives  int
+	typed  string // the name as it is sent
+	name   string // and in normal form
+	node   int    // index
+	conn   *conn
+	heard  *check.Conn // the connection, in the history
+	closes sync.WaitGroup
+	pace   time.Duration // from one call to the next, where a node has told the player to wait
 
-	mu      sync.Mutex
-	views   map[string]*history.View // guarded by mu; by room
-	news    []news                   // guarded by mu; what is to do with members
-	running *request                 // guarded by mu; sent and not answered
+	watches bool // it does nothing else
+	direct  bool // it connects to the node itself
+
+	mu    sync.Mutex
+	rooms map[string]*place // guarded by mu: where it is a member, as far as it was told
 }
 
-// news is that the server took the player out of a room, or into one.
-type news struct {
-	room string
-	in   bool
+// place is what a player knows of a room.
+type place struct {
+	epoch   string
+	version uint64
+	later   []*check.Frame // what was told, and is not in what follows
+
+	users    map[string]bool
+	host     string
+	settings check.Settings
 }
 
-func newPlayer(i int, url, where string, g *game) *player {
-	typed, normal := name(i)
-	return &player{
-		name: normal, typed: typed, where: where, url: url, rooms: g.rooms, decoder: &g.decoder, ledger: g.ledger, tally: g.newTally(),
-		number: i, game: g, mix: slices.DeleteFunc(g.cfg.of(false), func(name string) bool { return name == MixMatch }),
-		random: rand.New(rand.NewPCG(uint64(i), uint64(len(g.rooms)))),
-		views:  make(map[string]*history.View),
+func newPlayer(g *Game, number int) *player {
+	p := &player{game: g, number: number, random: rand.New(rand.NewPCG(g.cfg.Seed, uint64(number)+1)), log: g.History.newLog(), rooms: make(map[string]*place)}
+	p.rename()
+	return p
+}
+
+// rename makes the player another user.
+func (p *player) rename() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.typed, p.name = name(p.number + p.lives*p.game.cfg.Clients)
+	p.lives++
+	clear(p.rooms)
+}
+
+// play plays until ctx ends, and leaves the connection open.
+func (p *player) play(ctx context.Context) {
+	for ctx.Err() == nil {
+		if p.conn == nil && !p.connect(ctx) {
+			continue
+		}
+		p.step(ctx)
+		wait := p.pace
+		if p.game.cfg.Pause > 0 {
+			wait += time.Duration(p.random.Int64N(int64(2 * p.game.cfg.Pause)))
+		}
+		if wait > 0 {
+			_ = pause.For(ctx, wait)
+		}
 	}
 }
 
-// connect makes the player's connection.
-func (p *player) connect(ctx context.Context) error {
-	c, err := dial(ctx, p.url, p.typed, p.decoder, p.heard)
+// connect connects to any node. It returns false if that fails, after a pause.
+func (p *player) connect(ctx context.Context) bool {
+	if err := p.dial(ctx); err != nil {
+		p.game.fail(err)
+		_ = pause.For(ctx, redialPause)
+		return false
+	}
+	return true
+}
+
+func (p *player) dial(ctx context.Context) error {
+	return p.dialTo(ctx, p.random.IntN(len(p.game.cfg.Nodes)))
+}
+
+// dialTo connects to a node. If that fails there is no connection.
+func (p *player) dialTo(ctx context.Context, node int) error {
+	p.node = node
+	name, url, token := p.name, p.game.cfg.Nodes[node].URL, ""
+	if p.direct {
+		url = p.game.cfg.Nodes[node].Direct
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var err error
+	if p.game.cfg.Token != nil {
+		if token, err = p.game.cfg.Token(name); err != nil {
+			return err
+		}
+	}
+	id, c := p.log.connected(name, p.node+1, p.watches)
+	conn, err := dial(ctx, url, p.typed, token, &p.game.decoder, func(m *message) {
+		f := m.about(name)
+		p.log.heard(id, c, f)
+		p.hear(name, m, f)
+	})
+	p.heard = c
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.where, err)
+		p.closed()
+		return fmt.Errorf("%s: %w", url, err)
 	}
-	p.conn = c
+	p.mu.Lock()
+	p.conn = conn
+	p.mu.Unlock()
 	return nil
 }
 
-// play joins and leaves until ctx ends. It waits for the reply to a request that it has
-// sent.
-func (p *player) play(ctx context.Context) {
-	for ctx.Err() == nil {
-		if p.isCut() && !p.reconnect(ctx) {
-			return
-		}
-		p.step()
+// disconnect ends the connection. It does not wait for a server that does not answer.
+func (p *player) disconnect() {
+	if p.conn == nil {
+		return
 	}
-	if p.isCut() {
-		p.disconnect()
-	}
+	p.mu.Lock()
+	conn := p.conn
+	p.conn = nil
+	p.mu.Unlock()
+	p.closed()
+	p.closes.Go(conn.Close)
 }
 
-// isCut reports whether the connection is gone.
-func (p *player) isCut() bool {
+// closed records that the connection has ended.
+func (p *player) closed() {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	p.heard.Open = false
+}
+
+// members returns the rooms that the player is in, as far as it was told.
+func (p *player) members() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.rooms))
+}
+
+// step makes one call, or looks after the connection.
+func (p *player) step(ctx context.Context) {
 	select {
 	case <-p.conn.done:
-		return true
+		p.game.fail(fmt.Errorf("%s: %w", p.game.cfg.Nodes[p.node].URL, p.conn.why))
+		p.disconnect()
+		p.rejoin(ctx)
+		return
 	default:
-		return false
+	}
+	if p.game.cfg.Closes > 0 && p.random.IntN(p.game.cfg.Closes) == 0 { // a client that closes leaves its rooms
+		p.disconnect()
+		p.rename()
+		return
+	}
+	p.perform(ctx, p.choose())
+}
+
+// rejoin comes back to the rooms of before, as clients do.
+func (p *player) rejoin(ctx context.Context) {
+	rooms := p.members()
+	for ctx.Err() == nil && !p.connect(ctx) {
+	}
+	for _, room := range rooms {
+		if p.conn == nil {
+			return
+		}
+		p.perform(ctx, &check.Op{Room: room, Action: check.Join})
 	}
 }
 
-// hear brings members up to date with what the server did to the player.
-func (p *player) hear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, n := range p.news {
-		p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == n.room })
-		if n.in {
-			p.members = append(p.members, n.room)
+// choose returns the next call.
+func (p *player) choose() *check.Op {
+	rooms := p.members()
+	room := p.game.rooms[p.random.IntN(len(p.game.rooms))]
+	if len(rooms) > 0 && p.random.IntN(2) == 0 {
+		if op := p.talk(rooms[p.random.IntN(len(rooms))]); op != nil {
+			return op
 		}
 	}
-	p.news = nil
+	if p.game.does(MixMatch) && len(rooms) < maxRooms && p.random.IntN(6) == 0 {
+		return &check.Op{Action: check.Match, Settings: p.game.wanted(p.random.IntN(kindsOfTables))}
+	}
+	switch {
+	case p.random.IntN(8) == 0:
+		return &check.Op{Room: room, Action: check.Read}
+	case slices.Contains(rooms, room):
+		return &check.Op{Room: room, Action: check.Leave}
+	case len(rooms) >= maxRooms:
+		return &check.Op{Room: rooms[p.random.IntN(len(rooms))], Action: check.Leave}
+	}
+	op := &check.Op{Room: room, Action: check.Join}
+	if p.random.IntN(6) == 0 {
+		seat := p.random.IntN(max(8, p.game.cfg.Capacity))
+		op.Asked = &seat
+	}
+	return op
 }
 
-// step sends one request.
-func (p *player) step() {
-	p.hear()
-	r := p.choose()
-	p.mu.Lock()
-	p.running = r
-	p.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+// perform makes a call, and records it. Whoever does not know how it ended is somebody else afterwards.
+func (p *player) perform(ctx context.Context, op *check.Op) {
+	op.Process, op.Node = p.name, p.node+1
+	sending, cancel := context.WithTimeout(context.Background(), p.game.cfg.CallTimeout)
 	defer cancel()
-	start := time.Now()
-	err := p.conn.do(ctx, p.frame(r))
-	if err == nil && r.action != protocol.ActionUsers {
-		p.tally.Record(time.Since(start))
+	p.log.call(op)
+	m, err := p.conn.do(sending, p.request(op))
+	end := *op
+	answer(&end, m)
+	if op.Action == check.Match && end.Outcome == check.Done {
+		p.game.matchedIn(end.Room, op.Settings)
 	}
-	p.done(r, err)
-}
-
-// choose returns the next request.
-func (p *player) choose() *request {
-	id := p.rooms[p.random.IntN(len(p.rooms))]
-	switch {
-	case len(p.mix) > 0 && len(p.members) > 0 && p.random.IntN(3) == 0:
-		return p.talk(p.mix[p.random.IntN(len(p.mix))], p.members[p.random.IntN(len(p.members))])
-	case slices.Contains(p.members, id) && p.random.IntN(10) == 0:
-		return &request{action: protocol.ActionUsers, room: id}
-	case slices.Contains(p.members, id):
-		return &request{action: protocol.ActionLeave, room: id}
-	case len(p.members) >= maxRooms:
-		return &request{action: protocol.ActionLeave, room: p.members[p.random.IntN(len(p.members))]}
-	case slices.Contains(p.game.cfg.Mix, MixMatch) && p.random.IntN(6) == 0:
-		return &request{action: MixMatch, begins: table(p.random.IntN(kindsOfTables))}
-	}
-	return &request{action: protocol.ActionJoin, room: id}
-}
-
-// done counts the outcome of a request and updates the rooms of the player.
-func (p *player) done(r *request, err error) {
-	var refused *protocol.Error
-	switch {
-	case err == nil:
-		p.tally.Count(r.action, tally.Done)
-		if r.joins() || r.action == protocol.ActionLeave {
-			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
-		}
-		if r.joins() {
-			p.members = append(p.members, r.room)
-		}
-	case errors.Is(err, protocol.ErrConflict):
-		p.tally.Count(r.action, tally.Conflict)
-	case errors.As(err, &refused) && (r.begins == nil || refused.Is(protocol.ErrBanned)) && slices.ContainsFunc(refusals, refused.Is):
-		p.tally.Count(r.action, tally.Refused)
-		if r.action == protocol.ActionLeave {
-			// Who is removed, and not brought back yet, is a member no more.
-			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
-		}
-	case errors.As(err, &refused) && refused.Is(protocol.ErrRateLimited):
-		p.tally.Count(r.action, tally.Refused)
-		time.Sleep(limitedPause)
-	case errors.As(err, &refused) && refused.Is(protocol.ErrUnknown):
-		p.tally.Count(r.action, tally.Unknown)
-		if r.action == protocol.ActionLeave { // and hears no more of the room
-			p.members = slices.DeleteFunc(p.members, func(id string) bool { return id == r.room })
-		}
-	case errors.As(err, &refused):
-		p.tally.Fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
-	default: // no reply: the connection broke, or the server was too slow
-		p.tally.Count(r.action, tally.Unknown)
-		p.tally.Fail(fmt.Errorf("%s %s: %w", r.action, r.room, err))
-		p.conn.Close()
-	}
-}
-
-// refusals are no errors: what other players and administrators do leads to them.
-var refusals = []error{
-	protocol.ErrRoomFull, protocol.ErrSeatTaken, protocol.ErrBadRequest, protocol.ErrClosed, protocol.ErrBanned, protocol.ErrNotMember, protocol.ErrForbidden,
-}
-
-// reconnect replaces a broken connection. It returns false if ctx ended before. The
-// player may or may not still be in its rooms, and joins them again.
-func (p *player) reconnect(ctx context.Context) bool {
-	p.disconnect()
-	for ctx.Err() == nil {
-		err := p.connect(ctx)
-		if err == nil {
-			return true
-		}
-		p.tally.Fail(err)
-		_ = pause.For(ctx, redialPause)
-	}
-	return false
-}
-
-// disconnect ends a broken connection and its views.
-func (p *player) disconnect() {
-	p.conn.Close() // and its reader: no reply or event comes after this
-	p.members = nil
+	p.log.returned(op, end)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r := p.running; r != nil && r.begins != nil {
-		p.game.lostMatch(p.name)
-	} else if r != nil {
-		r.unknown(p.viewLocked(r.room))
+	switch {
+	case op.Outcome == check.Done && op.Action == check.Leave, op.Code == protocol.CodeNotMember,
+		op.Action == check.Join && op.Outcome == check.Refused && !slices.Contains(nothingDone, op.Code):
+		delete(p.rooms, op.Room)
 	}
-	p.running, p.news = nil, nil
-	for _, v := range p.views {
-		v.Cut()
+	p.mu.Unlock()
+	if m != nil && m.reply.Error != nil {
+		p.refused(ctx, op, m.reply.Error)
 	}
-	clear(p.views)
+	switch {
+	case op.Outcome == check.Unknown && op.Action != check.Read:
+		p.game.fail(err)
+		p.disconnect()
+		p.rename()
+	case m == nil: // the connection is of no use
+		p.game.fail(err)
+		p.disconnect()
+		p.rejoin(ctx)
+	}
 }
 
-func (p *player) viewLocked(id string) *history.View {
-	v := p.views[id]
-	if v == nil {
-		v = p.ledger.View(id, p.name, p.name+" on "+p.where)
-		p.views[id] = v
+// refused waits if the node says so, and counts what is no player's fault.
+func (p *player) refused(ctx context.Context, op *check.Op, why *protocol.Error) {
+	wait, ok := told(why)
+	if !ok {
+		if !slices.Contains(expected, why.Code) {
+			p.game.fail(fmt.Errorf("%s: %w", op.Action, why))
+		}
+		return
 	}
-	return v
+	if op.Action != check.Join && op.Action != check.Match { // else it may be the limit of new rooms
+		p.pace = min(p.pace+wait, time.Second)
+	}
+	_ = pause.For(ctx, wait)
 }
+
+// request returns an operation as the protocol has it.
+func (p *player) request(op *check.Op) protocol.Request {
+	r := protocol.Request{Action: op.Action, Room: op.Room, Seat: op.Asked, Expect: op.Expect, Epoch: op.InEpoch}
+	switch op.Action {
+	case check.Match:
+		r.Labels, r.Settings = room.Labels(op.Settings.Labels), &room.Settings{Capacity: op.Settings.Capacity, Host: room.HostLongest}
+	case check.SetTimer:
+		in := p.random.Int64N(longestTimer.Milliseconds())
+		r.Name, r.In = op.Name, &in
+		if op.Value != "" {
+			r.Then = &room.Effect{Data: quoted(op.Value)}
+		}
+	case check.StopTimer:
+		r.Action, r.Name = protocol.ActionTimer, op.Name
+	case check.Kick:
+		r.User = op.Users[0]
+	case check.Swap:
+		r.Users = op.Users
+	case check.Configure:
+		s := room.Settings{Capacity: op.Settings.Capacity, Closed: op.Settings.Closed, Labels: room.Labels(op.Settings.Labels), Host: room.HostLongest}
+		s.Keep = s.Labels == "" // as the administrator has it
+		r.Settings = &s
+	case check.Ready:
+		r.Value = p.random.IntN(2) == 0
+	case check.SetData, check.SetMember, check.SetPrivate:
+		r.Data = protocol.JSON(quoted(op.Value))
+		switch op.Action {
+		case check.SetMember:
+			r.Action, r.Scope = protocol.ActionSet, protocol.ScopeMember
+		case check.SetPrivate:
+			r.Action, r.Scope = protocol.ActionSet, protocol.ScopePrivate
+		}
+	case check.Say:
+		r.Text, r.To = op.Value, op.Users
+	}
+	return r
+}
+
+func quoted(value string) []byte { return []byte(`"` + value + `"`) }

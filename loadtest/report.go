@@ -8,10 +8,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"roomd/loadtest/history"
+	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
-	"roomd/transport/protocol"
 )
 
 // Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
@@ -39,11 +38,17 @@ type Report struct {
 	OwnCPU   report.Figure `json:"own_cpu_s"`     // processor time of this process: the players, and nodes that it started
 	OwnShare report.Figure `json:"own_cpu_share"` // of the machine's processors
 
-	Violations history.Counts `json:"violations"`
-	Verdict    string         `json:"verdict"` // consistent, or inconsistent
+	Witnessed  int `json:"witnessed"`        // operations that were judged by the journals
+	Linearized int `json:"linearized"`       // and without them
+	Watched    int `json:"watched_journals"` // of rooms without a journal: what watchers were told stood for it
 
-	Details    []string `json:"details,omitempty"`     // the first violations, in words
-	ErrorTexts []string `json:"error_texts,omitempty"` // the first errors, and how often
+	Violations check.Counts `json:"violations"`
+	Verdict    string       `json:"verdict"` // consistent, inconsistent or undecided
+
+	Details    []string `json:"details,omitempty"`         // the first violations, in words
+	Undecided  []string `json:"undecided,omitempty"`       // what could not be decided
+	Strange    []string `json:"unknown_changes,omitempty"` // kinds of changes that the checkers do not know
+	ErrorTexts []string `json:"error_texts,omitempty"`     // the first errors, and how often
 
 	ownNodes bool                   // this process has the nodes, too
 	samples  []sample               // over time, for the plot
@@ -63,38 +68,50 @@ type sample struct {
 }
 
 // Consistent reports whether all lists were right.
-func (r *Report) Consistent() bool { return r.Verdict == history.Counts{}.Verdict() }
+func (r *Report) Consistent() bool { return r.Verdict == Consistent }
 
-func (g *game) report(elapsed time.Duration) *Report {
-	v, t := g.ledger.Violations(), tally.Sum(g.tallies...)
-	all, acted := t.Total(), g.actions()
-	r := &Report{
-		Nodes: len(g.fleet.urls), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity,
-		Actions: acted, Joins: t.Of(protocol.ActionJoin).Done, Leaves: t.Of(protocol.ActionLeave).Done, Reads: t.Of(protocol.ActionUsers).Done,
-		Refused: all.Refused + all.Conflicts, Unknown: all.Unknown,
-		ByAction:      byAction(t),
-		Duration:      elapsed.Seconds(),
-		ActionsPerSec: float64(acted) / elapsed.Seconds(),
-		Latency:       t.Latency(),
-		OwnCPU:        report.Figure(g.used),
-		OwnShare:      report.Figure(g.used / elapsed.Seconds() / float64(runtime.NumCPU())),
-		ownNodes:      len(g.fleet.own) > 0,
-		Violations:    v.Counts(),
-		Verdict:       v.Verdict(),
-		Details:       v.Descriptions(),
-		samples:       g.samples,
-		curve:         t.Curve(),
+// took notes how long players played, and the processor seconds of this process meanwhile.
+func (r *Report) took(d time.Duration, used float64) {
+	r.Duration = d.Seconds()
+	r.OwnCPU, r.OwnShare = report.Figure(used), report.Figure(used/r.Duration/float64(runtime.NumCPU()))
+}
+
+// count counts what was played.
+func (r *Report) count(h *check.History, failed *tally.Tally) {
+	t := new(tally.Tally)
+	for _, op := range h.Ops {
+		if op.Part || op.Process == storeProcess {
+			continue
+		}
+		name := countedAs(op)
+		switch {
+		case op.Outcome == check.Done:
+			t.Count(name, tally.Done)
+			if op.Action != check.Read {
+				t.Record(op.Return - op.Call)
+			}
+		case op.Outcome == check.Unknown:
+			t.Count(name, tally.Unknown)
+		case op.Code == "conflict":
+			t.Count(name, tally.Conflict)
+		default:
+			t.Count(name, tally.Refused)
+		}
 	}
-	for _, p := range g.players {
-		r.Events += p.events.Load()
+	r.Joins, r.Leaves, r.Reads = t.Of(check.Join).Done, t.Of(check.Leave).Done, t.Of(check.Read).Done
+	r.ByAction, r.ActionsPerSec = byAction(t), float64(r.Actions)/r.Duration
+	r.Latency, r.curve = t.Latency(), t.Curve()
+	for i := range h.Events {
+		if e := &h.Events[i]; !e.Reply && !h.Conns[e.Conn].Watches {
+			r.Events++
+		}
 	}
-	errs, texts := t.Errors()
+	errs, texts := failed.Errors()
 	r.Errors = int(errs)
 	for text, n := range texts {
 		r.ErrorTexts = append(r.ErrorTexts, fmt.Sprintf("%d × %s", n, text))
 	}
 	slices.Sort(r.ErrorTexts)
-	return r
 }
 
 // byAction returns the outcomes of all kinds of actions that were tried.

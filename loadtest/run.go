@@ -1,34 +1,31 @@
-// Package loadtest sends players at roomd nodes and proves that the rooms' lists are
-// right.
+// Package loadtest sends players at roomd nodes and proves that the rooms' lists are right.
 //
-// Start with [Run]. It lets players join and leave rooms at random over real WebSockets,
-// at its own nodes or at those given to it. Package history checks every reply and event
-// meanwhile. At the end Run compares that history with Redis, with every node's answer,
-// and with what every player knows.
+// Start with [Run]. It lets players and an administrator do all that rooms allow, over real WebSockets, at its own nodes or at those given to
+// it. What they were told is a history (package check), which two checkers judge in the end: by the rooms' journals, and without them.
 //
-// The checkers are in loadtest/history, and import nothing of the server.
+// [Game] is the part of it that package chaos plays, too, while it disturbs the nodes and their Redis.
 package loadtest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
+	"math/rand/v2"
 	"time"
 
-	"github.com/google/uuid"
-
-	"roomd/loadtest/history"
+	"roomd/loadtest/check"
 	"roomd/loadtest/internal/process"
-	"roomd/loadtest/internal/tally"
 	"roomd/lockmgr/redisconn/redisurl"
-	"roomd/transport/protocol"
+	"roomd/transport/auth"
 )
 
 const (
 	progressInterval = 250 * time.Millisecond
-	dialsAtOnce      = 32
+
+	callTimeout = 30 * time.Second // far longer than a node needs to answer busy
+	adminPause  = 10 * time.Millisecond
+	closes      = 2000
+	holds       = 3 * time.Millisecond
 )
 
 // ErrNothingDone says that no action succeeded, so that the run proves nothing.
@@ -48,123 +45,77 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if db != nil {
 		defer db.Close()
 	}
-	fleet, err := startFleet(ctx, cfg, db)
+	f, err := startFleet(ctx, cfg, db)
 	if err != nil {
 		return nil, err
 	}
-	defer fleet.stop()
+	defer f.stop()
+	play := Play{
+		Nodes: f.nodes, API: f.api, Store: cfg.store(db), Name: "load", Clients: cfg.Clients, Rooms: cfg.Rooms, Capacity: cfg.Capacity,
+		Mix: cfg.Mix, Seed: rand.Uint64(), AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes, Holds: holds, Watch: len(cfg.Targets) > 0,
+	}
+	if play.Store != nil {
+		defer play.Store.Client.Close()
+	}
+	if cfg.SecretFile != "" {
+		signer, err := auth.SecretFileSigner(cfg.SecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("auth-secret-file: %w", err)
+		}
+		play.Token = func(user string) (string, error) {
+			return signer.Sign(auth.Identity{User: user, Expires: time.Now().Add(cfg.Duration + time.Hour)})
+		}
+	}
+	g := NewGame(play)
+	defer g.Disconnect()
+	return g.run(ctx, cfg)
+}
 
-	g := newGame(cfg, fleet)
-	defer g.disconnect()
+// run plays and judges.
+func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
+	if g.cfg.Watch {
+		if err := g.watch(context.WithoutCancel(ctx)); err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+	}
 	if err := g.connect(ctx); err != nil {
 		return nil, err
 	}
-	admin, err := newAdmin(ctx, g, db)
+	if len(g.admin.does) > 0 {
+		if err := g.Prepare(); err != nil {
+			return nil, err
+		}
+	}
+	r := &Report{Nodes: len(g.cfg.Nodes), Clients: cfg.Clients, Rooms: cfg.Rooms, Capacity: cfg.Capacity, ownNodes: len(cfg.Targets) == 0}
+	g.time(ctx, cfg, r)
+	if r.Actions == 0 {
+		return nil, errors.Join(ErrNothingDone, g.errors.FirstError())
+	}
+	ctx = context.WithoutCancel(ctx) // a run that was stopped is checked, too
+	catchUp := cfg.catchUp
+	if catchUp == 0 {
+		catchUp = defaultCatchUp
+	}
+	if err := g.Settle(ctx, catchUp); err != nil {
+		return nil, fmt.Errorf("read the lists at the end: %w", err)
+	}
+	g.Disconnect()
+	h, err := g.End(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer admin.close()
-	elapsed := g.play(ctx, admin)
-	if g.actions() == 0 {
-		return nil, errors.Join(ErrNothingDone, tally.Sum(g.tallies...).FirstError())
-	}
-	// A run that was stopped is checked, too.
-	if err := g.verify(context.WithoutCancel(ctx), db); err != nil {
-		return nil, err
-	}
-	return g.report(elapsed), nil
+	r.count(h, &g.errors)
+	r.judge(h, g.Problems())
+	return r, nil
 }
 
-// game is one run: its rooms, its players and their history.
-type game struct {
-	cfg     Config
-	fleet   *fleet
-	rooms   []string
-	ledger  *history.Ledger
-	players []*player
-	tallies []*tally.Tally // of the players and of the administrator
-	samples []sample
-	decoder decoder
-	used    float64 // processor seconds of this process, while the players played
-
-	mu      sync.Mutex
-	matched []string // guarded by mu; rooms that matches have found
-	lost    []string // guarded by mu; users of matches whose outcome is unknown
-}
-
-func newGame(cfg Config, f *fleet) *game {
-	g := &game{cfg: cfg, fleet: f, ledger: history.NewLedger(history.Options{Capacity: cfg.Capacity, Now: milliseconds})}
-	run := uuid.NewString()[:8] // makes the rooms new
-	for i := range cfg.Rooms {
-		g.rooms = append(g.rooms, fmt.Sprintf("load-%s-%d", run, i+1))
-	}
-	for i := range cfg.Clients {
-		n := i % len(f.urls)
-		g.players = append(g.players, newPlayer(i, f.urls[n], fmt.Sprintf("node-%d", n+1), g))
-	}
-	return g
-}
-
-// matchedIn notes that a match has led into a room.
-func (g *game) matchedIn(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !slices.Contains(g.matched, id) {
-		g.matched = append(g.matched, id)
-		g.ledger.MayBeForgotten(id)
-	}
-}
-
-// lostMatch notes that the user may be in any room, or have left it.
-func (g *game) lostMatch(user string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.lost = append(g.lost, user)
-}
-
-// allRooms returns the rooms of the run, and those that matches have found.
-func (g *game) allRooms() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Concat(g.rooms, g.matched)
-}
-
-func milliseconds() int64 { return time.Now().UnixMilli() }
-
-// connect makes all players' connections, or returns the first error.
-func (g *game) connect(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	turn := make(chan struct{}, dialsAtOnce)
-	var wg sync.WaitGroup
-	for _, p := range g.players {
-		turn <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turn }()
-			if err := p.connect(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return fmt.Errorf("connect: %w", context.Cause(ctx))
-	}
-	return nil
-}
-
-// play lets the players play and returns how long that took.
-func (g *game) play(ctx context.Context, admin *admin) time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, g.cfg.Duration)
+// time lets all play for as long as cfg says, and notes how fast they are.
+func (g *Game) time(ctx context.Context, cfg Config, r *Report) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
 	start, used := time.Now(), process.CPU()
-	var wg sync.WaitGroup
-	for _, p := range g.players {
-		wg.Go(func() { p.play(ctx) })
-	}
-	if admin != nil {
-		wg.Go(func() { admin.run(ctx) })
-	}
+	played := make(chan struct{})
+	go func() { defer close(played); g.Play(ctx) }()
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -172,40 +123,46 @@ func (g *game) play(ctx context.Context, admin *admin) time.Duration {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
-		now := Progress{time.Since(start), g.actions(), g.ledger.Violations().Total()}
-		g.samples = append(g.samples, sample{now.Elapsed.Seconds(), now.Actions})
-		if g.cfg.Progress != nil {
-			g.cfg.Progress(now)
+		now := Progress{Elapsed: time.Since(start), Violations: len(g.Problems())}
+		now.Actions, _, _ = g.History.Counts()
+		r.samples = append(r.samples, sample{now.Elapsed.Seconds(), now.Actions})
+		if cfg.Progress != nil {
+			cfg.Progress(now)
 		}
 	}
-	elapsed := time.Since(start)
-	g.used = (process.CPU() - used) / 1e6
-	wg.Wait()
-	return elapsed
+	r.took(time.Since(start), (process.CPU()-used)/1e6)
+	<-played
+	r.Actions, r.Refused, r.Unknown = g.History.Counts()
 }
 
-// disconnect ends all connections. The servers then remove the players, own ones at once.
-func (g *game) disconnect() {
-	var wg sync.WaitGroup
-	for _, p := range g.players {
-		if p.conn != nil {
-			wg.Go(p.conn.Close)
-		}
+// The verdicts.
+const (
+	Consistent   = "consistent"
+	Inconsistent = "inconsistent"
+	Undecided    = "undecided" // nothing was wrong, and not all could be decided
+)
+
+// Verdict returns what they come to: violations, and what could not be decided.
+func Verdict(violations, undecided int) string {
+	switch {
+	case violations > 0:
+		return Inconsistent
+	case undecided > 0:
+		return Undecided
 	}
-	wg.Wait()
+	return Consistent
 }
 
-// newTally returns a tally that counts for the game.
-func (g *game) newTally() *tally.Tally {
-	t := new(tally.Tally)
-	g.tallies = append(g.tallies, t)
-	return t
-}
-
-// actions returns how many actions were acknowledged, without reads.
-func (g *game) actions() (n int64) {
-	for _, t := range g.tallies {
-		n += t.Total(protocol.ActionUsers).Done
+// judge has both checkers judge what was played.
+func (r *Report) judge(h *check.History, problems []check.Violation) {
+	witness, porcupine := check.Witness(h), check.Linearize(h, check.DefaultPatience)
+	all := append(append(problems, witness.Violations...), porcupine.Violations...)
+	r.Violations = check.Count(all)
+	for _, v := range all {
+		r.Details = append(r.Details, v.String())
 	}
-	return n
+	r.Undecided = append(witness.Unsure, porcupine.Unsure...)
+	r.Witnessed, r.Linearized, r.Watched = witness.Judged, porcupine.Judged, witness.Watched
+	r.Strange = witness.Strange
+	r.Verdict = Verdict(len(all), len(r.Undecided))
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"roomd/loadtest/audit"
-	"roomd/loadtest/history"
+	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report/reporttest"
 	"roomd/lockmgr/redisconn/redisurl"
@@ -25,6 +27,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
+	"roomd/transport/auth"
 	"roomd/transport/node"
 	"roomd/transport/protocol"
 )
@@ -46,7 +49,7 @@ func TestRun_Consistent(t *testing.T) {
 					Progress: func(Progress) { shown++ },
 				})
 				redistest.OK(t, err)
-				if !r.Consistent() || r.Errors > 0 || r.Unknown > 0 || shown == 0 || r.Actions < r.Joins+r.Leaves {
+				if !r.Consistent() || r.Errors > 0 || r.Unknown > 0 || shown == 0 || r.Actions < r.Joins+r.Leaves || r.Watched > 0 || r.Linearized == 0 {
 					t.Errorf("%+v", *r)
 				}
 				if never = neverHappened(r); never == "" {
@@ -65,7 +68,7 @@ func neverHappened(r *Report) string {
 			return what
 		}
 	}
-	for _, action := range []string{MixReady, MixData, MixPrivate, MixSay, actionWhisper, MixHost, MixMatch} { // of the others there are few
+	for _, action := range []string{MixReady, MixData, MixPrivate, MixSay, MixMatch} { // of the others there are few
 		if !slices.ContainsFunc(r.ByAction, func(o Outcomes) bool { return o.Action == action && o.Done > 0 }) {
 			return action
 		}
@@ -146,11 +149,11 @@ func TestRun_WithoutTheLock(t *testing.T) {
 		var err error
 		r, err = Run(t.Context(), Config{Targets: targets, Redis: server.URL(), Clients: 20, Rooms: 2, Duration: 300 * time.Millisecond, catchUp: 100 * time.Millisecond})
 		redistest.OK(t, err)
-		if r.Violations.Lost > 0 {
+		if r.Violations["lost"] > 0 {
 			break
 		}
 	}
-	if r.Consistent() || r.Verdict != "inconsistent" || r.Violations.Lost == 0 || len(r.Details) == 0 {
+	if r.Verdict != Inconsistent || r.Violations["lost"] == 0 || len(r.Details) == 0 {
 		t.Fatalf("without the lock: %+v", *r)
 	}
 	var table bytes.Buffer
@@ -218,14 +221,12 @@ func TestNamesAreValidAndUnlikeEachOther(t *testing.T) {
 
 // What was not tried has no line.
 func TestReportOfTheMix(t *testing.T) {
-	counts := new(tally.Tally)
-	for range 3 {
-		counts.Count(MixData, tally.Done)
-	}
-	counts.Count(MixData, tally.Conflict)
-	counts.Count(MixData, tally.Conflict)
-	counts.Count(MixKick, tally.Refused)
-	r := &Report{ByAction: byAction(counts)}
+	op := func(n int, op check.Op) (list []*check.Op) { return slices.Repeat([]*check.Op{&op}, n) }
+	r := new(Report)
+	r.count(&check.History{Ops: slices.Concat(
+		op(3, check.Op{Action: check.SetData, Outcome: check.Done}), op(2, check.Op{Action: check.SetData, Outcome: check.Refused, Code: "conflict"}),
+		op(1, check.Op{Action: check.Kick, Outcome: check.Refused, Code: "not_member"}), op(1, check.Op{Action: check.MoveIn, Part: true, Outcome: check.Done}),
+	)}, new(tally.Tally))
 	want := []Outcomes{{MixData, tally.Counts{Done: 3, Conflicts: 2}}, {MixKick, tally.Counts{Refused: 1}}}
 	if !slices.Equal(r.ByAction, want) {
 		t.Errorf("got %+v", r.ByAction)
@@ -239,7 +240,7 @@ func TestReportOfTheMix(t *testing.T) {
 
 // The JSON report is a contract.
 func TestReport_Fields(t *testing.T) {
-	text, err := json.Marshal(&Report{})
+	text, err := json.Marshal(&Report{Violations: check.Count(nil)})
 	redistest.OK(t, err)
 	var got map[string]any
 	redistest.OK(t, json.Unmarshal(text, &got))
@@ -266,7 +267,7 @@ func TestReport_Fields(t *testing.T) {
 
 func TestReport_Page(t *testing.T) {
 	r := &Report{Verdict: "inconsistent", Details: []string{"<b>张三</b> is missing"}, ErrorTexts: []string{"1× <no>"},
-		Violations: history.Counts{Lost: 3}, ByAction: []Outcomes{{"kick", tally.Counts{Done: 5, Refused: 6, Conflicts: 7, Unknown: 8}}}, Latency: tally.Latency{P999: 2.5},
+		Violations: check.Counts{"lost": 3}, ByAction: []Outcomes{{"kick", tally.Counts{Done: 5, Refused: 6, Conflicts: 7, Unknown: 8}}}, Latency: tally.Latency{P999: 2.5},
 		samples: []sample{{1, 10}, {2, 30}}, curve: []hdrhistogram.Bracket{{Quantile: 0, ValueAt: 1}, {Quantile: 99, ValueAt: 5}, {Quantile: 100, ValueAt: 9}}}
 	var page bytes.Buffer
 	redistest.OK(t, r.WriteHTML(&page))
@@ -286,60 +287,65 @@ func TestReport_Page(t *testing.T) {
 	}
 }
 
-// What the administrator does is in the journals of the nodes under test.
-func TestRun_Journal(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	db, err := redisurl.Open(server.URL())
+// A node as people start one: it has a limit of requests, or a key, and no journal. With a Redis the administrator acts, too, and a second run
+// there meets nothing of the first.
+func TestRun_Targets(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	redistest.OK(t, os.WriteFile(secret, []byte(strings.Repeat("s", 32)), 0o600))
+	verifier, err := auth.New(auth.SecretFile(secret), auth.Options{})
 	redistest.OK(t, err)
-	n, err := node.Start(t.Context(), node.Config{
-		Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Journal: 100_000}, Serve: transport.Options{Rate: -1, Grace: -1},
-	})
-	redistest.OK(t, err)
-	defer n.Shutdown(context.Background())
-	r, err := Run(t.Context(), Config{Targets: []string{n.URL()}, Redis: server.URL(), Clients: 10, Rooms: 2, Duration: 500 * time.Millisecond, Mix: MixNames[3:]})
-	if err != nil || !r.Consistent() {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	found, err := audit.Run(t.Context(), server.Client(), audit.Config{})
-	if err != nil || found.Rooms < 2 || !found.Clean() {
-		t.Errorf("%v, %+v", err, found)
+	for what, tt := range map[string]struct {
+		serve   transport.Options
+		journal int
+		redis   bool
+		secret  string
+	}{
+		"a limit":           {transport.Options{Rate: 20, Burst: 20, Grace: -1}, 0, false, ""},
+		"a key":             {transport.Options{Rate: -1, Grace: -1, Auth: verifier}, 0, false, secret},
+		"a journal":         {transport.Options{Rate: -1, Grace: -1}, 100_000, true, ""},
+		"part of a journal": {transport.Options{Rate: -1, Grace: -1}, 50, true, ""},
+		"Redis, no journal": {transport.Options{Rate: -1, Grace: -1}, 0, true, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			db, err := redisurl.Open(server.URL())
+			redistest.OK(t, err)
+			n, err := node.Start(t.Context(), node.Config{Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Journal: tt.journal}, Serve: tt.serve})
+			redistest.OK(t, err)
+			defer n.Shutdown(context.Background())
+			for range 2 {
+				cfg := Config{Targets: []string{n.URL()}, Clients: 10, Rooms: 2, Duration: 700 * time.Millisecond, Mix: MixNames, SecretFile: tt.secret}
+				if tt.redis {
+					cfg.Redis = server.URL()
+				}
+				r, err := Run(t.Context(), cfg)
+				if err != nil || !r.Consistent() || r.Errors > 0 {
+					t.Fatalf("%v, %+v", err, r)
+				}
+				if (r.Watched == 0) != (tt.journal > 1000) {
+					t.Errorf("in %d rooms what watchers were told stood for the journal", r.Watched)
+				}
+			}
+			if tt.journal > 1000 {
+				found, err := audit.Run(t.Context(), server.Client(), audit.Config{})
+				if err != nil || found.Rooms < 2 || !found.Clean() {
+					t.Errorf("%v, %+v", err, found)
+				}
+			}
+		})
 	}
 }
 
-// A player who was moved into a room while a leave of it was under way is not there any more.
-func TestPlayer_MovedAndLeft(t *testing.T) {
-	g := newGame(Config{Clients: 1, Rooms: 2}, &fleet{urls: []string{"ws://nowhere/ws"}})
-	p, from, to := g.players[0], g.rooms[0], g.rooms[1]
-	seat := 1
-	joined := func(id string, version uint64) {
-		p.running = &request{action: protocol.ActionJoin, room: id}
-		p.reply(&protocol.Reply{Room: id, Epoch: "e", Version: version, Seat: &seat, Count: 1}, []history.Member{{User: p.name, Seat: seat}})
-		p.done(&request{action: protocol.ActionJoin, room: id}, nil)
+// Who is told to wait waits for so long, and keeps to it.
+func TestTold(t *testing.T) {
+	for message, want := range map[string]time.Duration{"a may send 20 requests a second; wait 48ms": 48 * time.Millisecond, "too many": time.Millisecond} {
+		if got, limited := told(protocol.NewError(protocol.CodeRateLimited, "%s", message)); got != want || !limited {
+			t.Errorf("%s: %v, %v", message, got, limited)
+		}
 	}
-	joined(from, 1)
-	joined(to, 1)
-	leave := &request{action: protocol.ActionLeave, room: to}
-	p.running = leave
-	p.heard(&message{event: &protocol.Event{Event: protocol.EventLost, Room: from, Reason: protocol.ReasonMoved, To: to}})
-	p.heard(&message{reply: &protocol.Reply{Room: to, Epoch: "e", Version: 2}})
-	p.done(leave, nil)
-	if p.hear(); len(p.members) > 0 {
-		t.Errorf("the player believes to be in %q", p.members)
-	}
-}
-
-// A player who is thrown out while its read of the list is under way has no picture of the room any more.
-func TestPlayer_KickedAndRead(t *testing.T) {
-	g := newGame(Config{Clients: 1, Rooms: 1}, &fleet{urls: []string{"ws://nowhere/ws"}})
-	p, id, seat := g.players[0], g.rooms[0], 1
-	p.running = &request{action: protocol.ActionJoin, room: id}
-	p.reply(&protocol.Reply{Room: id, Epoch: "e", Version: 1, Seat: &seat, Count: 1}, []history.Member{{User: p.name, Seat: seat}})
-	p.running = &request{action: protocol.ActionUsers, room: id}
-	p.heard(&message{event: &protocol.Event{Event: protocol.EventLost, Room: id, Reason: protocol.ReasonKicked}})
-	p.heard(&message{reply: &protocol.Reply{Room: id, Epoch: "e", Version: 2}, users: []history.Member{}})
-	if s := p.knows(id); s.Version > 0 {
-		t.Errorf("the player believes %+v", s)
+	if _, limited := told(protocol.NewError(protocol.CodeRoomFull, "wait 1s")); limited {
+		t.Error("a full room is no limit")
 	}
 }
 

@@ -5,109 +5,189 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
-	"roomd/loadtest/history"
-	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/loadtest/check"
 )
 
-// readStore reads the rooms from Redis by the keys of the contract. It does not use the
-// server's code, so that a mistake there cannot hide itself.
-func readStore(ctx context.Context, db *redisurl.DB, prefix string, rooms []string) (map[string]history.RoomState, error) {
-	rdb := db.NewClient()
-	defer rdb.Close()
-	final := make(map[string]history.RoomState)
-	_, cluster := rdb.(*redis.ClusterClient)
-	for _, id := range rooms {
-		key := id
-		if cluster {
-			key = "{" + id + "}"
-		}
-		state, err := readRoom(ctx, rdb, prefix+"Room:"+key)
-		if err != nil {
-			return nil, err
-		}
-		final[id] = state
-		if stuck(ctx, rdb, prefix+"LockRoom:"+key) {
-			return nil, fmt.Errorf("%sLockRoom:%s still exists after the last reply", prefix, id)
-		}
-	}
-	return final, nil
+// Store reads rooms from Redis by the keys of the contract. It does not use the server's code, so that a mistake there cannot
+// hide itself.
+type Store struct {
+	Client    redis.UniversalClient
+	KeyPrefix string
+	Cluster   bool // keys have hash tags
 }
 
-// readRoom reads the room whose keys have that prefix.
-func readRoom(ctx context.Context, rdb redis.UniversalClient, prefix string) (state history.RoomState, err error) {
+// Key returns a key of a room.
+func (s *Store) Key(room, kind string) string {
+	return s.KeyPrefix + "Room:" + s.tagged(room) + ":" + kind
+}
+
+// LockKey returns the key of a room's lock.
+func (s *Store) LockKey(room string) string { return s.KeyPrefix + "LockRoom:" + s.tagged(room) }
+
+func (s *Store) tagged(room string) string {
+	if s.Cluster {
+		return "{" + room + "}"
+	}
+	return room
+}
+
+// at returns the epoch and version of a room, and when its timers are due, by name, in ms since 1970.
+func (s *Store) at(ctx context.Context, room string) (epoch string, version uint64, timers map[string]int64, err error) {
+	meta, err := s.Client.HMGet(ctx, s.Key(room, "Meta"), "epoch", "version", "timers").Result()
+	if err != nil {
+		return "", 0, nil, err
+	}
+	epoch, _ = meta[0].(string)
+	text, _ := meta[1].(string)
+	version, _ = strconv.ParseUint(text, 10, 64)
+	if text, _ = meta[2].(string); text == "" {
+		return epoch, version, nil, nil
+	}
+	var set struct {
+		Timers map[string]struct {
+			Due int64 `json:"due"`
+		} `json:"timers"`
+	}
+	if err := json.Unmarshal([]byte(text), &set); err != nil {
+		return "", 0, nil, err
+	}
+	timers = make(map[string]int64)
+	for name, timer := range set.Timers {
+		timers[name] = timer.Due
+	}
+	return epoch, version, timers, nil
+}
+
+// room reads a room. The list has the private data of all.
+func (s *Store) room(ctx context.Context, room string) (epoch string, version uint64, list *check.List, err error) {
 	var users, meta *redis.MapStringStringCmd
-	if _, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		users = tx.HGetAll(ctx, prefix+":Users")
-		meta = tx.HGetAll(ctx, prefix+":Meta")
+	if _, err := s.Client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		users, meta = tx.HGetAll(ctx, s.Key(room, "Users")), tx.HGetAll(ctx, s.Key(room, "Meta"))
 		return nil
 	}); err != nil {
-		return state, err
+		return "", 0, nil, err
 	}
-	state.Epoch = meta.Val()["epoch"]
-	if text := meta.Val()["version"]; text != "" {
-		if state.Version, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return state, fmt.Errorf("%s:Meta: %w", prefix, err)
-		}
+	type value struct {
+		Value jsontext.Value `json:"value"`
 	}
+	list = &check.List{All: true, Private: make(map[string]string), Host: ""}
+	version, _ = strconv.ParseUint(meta.Val()["version"], 10, 64)
 	for user, text := range users.Val() {
-		var member struct {
+		var m struct {
 			Seat    int    `json:"seat"`
 			Session string `json:"session"`
 			Ready   bool   `json:"ready"`
 			Data    value  `json:"data"`
 			Private value  `json:"private"`
 		}
-		if err := json.Unmarshal([]byte(text), &member); err != nil {
-			return state, fmt.Errorf("%s:Users, %s: %w", prefix, user, err)
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			return "", 0, nil, fmt.Errorf("%s, %s: %w", s.Key(room, "Users"), user, err)
 		}
-		if data := string(member.Private.Value); data != "" {
-			if state.Private == nil {
-				state.Private = make(map[string]string)
-			}
-			state.Private[user] = data
+		if data := Plain(m.Private.Value); data != "" {
+			list.Private[user] = data
 		}
-		state.Users = append(state.Users, history.Member{
-			User: user, Seat: member.Seat, Away: strings.HasPrefix(member.Session, "~"), Ready: member.Ready, Data: string(member.Data.Value),
-		})
-	}
-	if state.Version == 0 {
-		return state, nil
+		list.Users = append(list.Users, check.Member{User: user, Seat: m.Seat, Away: strings.HasPrefix(m.Session, detached), Ready: m.Ready, Data: Plain(m.Data.Value)})
 	}
 	var data value
-	state.Settings = new(history.Rules)
-	for field, into := range map[string]any{"settings": state.Settings, "data": &data, "host": &state.Host} {
+	for field, into := range map[string]any{"settings": &list.Settings, "data": &data, "host": &list.Host} {
 		if text := meta.Val()[field]; text != "" {
 			if err := json.Unmarshal([]byte(text), into, json.MatchCaseInsensitiveNames(true)); err != nil {
-				return state, fmt.Errorf("%s:Meta, %s: %w", prefix, field, err)
+				return "", 0, nil, fmt.Errorf("%s, %s: %w", s.Key(room, "Meta"), field, err)
 			}
 		}
 	}
-	state.Data = string(data.Value)
-	return state, nil
+	list.Data = Plain(data.Value)
+	return meta.Val()["epoch"], version, list, nil
 }
 
-// value is JSON that somebody has set.
-type value struct {
-	Value jsontext.Value `json:"value"`
-}
+// journalPage is how many entries are read at once.
+const journalPage = 5000
 
-// stuck reports whether a lock stays with one holder. A late leave may hold it for a
-// moment.
-func stuck(ctx context.Context, rdb redis.UniversalClient, key string) bool {
-	holder := rdb.Get(ctx, key).Val()
-	for end := time.Now().Add(holdTime); holder != ""; time.Sleep(holdTime / 50) {
-		if rdb.Get(ctx, key).Val() != holder {
-			return false
+// journal reads the journal of a room.
+func (s *Store) journal(ctx context.Context, room string) (list []check.Entry, err error) {
+	for from := "-"; ; {
+		messages, err := s.Client.XRangeN(ctx, s.Key(room, "Log"), from, "+", journalPage).Result()
+		if err != nil {
+			return nil, fmt.Errorf("journal of room %s: %w", room, err)
 		}
-		if time.Now().After(end) {
-			return true
+		for _, m := range messages {
+			text, _ := m.Values["commit"].(string)
+			e, err := entryOf(text)
+			if err != nil {
+				return nil, fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
+			}
+			list, from = append(list, e), "("+m.ID
+		}
+		if len(messages) < journalPage {
+			return list, nil
 		}
 	}
-	return false
+}
+
+// entryOf reads an entry of a journal.
+func entryOf(text string) (check.Entry, error) {
+	var in struct {
+		Epoch   string `json:"epoch"`
+		Mark    string `json:"mark"`
+		Version uint64 `json:"version"`
+		Changes []struct {
+			Type     string          `json:"type"`
+			User     string          `json:"user"`
+			Session  string          `json:"session"`
+			Reason   string          `json:"reason"`
+			Text     string          `json:"text"`
+			Target   string          `json:"target"`
+			Seat     int             `json:"seat"`
+			Data     jsontext.Value  `json:"data"`
+			Ready    *bool           `json:"ready"`
+			To       []string        `json:"to"`
+			At       int64           `json:"at"`
+			Until    int64           `json:"until"`
+			Again    bool            `json:"again"`
+			Settings *check.Settings `json:"settings"`
+			Timer    struct {
+				Name string `json:"name"`
+				Due  int64  `json:"due"`
+			} `json:"timer"`
+		} `json:"changes"`
+	}
+	if err := json.Unmarshal([]byte(text), &in); err != nil {
+		return check.Entry{}, err
+	}
+	e := check.Entry{Epoch: one(in.Epoch), Version: in.Version, Mark: in.Mark, Changes: make([]check.Change, len(in.Changes))}
+	for i, c := range in.Changes {
+		if c.Type == "message" || c.Type == "data" {
+			c.Seat = 0 // clients are not told
+		}
+		if c.Type != "join" {
+			c.At = 0
+		}
+		e.Changes[i] = check.Change{
+			Type: one(c.Type), User: one(c.User), Seat: c.Seat, Reason: one(c.Reason), Text: c.Text, Target: c.Target,
+			Data: Plain(c.Data), Ready: c.Ready, To: c.To, Settings: c.Settings, At: c.At, Until: c.Until, Again: c.Again,
+			Name: c.Timer.Name, Set: c.Timer.Due > 0,
+			Away: c.Type == "join" && strings.HasPrefix(c.Session, detached),
+		}
+	}
+	return e, nil
+}
+
+// detached is how the session of a reserved seat begins.
+const detached = "~"
+
+// Plain returns the string that JSON is. Players set nothing else, and "null" says that there is nothing any more.
+func Plain(data []byte) string {
+	if len(data) == 0 || data[0] != '"' {
+		return string(data)
+	}
+	var s string
+	if json.Unmarshal(data, &s) != nil {
+		return string(data)
+	}
+	return s
 }

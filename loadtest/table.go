@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"roomd/loadtest/history"
+	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
 )
@@ -32,6 +32,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	ends := report.Facts{Rows: []report.Fact{
 		{Name: "processor", Text: r.processor()},
 		{Name: "latency", Text: together(latencyFacts(r.Latency))},
+		{Name: "judged", Text: r.judged()},
 		{Name: "violations", Text: together(violations(r.Violations))},
 		{Name: "verdict", Text: r.Verdict},
 	}}
@@ -39,7 +40,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"errors", r.ErrorTexts}, {"violations", r.Details}} {
+	}{{"errors", r.ErrorTexts}, {"violations", r.Details}, {"undecided", r.Undecided}} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(&b, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}
@@ -55,6 +56,18 @@ func together(facts []report.Fact) string {
 		texts[i] = f.Name + " " + f.Text
 	}
 	return strings.Join(texts, ", ")
+}
+
+// judged says by what the run was judged.
+func (r *Report) judged() string {
+	text := fmt.Sprintf("%d operations by the journals, %d without them", r.Witnessed, r.Linearized)
+	if r.Watched > 0 {
+		text += fmt.Sprintf("; %d rooms have no whole journal, and what watchers were told stands for it: private data, whispers and bans were not judged there", r.Watched)
+	}
+	if len(r.Strange) > 0 {
+		text += "; changes that no checker knows, and which change nothing for all that they know: " + strings.Join(r.Strange, ", ")
+	}
+	return text
 }
 
 // busy is the share of the machine's processors from which on the players measure themselves.
@@ -116,24 +129,13 @@ func latencyFacts(l tally.Latency) []report.Fact {
 }
 
 // violations returns how many of each kind there were.
-func violations(v history.Counts) []report.Fact {
-	list := []report.Fact{
-		{Name: "lost", Text: fmt.Sprint(v.Lost), About: "An acknowledged join, leave or other action is missing, or somebody who was kicked stays."},
-		{Name: "phantom", Text: fmt.Sprint(v.Phantom), About: "A user is in the list, or leaves it, and never joined; or something happened that nobody asked for."},
-		{Name: "duplicate", Text: fmt.Sprint(v.Duplicate), About: "A user joined twice, or is in the list twice; or somebody got a message twice, or a timer fired that was not set."},
-		{Name: "oversold", Text: fmt.Sprint(v.Oversold), About: "A room has more members than its capacity at that version, or a member on a seat beyond it."},
-		{Name: "seat clash", Text: fmt.Sprint(v.SeatClash), About: "Two users have one seat."},
-		{Name: "version gap", Text: fmt.Sprint(v.VersionGap), About: "A version was skipped, came twice, or nothing explains it; or the epoch changed."},
-		{Name: "diverged", Text: fmt.Sprint(v.Diverged), About: "Two sources contradict each other about one version, or a user was removed and not told; or a room has no host, or a stranger, or is not what a match asked for."},
-		{Name: "intruder", Text: fmt.Sprint(v.Intruder), About: "Somebody came into a closed room, or in spite of a ban, or did what only the host may."},
-		{Name: "torn", Text: fmt.Sprint(v.Torn), About: "A party or a move took place in part."},
-		{Name: "conflict", Text: fmt.Sprint(v.Conflict), About: "A compare-and-set replaced what it did not expect, or was refused without a reason; or a match found no seat."},
-	}
-	for i := range list {
-		list[i].Class = "good"
-		if list[i].Text != "0" {
-			list[i].Class = "bad"
+func violations(v check.Counts) (list []report.Fact) {
+	for _, k := range check.Kinds {
+		class := "good"
+		if v[k.Name] > 0 {
+			class = "bad"
 		}
+		list = append(list, report.Fact{Name: strings.ReplaceAll(k.Name, "_", " "), Text: fmt.Sprint(v[k.Name]), About: k.About, Class: class})
 	}
 	return list
 }
@@ -146,13 +148,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	mix := r.mixed()
 	mix.Title, mix.Subtitle = "Mix", "how the actions besides joins and leaves ended"
 	lists := &report.Facts{Rows: violations(r.Violations),
-		About: "Every reply and event was checked when it arrived. At the end each room's history was replayed and compared with Redis, with every node's answer, and with what every player knows."}
+		About: "All replies and events were compared with the rooms' journals, Redis, and every node's answer; and they have an order in which all can have happened."}
 	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency), About: "Of acknowledged actions of players, from the request to its reply."}
 	return report.Page{
 		Command: "run", Question: "Are the lists right under load?", Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
 		Sections: []report.Section{
 			{ID: "violations", Title: "Violations", About: "What would be wrong, and how often it was seen.",
-				Parts: []template.HTML{lists.HTML(), report.List(r.Details)}},
+				Parts: []template.HTML{lists.HTML(), (&report.Facts{Rows: []report.Fact{{Name: "judged", Text: r.judged()}}}).HTML(), report.List(r.Details), report.List(r.Undecided)}},
 			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:],
 				report.Fact{Name: "processor", Text: r.processor(), About: "Processor time of the process that has the players."})}).HTML(), mix.HTML(), rate}},
 			{ID: "errors", Title: "Errors", About: "Requests and connections that failed for no fault of a player.", Parts: []template.HTML{report.List(r.ErrorTexts)}},

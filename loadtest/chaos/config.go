@@ -114,10 +114,8 @@ func (c Config) Validate() error {
 	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {
 		return err
 	}
-	for _, name := range c.Mix {
-		if !slices.Contains(loadtest.MixNames, name) {
-			return fmt.Errorf("mix is %q, it must be of %s", name, strings.Join(loadtest.MixNames, ", "))
-		}
+	if err := loadtest.CheckMix(c.Mix); err != nil {
+		return err
 	}
 	for _, name := range c.Faults {
 		switch f := FaultNamed(name); {

@@ -25,38 +25,26 @@ const (
 // disturb lets players play, and injects faults until the time is over. Then nobody plays any more, and all
 // connections stay.
 func (r *run) disturb(ctx context.Context) error {
-	r.history = newRecorder(r.cfg.History)
-	r.admin = newAdministrator(r)
-	if err := r.admin.prepare(); err != nil {
+	if err := r.Prepare(); err != nil {
 		return err
 	}
-	for i := range r.cfg.Clients {
-		r.players = append(r.players, newPlayer(r, i))
-	}
-	var end context.CancelFunc
-	r.playing, end = context.WithCancel(ctx)
+	playing, end := context.WithCancel(ctx)
 	defer end()
 	var all, watch sync.WaitGroup
-	for _, p := range r.players {
-		all.Go(func() { p.play(r.playing) })
-	}
-	all.Go(func() { r.admin.act(r.playing) })
-	r.outsider = &outsider{run: r, random: rand.New(rand.NewPCG(r.cfg.Seed, 2)), rdb: r.store.client()}
-	all.Go(func() { r.outsider.act(r.playing) })
+	all.Go(func() { r.Play(playing) })
 	r.feed.begin()
-	all.Go(func() { r.feed.disturb(r.playing) })
+	all.Go(func() { r.feed.disturb(playing) })
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { r.watch(watching) })
 	watch.Go(func() { r.resources(watching) })
-	watch.Go(func() { r.keep(watching) })
 
 	err := r.inject(ctx)
 	end()
 	all.Wait()
 	stop()
 	watch.Wait()
-	r.played = r.history.now()
+	r.played = r.History.Now()
 	return err
 }
 
@@ -65,7 +53,7 @@ func (r *run) inject(ctx context.Context) error {
 	r.enter("players come")
 	_ = pause.For(ctx, warmUp)
 	for _, step := range Schedule(r.cfg.Seed, r.cfg.faults(), mostSteps) {
-		if ctx.Err() != nil || r.history.now() > r.cfg.Duration {
+		if ctx.Err() != nil || r.History.Now() > r.cfg.Duration {
 			return nil
 		}
 		r.enter("no fault")
@@ -92,10 +80,10 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 		f := FaultNamed(p.Fault)
 		length = max(length, f.lasts)
 		i := &injection{run: r, random: rand.New(rand.NewPCG(p.Draw, 1)), length: length}
-		index := r.history.fault(r.describe(f))
+		index := r.History.Fault(r.describe(f))
 		indexes = append(indexes, index)
 		heal, err := f.inject(begin, i)
-		r.history.update(index, func(f *check.Fault) { f.On = i.on })
+		r.History.Update(index, func(f *check.Fault) { f.On = i.on })
 		if heal != nil {
 			heals = append(heals, heal)
 		}
@@ -121,14 +109,14 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	if err := errors.Join(why...); err != nil {
 		return false, err
 	}
-	healed := r.history.now()
+	healed := r.History.Now()
 	for _, i := range indexes {
-		r.history.update(i, func(f *check.Fault) { f.To = healed })
+		r.History.Update(i, func(f *check.Fault) { f.To = healed })
 	}
 	missing := r.recover(ctx, healed)
-	at := r.history.now()
+	at := r.History.Now()
 	for _, i := range indexes {
-		r.history.update(i, func(f *check.Fault) {
+		r.History.Update(i, func(f *check.Fault) {
 			f.Until = at + eviction + grace
 			if missing == "" {
 				f.Well = at
@@ -136,14 +124,14 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 		})
 	}
 	if missing != "" {
-		r.problem("no progress: %v after %s had ended, %s", r.cfg.Recover, strings.Join(names, " and "), missing)
+		r.Problem("settles", "no progress: %v after %s had ended, %s", r.cfg.Recover, strings.Join(names, " and "), missing)
 	}
 	return missing == "", nil
 }
 
 // describe returns what the checkers have to know of a fault that begins.
 func (r *run) describe(f *Fault) check.Fault {
-	now := r.history.now()
+	now := r.History.Now()
 	d := check.Fault{Name: f.Name, From: now, Splits: f.splits && r.cfg.Profile != Standalone, Evicts: f.evicts}
 	switch f.loses(r.cfg) {
 	case everything:
@@ -176,8 +164,8 @@ func (r *run) missing(ctx context.Context, healed time.Duration) string {
 	if err := r.store.ready(ctx); err != nil {
 		return fmt.Sprintf("Redis is not well: %v", err)
 	}
-	rooms, nodes := r.history.since(healed)
-	for _, room := range r.rooms {
+	rooms, nodes := r.History.Since(healed)
+	for _, room := range r.Rooms() {
 		if !rooms[room] {
 			return fmt.Sprintf("room %s has acknowledged no action", room)
 		}

@@ -97,7 +97,7 @@ func (i *injection) node() *node {
 
 // primary chooses a room, and returns the server that keeps it.
 func (i *injection) primary(ctx context.Context) (*server, error) {
-	s, err := i.run.store.primary(ctx, i.run.rooms[i.random.IntN(len(i.run.rooms))])
+	s, err := i.run.store.primary(ctx, i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))])
 	if err == nil {
 		i.on = s.Name
 	}

@@ -12,7 +12,7 @@ var failoverFaults = []*Fault{
 	{
 		Name: "failover", What: "an operator has a replica take over", Profiles: []string{Sentinel, Cluster}, loses: failedOver, splits: true, evicts: true, lasts: 4 * time.Second,
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			room := i.run.rooms[i.random.IntN(len(i.run.rooms))]
+			room := i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))]
 			for { // those who decide may not agree yet who the primary is
 				s, err := i.run.store.failOver(ctx, room)
 				if s != nil {
@@ -29,7 +29,7 @@ var failoverFaults = []*Fault{
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
 			all := i.run.store
 			for range 2 {
-				room := i.run.rooms[i.random.IntN(len(i.run.rooms))]
+				room := i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))]
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
 				for err != nil { // the servers may not agree yet who has the slot
 					if strings.Contains(err.Error(), "OOM") { // another fault has filled them: the slot moves when that is over

@@ -54,13 +54,13 @@ func redisLink(name, what string, evicts bool, do onLink) *Fault {
 func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 	n := i.random.IntN(len(i.run.links))
 	all := i.run.links[n].redis
-	how, room, one := i.random.IntN(3), i.random.IntN(len(i.run.rooms)), i.random.IntN(len(all))
+	how, room, one := i.random.IntN(3), i.random.IntN(len(i.run.Rooms())), i.random.IntN(len(all))
 	chosen := all[one:][:1]
 	switch how {
 	case 0:
 		chosen = all
 	case 1: // if nobody knows who that is now, another fault is at work
-		if s, err := i.run.store.primary(ctx, i.run.rooms[room]); err == nil {
+		if s, err := i.run.store.primary(ctx, i.run.Rooms()[room]); err == nil {
 			chosen = all[slices.Index(i.run.store.servers(), s):][:1]
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"roomd/loadtest"
 	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest/proxy"
@@ -120,7 +121,7 @@ func (f *feed) random(who uint64) *mathrand.Rand {
 
 // hear records what a reader was told.
 func (f *feed) hear(reader string, entries []feedEntry) {
-	at := f.run.history.now()
+	at := f.run.History.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range entries {
@@ -136,7 +137,7 @@ func (f *feed) hear(reader string, entries []feedEntry) {
 		case t.Gap.Before == check.Point{}:
 			f.last[reader][t.Room] = t.Gap.Now
 		}
-		f.run.history.told(reader, &t)
+		f.run.History.Told(reader, &t)
 	}
 }
 
@@ -161,7 +162,7 @@ func (f *feed) arrive(ctx context.Context) {
 			return
 		}
 		if time.Now().After(end) {
-			f.run.problem("the feed does not arrive: %s", behind)
+			f.run.Problem("missing", "the feed does not arrive: %s", behind)
 			return
 		}
 		_ = pause.For(ctx, lookPause)
@@ -170,8 +171,8 @@ func (f *feed) arrive(ctx context.Context) {
 
 // behind names a reader that does not know a room as Redis has it.
 func (f *feed) behind(ctx context.Context) (string, error) {
-	for _, room := range f.run.allRooms() {
-		at, err := f.run.store.client().HMGet(ctx, f.run.keyOf(room, "Meta"), "epoch", "version").Result()
+	for _, room := range f.run.AllRooms() {
+		at, err := f.run.data.Client.HMGet(ctx, f.run.data.Key(room, "Meta"), "epoch", "version").Result()
 		if err != nil {
 			return "", err
 		}
@@ -248,7 +249,7 @@ func (e *feedEntry) told(at time.Duration) check.Told {
 
 func (c *feedChange) change() check.Change {
 	one := check.Change{
-		Type: c.Type, User: c.User, Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text, Ready: c.Ready, Data: plain(c.Data),
+		Type: c.Type, User: c.User, Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text, Ready: c.Ready, Data: loadtest.Plain(c.Data),
 		Name: c.Name, Set: c.In != nil, Settings: c.Settings,
 	}
 	if json.Unmarshal(c.To, &one.To) != nil {
@@ -268,7 +269,7 @@ func (c *feedChange) change() check.Change {
 // refused says that a node has given an answer that it must not give.
 func (f *feed) refused(reader string, res *http.Response) {
 	if res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests {
-		f.run.problem("the reader of %s of the feed is answered %s", reader, res.Status)
+		f.run.Problem("missing", "the reader of %s of the feed is answered %s", reader, res.Status)
 	}
 }
 

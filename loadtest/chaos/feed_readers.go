@@ -113,7 +113,7 @@ func (f *feed) watchNode(ctx context.Context, node int, last *string) error {
 			if data != "" {
 				var e feedEntry
 				if err := json.Unmarshal([]byte(data), &e); err != nil {
-					f.run.problem("an event of the feed is not JSON: %.200q", data)
+					f.run.Problem("content", "an event of the feed is not JSON: %.200q", data)
 				}
 				f.hear(eventReader, []feedEntry{e})
 			}

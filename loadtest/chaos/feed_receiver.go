@@ -114,7 +114,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return // of a node that has died
 	}
 	if !r.signed(req.Header, body) {
-		r.feed.run.problem("a request of a webhook has no good signature: %q", req.Header)
+		r.feed.run.Problem("content", "a request of a webhook has no good signature: %q", req.Header)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -122,7 +122,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if m == takes || m >= takesAnd {
 		var in struct{ Data struct{ Entries []feedEntry } }
 		if err := json.Unmarshal(body, &in); err != nil || len(in.Data.Entries) == 0 {
-			r.feed.run.problem("a request of a webhook has no entries: %.200q", body)
+			r.feed.run.Problem("content", "a request of a webhook has no entries: %.200q", body)
 		}
 		r.feed.hear(hookReader, in.Data.Entries)
 	}

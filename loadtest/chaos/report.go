@@ -4,22 +4,15 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"roomd/loadtest"
 	"roomd/loadtest/audit"
 	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
-)
-
-type checkFault = check.Fault
-
-// The verdicts.
-const (
-	Consistent   = "consistent"
-	Inconsistent = "inconsistent"
-	Undecided    = "undecided" // nothing was wrong, and porcupine ran out of time
 )
 
 // Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
@@ -57,12 +50,12 @@ type Report struct {
 
 	Violations []string `json:"violations"`
 	Undecided  []string `json:"undecided,omitempty"`
-	Verdict    string   `json:"verdict"`
+	Strange    []string `json:"unknown_changes,omitempty"` // kinds of changes that the checkers do not know
+	Verdict    string   `json:"verdict"`                   // as of loadtest.Report
 
 	history *check.History
 	samples []sample
 	used    []use
-	marks   []mark
 	curve   []hdrhistogram.Bracket
 }
 
@@ -77,62 +70,55 @@ type FaultReport struct {
 }
 
 // Good reports whether nothing was wrong, and all of it was decided.
-func (r *Report) Good() bool { return r.Verdict == Consistent }
+func (r *Report) Good() bool { return r.Verdict == loadtest.Consistent }
 
 // judge ends the run, and judges it.
 func (r *run) judge(ctx context.Context) (*Report, error) {
-	if len(r.problems) == 0 { // else it may not be possible any more
-		if err := r.settle(ctx); err != nil {
+	if len(r.Problems()) == 0 { // else it may not be possible any more
+		r.enter("nobody acts: events arrive")
+		if err := r.Settle(ctx, r.cfg.Recover); err != nil {
 			return nil, err
 		}
 	}
-	r.leave(ctx)
+	r.enter("everybody leaves")
+	r.Leave(ctx, emptyWithin)
 	r.feed.arrive(ctx)
 	r.feed.close()
 	r.takeUse(ctx, true)
 	r.enter("the history is judged")
-	h := r.history.end()
-	h.Halves = r.cfg.Profile == Cluster
-	if err := r.journals(ctx, h); err != nil {
+	h, err := r.End(ctx)
+	if err != nil {
 		return nil, err
 	}
-	audited, err := audit.Run(ctx, r.store.client(), audit.Config{Rooms: "*", KeyPrefix: r.cfg.KeyPrefix})
+	audited, err := audit.Run(ctx, r.data.Client, audit.Config{Rooms: "*", KeyPrefix: r.cfg.KeyPrefix})
 	if err != nil {
 		return nil, err
 	}
 	report := r.report(h)
 	report.feedJudged(check.Feed(h, r.feed.heard()), r.feed.receiver.failed)
 	report.useJudged(r.used, r.played)
-	report.judged(r.problems, audited, check.Witness(h), check.Linearize(h, check.DefaultPatience))
+	report.judged(r.Problems(), audited, check.Witness(h), check.Linearize(h, check.DefaultPatience))
 	if report.Actions == 0 {
-		return nil, ErrNothingDone
+		return nil, loadtest.ErrNothingDone
 	}
-	return report, r.history.flush()
+	return report, nil
 }
 
 // judged adds what the checkers say.
-func (r *Report) judged(problems []string, audited *audit.Report, witness, porcupine *check.Verdict) {
-	r.Violations = append(r.Violations, problems...)
-	for _, v := range append(witness.Violations, porcupine.Violations...) {
+func (r *Report) judged(problems []check.Violation, audited *audit.Report, witness, porcupine *check.Verdict) {
+	for _, v := range slices.Concat(problems, witness.Violations, porcupine.Violations) {
 		r.Violations = append(r.Violations, v.String())
 	}
 	for _, f := range audited.Findings {
 		r.Violations = append(r.Violations, "audit, "+strings.Join(strings.Fields(f.String()), " "))
 	}
-	r.Undecided = porcupine.Unsure
+	r.Undecided, r.Strange = append(witness.Unsure, porcupine.Unsure...), witness.Strange
 	r.Witnessed, r.Linearized, r.Commits, r.Epochs = witness.Judged, porcupine.Judged, audited.Commits, audited.Epochs
 	for i, n := range witness.Lost {
 		r.Faults[i].Lost = n
 		r.Lost += n
 	}
-	switch {
-	case len(r.Violations) > 0:
-		r.Verdict = Inconsistent
-	case len(r.Undecided) > 0:
-		r.Verdict = Undecided
-	default:
-		r.Verdict = Consistent
-	}
+	r.Verdict = loadtest.Verdict(len(r.Violations), len(r.Undecided))
 }
 
 // report returns what was played.
@@ -141,13 +127,15 @@ func (r *run) report(h *check.History) *Report {
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Seed: c.Seed,
 		Other:   c.OtherVersion,
-		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.outsider.holds, history: h, samples: r.samples, marks: r.history.marks,
+		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.Holds(), history: h, samples: r.samples,
 		Events: len(h.Events), Faults: []FaultReport{}, Violations: []string{},
 	}
-	report.Actions, report.Refused, report.Unknown = r.history.counts()
+	report.Actions, report.Refused, report.Unknown = r.History.Counts()
 	latency := new(tally.Tally)
-	for _, m := range r.history.marks {
-		latency.Record(m.took)
+	for _, op := range h.Ops {
+		if op.Outcome == check.Done && op.Acts() {
+			latency.Record(op.Return - op.Call)
+		}
 	}
 	report.Latency, report.curve = latency.Latency(), latency.Curve()
 	for _, f := range h.Faults {

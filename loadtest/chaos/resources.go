@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"roomd/loadtest/report"
 	"roomd/lockmgr/redisconn/pause"
 )
@@ -71,7 +69,7 @@ func (r *run) resources(ctx context.Context) {
 func (r *run) takeUse(ctx context.Context, end bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(r.nodes)+2)*lookTimeout)
 	defer cancel()
-	u := use{at: r.history.now(), end: end, values: make(map[string]float64)}
+	u := use{at: r.History.Now(), end: end, values: make(map[string]float64)}
 	for _, n := range r.nodes {
 		n.uses(ctx, u.values) // without one that is dead or stopped
 	}
@@ -145,12 +143,12 @@ func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 	if r.cfg.Profile == Cluster {
 		entries = "Feed:{feed}:Entries"
 	}
-	commits, err := r.store.client().(redis.Cmdable).XLen(ctx, entries).Result()
+	commits, err := r.data.Client.XLen(ctx, entries).Result()
 	if memory == 0 || err != nil {
 		return
 	}
 	values[redisMemory], values[redisKeys] = memory/(1<<20), keys
-	values[otherKeys], values[perRoom] = keys-ofRooms, ofRooms/float64(len(r.allRooms()))
+	values[otherKeys], values[perRoom] = keys-ofRooms, ofRooms/float64(len(r.AllRooms()))
 	if commits > 1000 {
 		values[perCommit] = memory / float64(commits)
 	}

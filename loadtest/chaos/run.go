@@ -3,7 +3,6 @@ package chaos
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"roomd/loadtest"
 	"roomd/loadtest/check"
 )
@@ -21,36 +18,23 @@ import (
 // startTimeout bounds the start of a server or a node.
 const startTimeout = 60 * time.Second
 
-// ErrNothingDone says that no action succeeded, so that the run proves nothing.
-var ErrNothingDone = errors.New("no action succeeded, so the run proves nothing")
-
-// run is one run: its processes, its networks, its players, and its history.
+// run is one run: a game, the processes and networks with which it is played, and who listens.
 type run struct {
-	cfg      Config
-	rooms    []string
-	talks    []string // of the mix: what members do
-	rules    []string // and what the administrator does
-	store    *store
-	nodes    []*node
-	links    []*links
-	players  []*player
-	admin    *administrator
-	outsider *outsider
-	feed     *feed
-	history  *recorder
-	files    []io.Closer // of logs
-	playing  context.Context
-	played   time.Duration            // for how long players played
-	kept     map[string][]check.Entry // by room: journals of rooms that may be gone in the end
-	lastDue  int64                    // when the last timer that was seen at the end is due, in ms since 1970
+	*loadtest.Game // once there are nodes
 
-	mu       sync.Mutex
-	problems []string                   // guarded by mu: in words
-	matched  []string                   // guarded by mu: rooms that matches have found
-	wants    map[string]*check.Settings // guarded by mu: by room, with which they began
-	phase    string                     // guarded by mu
-	samples  []sample                   // guarded by mu
-	used     []use                      // guarded by mu
+	cfg    Config
+	store  *store
+	data   *loadtest.Store
+	nodes  []*node
+	links  []*links
+	feed   *feed
+	files  []io.Closer   // of logs
+	played time.Duration // for how long players played
+
+	mu      sync.Mutex
+	phase   string   // guarded by mu
+	samples []sample // guarded by mu
+	used    []use    // guarded by mu
 }
 
 // Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges what its clients were told. An
@@ -60,18 +44,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	cfg.Recover = cmp.Or(cfg.Recover, defaultRecover)
-	r := &run{cfg: cfg, wants: make(map[string]*check.Settings), kept: make(map[string][]check.Entry)}
-	for i := range cfg.Rooms {
-		r.rooms = append(r.rooms, fmt.Sprintf("chaos-%s-%d", uuid.NewString()[:4], i+1))
-	}
-	for _, name := range cfg.Mix {
-		switch name {
-		case loadtest.MixReady, loadtest.MixData, loadtest.MixPrivate, loadtest.MixSay, loadtest.MixTimer, loadtest.MixHost:
-			r.talks = append(r.talks, name)
-		default:
-			r.rules = append(r.rules, name)
-		}
-	}
+	r := &run{cfg: cfg}
 	defer r.close()
 	if err := r.start(ctx); err != nil {
 		return nil, err
@@ -93,6 +66,7 @@ func (r *run) start(ctx context.Context) error {
 	if r.store, err = openStore(ctx, r.cfg, r.log); err != nil {
 		return err
 	}
+	r.data = &loadtest.Store{Client: r.store.client(), KeyPrefix: r.cfg.KeyPrefix, Cluster: r.cfg.Profile == Cluster}
 	if r.feed, err = newFeed(r); err != nil {
 		return err
 	}
@@ -101,7 +75,38 @@ func (r *run) start(ctx context.Context) error {
 			return err
 		}
 	}
+	r.Game = loadtest.NewGame(r.play())
 	return nil
+}
+
+const (
+	playersPause = 60 * time.Millisecond
+	adminPause   = 80 * time.Millisecond
+	closes       = 200
+	holds        = 60 * time.Millisecond
+
+	// callTimeout is longer than a node needs for any answer.
+	callTimeout = lockWait + lockTTL + 3*time.Second
+)
+
+// doubts reports whether Redis may not have kept what it had, and its clock, since a time.
+func (r *run) doubts(since time.Duration) bool {
+	return slices.ContainsFunc(r.History.Faults(), func(f check.Fault) bool {
+		return (f.Loses || f.Splits || family(f.Name) == "redis" || f.Name == clockJump) && (f.Well == 0 || f.Well > since)
+	})
+}
+
+// play says how the game is played: slowly, so that much happens between the actions, too.
+func (r *run) play() loadtest.Play {
+	p := loadtest.Play{
+		Store: r.data, Name: "chaos", Clients: r.cfg.Clients, Rooms: r.cfg.Rooms, Capacity: r.cfg.Capacity, Mix: r.cfg.Mix, Seed: r.cfg.Seed,
+		Pause: playersPause, AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes, Holds: holds, Doubts: r.doubts, Mixed: r.cfg.OtherProgram != "", History: r.cfg.History,
+	}
+	for i, n := range r.nodes {
+		p.Nodes = append(p.Nodes, loadtest.Node{URL: "ws://" + r.links[i].clients.Addr() + "/ws", Direct: "ws://" + n.process.Addr() + "/ws"})
+		p.API = append(p.API, loadtest.API{URL: "http://" + n.admin})
+	}
+	return p
 }
 
 func (r *run) startNode(ctx context.Context, number int, programs map[version]string) error {
@@ -137,6 +142,9 @@ func (r *run) log(name string) io.Writer {
 }
 
 func (r *run) close() {
+	if r.Game != nil {
+		r.Disconnect()
+	}
 	if r.feed != nil {
 		r.feed.close()
 	}
@@ -154,39 +162,6 @@ func (r *run) close() {
 	}
 }
 
-// problem records something that must not have happened.
-func (r *run) problem(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.problems = append(r.problems, fmt.Sprintf(format, args...))
-}
-
-// matchedIn records that a match has led into a room.
-func (r *run) matchedIn(room string, wanted *check.Settings) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.wants[room] == nil {
-		r.matched, r.wants[room] = append(r.matched, room), wanted
-	}
-}
-
-// begun returns the settings with which a match has begun a room.
-func (r *run) begun(room string) *check.Settings {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.wants[room]
-}
-
-// allRooms returns the rooms of the run, and those that matches began.
-func (r *run) allRooms() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Concat(r.rooms, r.matched)
-}
-
-// does reports whether that is in the mix.
-func (r *run) does(what string) bool { return slices.Contains(r.cfg.Mix, what) }
-
 // enter says what the run does now.
 func (r *run) enter(format string, args ...any) {
 	r.mu.Lock()
@@ -199,10 +174,10 @@ func (r *run) tell(changed bool) {
 	if r.cfg.Progress == nil {
 		return
 	}
-	done, _, unknown := r.history.counts()
+	done, _, unknown := r.History.Counts()
 	r.mu.Lock()
 	defer r.mu.Unlock() // one at a time
-	p := Progress{Elapsed: r.history.now(), Phase: r.phase, Changed: changed, Actions: done, Unknown: unknown, Problems: len(r.problems)}
+	p := Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done, Unknown: unknown, Problems: len(r.Problems())}
 	if n := len(r.samples); n > 0 {
 		p.Ghosts = r.samples[n-1].ghosts
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"roomd/loadtest/check"
 	"roomd/loadtest/report"
 )
 
@@ -129,11 +130,13 @@ func (r *Report) spans() (list []report.Span) {
 
 const bucket = 500 * time.Millisecond
 
-// buckets returns the marks of each half of a second.
-func (r *Report) buckets() [][]mark {
-	list := make([][]mark, int(r.history.End/bucket)+1)
-	for _, m := range r.marks {
-		list[m.at/bucket] = append(list[m.at/bucket], m)
+// buckets returns the acknowledged actions of each half of a second.
+func (r *Report) buckets() [][]*check.Op {
+	list := make([][]*check.Op, int(r.history.End/bucket)+1)
+	for _, op := range r.history.Ops {
+		if op.Outcome == check.Done && op.Acts() {
+			list[op.Return/bucket] = append(list[op.Return/bucket], op)
+		}
 	}
 	return list
 }
@@ -154,8 +157,8 @@ func (r *Report) latency() template.HTML {
 	var line []report.Point
 	for i, marks := range r.buckets() {
 		longest := time.Duration(0)
-		for _, m := range marks {
-			longest = max(longest, m.took)
+		for _, op := range marks {
+			longest = max(longest, op.Return-op.Call)
 		}
 		line = append(line, report.Point{X: (time.Duration(i) * bucket).Seconds(), Y: longest.Seconds() * 1000})
 	}

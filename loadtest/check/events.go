@@ -8,15 +8,11 @@ type follower struct {
 	knows bool
 }
 
-// events compares what each connection was told with the journal: from where it stands, all that comes, in order.
-func (w *witness) events() {
+// follow compares what each connection was told with the journal: from where it stands, all that comes, in order.
+func (w *witness) follow() {
 	conns := make(map[int]*follower)
 	told := make(map[at][]Change) // of versions that the journal has not
-	for i := range w.history.Events {
-		e := &w.history.Events[i]
-		if e.Room != w.room {
-			continue
-		}
+	for _, e := range w.events {
 		f := conns[e.Conn]
 		if f == nil {
 			f = new(follower)
@@ -41,15 +37,24 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 	var want []Change
 	for version := e.From + 1; version <= e.Version; version++ {
 		i, is := w.position[at{e.Epoch, version}]
-		if !is {
+		switch {
+		case !is:
 			if e.Version == e.From+1 {
 				w.eventApart(e, told)
 			}
 			return
+		case w.journal[i].merged && (w.journal[i].list != nil || w.journal[i].from != version-1 || w.journal[i].Version > e.Version):
+			return // not all versions are known
+		case w.journal[i].merged:
+			version = w.journal[i].Version
 		}
 		want = append(want, public(w.journal[i].Changes, e.User, false)...)
 	}
-	if !same(e.Changes, want) {
+	got := e.Changes
+	if w.public {
+		got = open(got)
+	}
+	if !same(got, want) {
 		w.broken("event", e.At, "%q is told of versions %d to %d of epoch %s: %s; the journal has %s", e.User, e.From+1, e.Version, short(e.Epoch), changes(e.Changes), changes(want))
 	}
 }
@@ -57,16 +62,26 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 // eventApart compares what two were told of a version that is lost, but for what not all may hear.
 func (w *witness) eventApart(e *Event, told map[at][]Change) {
 	here := at{e.Epoch, e.Version}
-	all := slices.DeleteFunc(slices.Clone(e.Changes), func(c Change) bool { return c.Type == "message" || c.Type == "private" })
+	all := open(e.Changes)
 	if first, known := told[here]; known && !same(first, all) {
 		w.broken("two contents", e.At, "%q is told of version %d of epoch %s, which is lost: %s; another was told %s", e.User, e.Version, short(e.Epoch), changes(all), changes(first))
 	}
 	told[here] = all
 }
 
+// open returns of what a user was told what all are told.
+func open(changes []Change) []Change {
+	hidden := func(c Change) bool { return c.Type == "message" && c.To != nil || c.Type == "private" }
+	if !slices.ContainsFunc(changes, hidden) {
+		return changes
+	}
+	return slices.DeleteFunc(slices.Clone(changes), hidden)
+}
+
 // public returns what a user may know of a commit. Who has authority hears all messages and private data.
 func public(all []Change, user string, authority bool) (list []Change) {
 	for _, c := range all {
+		c.At, c.Until, c.Again = 0, 0, false
 		switch {
 		case c.Type == "replace", c.Type == "ban":
 			continue

@@ -97,6 +97,7 @@ type List struct {
 	Host     string   `json:"host,omitzero"`   // the user who is it
 	Timers   []string `json:"timers,omitzero"` // their names, in order
 
+	All     bool              `json:"all,omitzero"`     // it has the private data of all
 	For     string            `json:"for"`              // the user to whom it was shown
 	Private map[string]string `json:"private,omitzero"` // the private data that the user was shown
 }
@@ -125,6 +126,7 @@ type Op struct {
 	Settings *Settings `json:"settings,omitzero"`
 	Left     int       `json:"left,omitzero"`     // of a MoveIn: the operation by which its user leaves the other room
 	Exchange bool      `json:"exchange,omitzero"` // two rooms give each other members, and why that was refused may be a matter of the other one
+	Part     bool      `json:"part,omitzero"`     // of an action that counts as another operation
 	First    bool      `json:"first,omitzero"`    // of a move: in the room to which it takes users, which is written first where each room is written by itself
 
 	// What was answered.
@@ -145,11 +147,19 @@ func (o *Op) writes() bool {
 	return false
 }
 
+// matches reports whether any room with the labels of Settings would do.
+func (o *Op) matches() bool { return o.Action == Match || o.Action == Reserve && o.Settings != nil }
+
+// hidden reports whether watchers are not told what the operation does.
+func (o *Op) hidden() bool {
+	return o.Action == SetPrivate || o.Action == Deal || o.Action == Say && len(o.Users) > 0
+}
+
+// Acts reports whether the operation counts as an action: it is no read, and no part of one that is another operation.
+func (o *Op) Acts() bool { return o.Action != Read && !o.Part }
+
 // joins reports whether the process becomes a member.
 func (o *Op) joins() bool { return o.Action == Join || o.Action == Match }
-
-// of reports whether the operation is of that room, or may be: of a match with an unknown end nobody knows where it was.
-func (o *Op) of(room string) bool { return o.Room == room || o.Room == "" && o.Outcome == Unknown }
 
 // String describes the operation in a line.
 func (o *Op) String() string {
@@ -191,22 +201,32 @@ type Change struct {
 	Settings *Settings `json:"settings,omitzero"`
 	Name     string    `json:"name,omitzero"` // of a timer
 	Set      bool      `json:"set,omitzero"`  // of a countdown: the timer is set, and not cancelled
+
+	// What only journals say. Times are in ms since 1970, by the clock of Redis.
+	At    int64 `json:"-"` // of a join
+	Until int64 `json:"-"` // of a ban
+	Again bool  `json:"-"` // of a join: it brings back who had lost the place by a failure
 }
 
 // Event is something that a connection was told besides replies: changes from one version to another, or the whole room,
 // or (Lost) that its user is a member no more.
 type Event struct {
-	Conn    int           `json:"conn"` // of a user, counted over the run
-	User    string        `json:"user"`
-	At      time.Duration `json:"at"`
-	Room    string        `json:"room"`
-	Epoch   string        `json:"epoch,omitzero"`
-	Version uint64        `json:"version,omitzero"`
-	From    uint64        `json:"from,omitzero"`
-	Changes []Change      `json:"changes,omitzero"`
-	List    *List         `json:"list,omitzero"`
-	Lost    string        `json:"lost,omitzero"` // the reason
-	Reply   bool          `json:"reply,omitzero"`
+	Conn int           `json:"conn"` // of a user, counted over the run
+	User string        `json:"user"`
+	At   time.Duration `json:"at"`
+	*Frame
+}
+
+// Frame is what an Event says. Many connections may have been told the same one: it must not be changed.
+type Frame struct {
+	Room    string   `json:"room"`
+	Epoch   string   `json:"epoch,omitzero"`
+	Version uint64   `json:"version,omitzero"`
+	From    uint64   `json:"from,omitzero"`
+	Changes []Change `json:"changes,omitzero"`
+	List    *List    `json:"list,omitzero"`
+	Lost    string   `json:"lost,omitzero"` // the reason
+	Reply   bool     `json:"reply,omitzero"`
 }
 
 // Conn is a connection of a user, for as long as its server was heard on it.
@@ -216,6 +236,9 @@ type Conn struct {
 	From time.Duration `json:"from"`
 	Last time.Duration `json:"last"` // when something was heard, before it ended or the run did
 	Open bool          `json:"open"` // until the end of the run
+
+	// Watches says that the user is no player, and watches rooms: where a room has no journal, what watchers were told stands for it.
+	Watches bool `json:"watches,omitzero"`
 }
 
 // moment is when something happened, between two times.
@@ -224,14 +247,23 @@ type moment struct {
 	op       *Op // by which; nil if it was none
 }
 
-// opsOf returns the operations of a room, or that may be of it.
-func (h *History) opsOf(room string) (list []*Op) {
+// ops returns the operations of each room, or that may be of it, in the order of their calls.
+func (h *History) ops() map[string][]*Op {
+	of := make(map[string][]*Op)
+	for _, room := range h.Rooms {
+		of[room] = nil
+	}
 	for _, op := range h.Ops {
-		if op.of(room) {
-			list = append(list, op)
+		switch {
+		case op.Room != "":
+			of[op.Room] = append(of[op.Room], op)
+		case op.Outcome == Unknown: // nobody knows where it was
+			for room := range of {
+				of[room] = append(of[room], op)
+			}
 		}
 	}
-	return list
+	return of
 }
 
 // answered returns the operations that were answered, by user, in the order of their calls.
@@ -310,12 +342,16 @@ func (f Fault) evicts(from, to time.Duration) bool {
 	return f.Evicts && f.From <= to && (f.Until == 0 || from <= f.Until)
 }
 
-// Entry is a commit in a journal.
+// Entry is a commit in a journal, or what watchers were told in place of one: several commits at once, or the room.
 type Entry struct {
 	Epoch   string
 	Version uint64
 	Changes []Change // as everyone may know them, and replace, of a session that took over
 	Mark    string   // which its text makes
+
+	merged bool   // of watchers: it is more than the commit of that version
+	from   uint64 // of it: the version before
+	list   *List  // of watchers: the room at that version
 }
 
 // History is all that is known of a run.

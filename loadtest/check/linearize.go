@@ -11,8 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultPatience is how long porcupine may think about one epoch of a room.
+// DefaultPatience is how long porcupine may think about one part of a room's history; about all of them ten times as long.
 const DefaultPatience = 20 * time.Second
+
+// mostInPart is how many operations with a version a part has at most, about: porcupine's memory grows with their square.
+const mostInPart = 4000
 
 // latest is how long after its call an operation without a known end, or a timer that was set, may still change a room:
 // longer than faults last, and than a timer of a run has to go when one begins. If it could be at any time, the model of a
@@ -30,9 +33,9 @@ const latest = 2 * time.Minute
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
-	believed, evicted := h.believed(), h.evicted()
+	believed, evicted, ops := h.believed(), h.evicted(), h.ops()
 	for _, room := range h.Rooms {
-		parts = append(parts, split(h, room, h.opsOf(room), believed)...)
+		parts = append(parts, split(h, room, ops[room], believed)...)
 	}
 	for _, p := range parts {
 		if users := evicted[roomEpoch{p.room, p.epoch}]; len(users) > 0 {
@@ -40,10 +43,10 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %q were removed as if their node had died, and no fault says why: the machine may be too slow", p.room, short(p.epoch), users))
 		}
 	}
-	all := new(errgroup.Group)
+	all, end := new(errgroup.Group), time.Now().Add(10*patience)
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for _, p := range parts {
-		all.Go(func() error { p.judge(patience); return nil })
+		all.Go(func() error { p.judge(max(1, min(patience, time.Until(end)))); return nil })
 	}
 	_ = all.Wait()
 	for _, p := range parts {
@@ -52,16 +55,18 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 		case porcupine.Illegal:
 			v.Violations = append(v.Violations, Violation{Checker: "porcupine", Rule: "linearizability", Room: p.room, At: p.at, Text: p.why})
 		case porcupine.Unknown:
-			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %d operations were not decided within %v", p.room, short(p.epoch), p.judged, patience))
+			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %d operations from version %d on were not decided within %v", p.room, short(p.epoch), p.judged, p.low, patience))
 		}
 	}
 	return v
 }
 
-// part is an epoch of a room.
+// part is an epoch of a room, or the versions of it between two, if it is long. Of the room before a part that is not the first
+// nothing is known.
 type part struct {
 	room, epoch string
-	first       bool // the room had nothing before
+	low, high   uint64 // the first and the last version
+	first       bool   // the room had nothing before
 	steps       []porcupine.Operation
 	begin, end  time.Duration // the first call, and the last return
 	from, to    time.Duration // when the epoch was seen for certain: from the first return to the last call
@@ -74,18 +79,28 @@ type part struct {
 // split makes the parts of a room.
 func split(h *History, room string, ops []*Op, believed []moment) []*part {
 	var parts []*part
-	by := make(map[string]*part)
+	by := make(map[string][]*Op)
 	for _, op := range ops {
-		if op.Room != room || op.Outcome == Unknown || op.Version == 0 {
-			continue
+		if op.Room == room && op.Outcome != Unknown && op.Version > 0 {
+			by[op.Epoch] = append(by[op.Epoch], op)
 		}
-		p := by[op.Epoch]
-		if p == nil {
-			p = &part{room: room, epoch: op.Epoch, begin: op.Call, from: op.Return}
-			by[op.Epoch] = p
-			parts = append(parts, p)
+	}
+	for epoch, list := range by {
+		slices.SortFunc(list, func(a, b *Op) int { return cmp.Compare(a.Version, b.Version) })
+		var p *part
+		for i, op := range list {
+			if i%mostInPart == 0 {
+				p = nil
+			}
+			if p == nil && (i == 0 || op.Version > list[i-1].Version) {
+				p = &part{room: room, epoch: epoch, low: op.Version, begin: op.Call, from: op.Return}
+				parts = append(parts, p)
+			} else if p == nil {
+				p = parts[len(parts)-1]
+			}
+			p.high = op.Version
+			p.begin, p.from, p.to, p.end = min(p.begin, op.Call), min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return)
 		}
-		p.begin, p.from, p.to, p.end = min(p.begin, op.Call), min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return)
 	}
 	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
 	for i, p := range parts {
@@ -112,7 +127,10 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 			if may {
 				p.perhaps(op)
 			}
-		case op.Version > 0 && op.Epoch == p.epoch:
+		case op.Version > 0:
+			if op.Epoch != p.epoch || op.Version < p.low || op.Version > p.high {
+				break
+			}
 			p.judged++
 			since := h.since(op)
 			if op.Action != Read {
@@ -124,7 +142,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 			if op.List != nil {
 				p.add(since, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
-		case op.Version == 0 && op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op): // else nobody knows by which of two servers
+		case op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op): // else nobody knows by which of two servers
 			p.judged++
 			if refusals[op.Code] != nil {
 				p.add(op.Call, op.Return, step{op: op})
@@ -198,16 +216,24 @@ func (p *part) add(call, end time.Duration, s step) *step {
 // count tells each step with a version how many steps with lower ones must have come before it. So a wrong order is
 // noticed at once, and not only when nothing goes on any more.
 func (p *part) count() {
-	var versions []uint64
+	var versions, writers []uint64
 	for _, o := range p.steps {
-		if s := o.Input.(*step); s.version > 0 {
+		s := o.Input.(*step)
+		if s.version > 0 {
 			versions = append(versions, s.version)
+		}
+		if s.wrote() {
+			writers = append(writers, s.version)
 		}
 	}
 	slices.Sort(versions)
+	slices.Sort(writers)
 	for _, o := range p.steps {
 		s := o.Input.(*step)
 		s.before, _ = slices.BinarySearch(versions, s.version)
+		if s.list != nil {
+			s.writers, _ = slices.BinarySearch(writers, s.version+1)
+		}
 	}
 }
 
@@ -218,31 +244,74 @@ func (p *part) judge(patience time.Duration) {
 		Step:  func(s, in, _ any) (bool, any) { next, wrong := s.(*room).step(in.(*step)); return wrong == "", next },
 		Equal: func(a, b any) bool { return a.(*room).equal(b.(*room)) },
 	}
+	// Refusals change nothing. Mostly each of them fits somewhere into an order of all others; only else porcupine tries all orders of all.
+	var firm, refused []porcupine.Operation
+	for _, o := range p.steps {
+		if s := o.Input.(*step); s.op != nil && s.version == 0 && s.op.Outcome == Refused {
+			refused = append(refused, o)
+		} else {
+			firm = append(firm, o)
+		}
+	}
 	var info porcupine.LinearizationInfo
-	p.result, info = porcupine.CheckOperationsVerbose(model, p.steps, patience)
+	p.result, info = porcupine.CheckOperationsVerbose(model, firm, patience)
+	if p.result == porcupine.Ok && !p.fit(longest(info), refused) {
+		firm = p.steps
+		p.result, info = porcupine.CheckOperationsVerbose(model, firm, patience)
+	}
 	if p.result == porcupine.Illegal {
-		p.explain(info)
+		p.explain(firm, longest(info))
 	}
 }
 
-// explain says what does not fit behind the longest order that was found.
-func (p *part) explain(info porcupine.LinearizationInfo) {
-	var longest []porcupine.Operation
+// longest returns the longest order that was found.
+func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 	for _, partition := range info.PartialLinearizationsOperations() {
 		for _, list := range partition {
-			if len(list) > len(longest) {
-				longest = list
+			if len(list) > len(order) {
+				order = list
 			}
 		}
 	}
+	return order
+}
+
+// fit reports whether each refusal fits into an order, where its call and its return allow it.
+func (p *part) fit(order, refused []porcupine.Operation) bool {
+	rooms := make([]*room, len(order)+1)
+	rooms[0] = newRoom(p)
+	for i, o := range order {
+		rooms[i+1], _ = rooms[i].step(o.Input.(*step))
+	}
+	return !slices.ContainsFunc(refused, func(r porcupine.Operation) bool {
+		first, last := 0, len(order)
+		for i, o := range order {
+			if o.Return < r.Call {
+				first = i + 1
+			}
+			if o.Call > r.Return {
+				last = min(last, i)
+			}
+		}
+		for _, at := range rooms[min(first, last+1) : last+1] {
+			if _, wrong := at.step(r.Input.(*step)); wrong == "" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// explain says what does not fit behind the longest order that was found.
+func (p *part) explain(all, longest []porcupine.Operation) {
 	s, placed := newRoom(p), make(map[*step]bool)
 	for _, o := range longest {
 		s, _ = s.step(o.Input.(*step))
 		placed[o.Input.(*step)] = true
 	}
 	var next *porcupine.Operation
-	for i := range p.steps {
-		if o := &p.steps[i]; !placed[o.Input.(*step)] && (next == nil || o.Return < next.Return) {
+	for i := range all {
+		if o := &all[i]; !placed[o.Input.(*step)] && (next == nil || o.Return < next.Return) {
 			next = o
 		}
 	}
@@ -253,5 +322,5 @@ func (p *part) explain(info porcupine.LinearizationInfo) {
 	in := next.Input.(*step)
 	_, wrong := s.step(in)
 	p.at = time.Duration(next.Call)
-	p.why = fmt.Sprintf("%d of %d steps have an order, and behind them does not fit %s: %s", len(longest), len(p.steps), in.op, cmp.Or(wrong, "what comes behind it has none"))
+	p.why = fmt.Sprintf("%d of %d steps have an order, and behind them does not fit %s: %s", len(longest), len(all), in.op, cmp.Or(wrong, "what comes behind it has none"))
 }

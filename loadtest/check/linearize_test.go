@@ -195,6 +195,58 @@ func TestLinearize_ExchangeRefused(t *testing.T) {
 	}
 }
 
+// Nobody knows in which order actions of one version were done: each of them fits.
+func TestLinearize_OneVersion(t *testing.T) {
+	both := []Member{{User: "张三"}, {User: "李四", Seat: 1}}
+	for _, tt := range []struct {
+		what  string
+		spoil func(h *History)
+		ok    bool
+	}{
+		{"data that somebody else set last", func(h *History) { h.Ops[8].List.Data = "data-3" }, true},
+		{"data that nobody set", func(h *History) { h.Ops[8].List.Data = "data-9" }, false},
+		{"data before the list that shows them", func(h *History) {
+			h.Ops = append(h.Ops, &Op{ID: 12, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 4, Count: 2, Call: ms(405), Return: ms(440),
+				List: &List{Users: both, Data: "", Settings: Settings{Capacity: 2}}})
+		}, false},
+		{"a kick and a join", func(h *History) {
+			h.Ops = append(h.Ops, &Op{ID: 12, Process: "administrator", Room: room42, Action: Kick, Users: []string{"李四"}, Outcome: Done, Epoch: epoch1, Version: 3, Call: ms(200), Return: ms(290)})
+		}, true},
+	} {
+		h := good()
+		h.Ops = append(h.Ops, &Op{ID: 11, Process: "李四", Room: room42, Action: SetData, Value: "data-3", Outcome: Done, Epoch: epoch1, Version: 4, Count: 2, Call: ms(400), Return: ms(445)})
+		h.Ops[5].Now, h.Ops[5].Outcome, h.Ops[5].Action, h.Ops[5].List = "", Done, Read, nil
+		tt.spoil(h)
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != tt.ok || len(v.Unsure) > 0 {
+			t.Errorf("%s: %v, %v", tt.what, v.Violations, v.Unsure)
+		}
+	}
+}
+
+// A long history is judged in parts, each of which begins without knowing what was before.
+func TestLinearize_Long(t *testing.T) {
+	for wrong, ok := range map[int]bool{0: true, 9000: false} {
+		h := &History{Rooms: []string{room42}, End: ms(100_000)}
+		users := []Member{{User: "张三"}}
+		for v := 1; v < 10_000; v++ {
+			op := &Op{ID: v, Process: "张三", Room: room42, Action: SetData, Value: fmt.Sprint(v), Outcome: Done, Epoch: epoch1, Version: uint64(v), Count: 1, Call: ms(v*10 + 1), Return: ms(v*10 + 9)}
+			switch {
+			case v == 1:
+				op.Action, op.Value, op.List = Join, "", &List{Users: users}
+			case v%100 == 0:
+				op.Action, op.Value, op.Version, op.List = Read, "", op.Version-1, &List{Users: users, Data: fmt.Sprint(v - 1)}
+				if v == wrong {
+					op.List.Data = "?"
+				}
+			}
+			h.Ops = append(h.Ops, op)
+		}
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != ok || len(v.Unsure) > 0 || v.Judged != 9999 {
+			t.Errorf("%d: %d, %v, %v", wrong, v.Judged, v.Violations, v.Unsure)
+		}
+	}
+}
+
 // A time-out is no answer.
 func TestLinearize_Undecided(t *testing.T) {
 	var v *Verdict
@@ -228,7 +280,7 @@ func TestLinearize_EvictedWithoutAFault(t *testing.T) {
 	if v := Linearize(h, DefaultPatience); len(v.Violations) != 1 {
 		t.Errorf("another seat without a reason: %v", v.Violations)
 	}
-	h.Events = append(h.Events, Event{User: "王五", Room: room42, Epoch: epoch1, Version: 7, From: 6, At: ms(820), Changes: []Change{{Type: "leave", User: "张三", Reason: "node"}}})
+	h.Events = append(h.Events, Event{User: "王五", At: ms(820), Frame: &Frame{Room: room42, Epoch: epoch1, Version: 7, From: 6, Changes: []Change{{Type: "leave", User: "张三", Reason: "node"}}}})
 	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 || len(v.Unsure) != 1 || !strings.Contains(v.Unsure[0], "张三") {
 		t.Errorf("removed as if the node had died: %v, %v", v.Violations, v.Unsure)
 	}
@@ -251,7 +303,7 @@ func TestLinearize_EvictedWithoutAFault(t *testing.T) {
 // somebody is told; and by none if the node had heard the user behind it.
 func TestLinearize_Evicted(t *testing.T) {
 	leave := []Change{{Type: "leave", User: "张三", Reason: "node"}}
-	told := Event{Conn: 1, User: "王五", Room: room42, Epoch: epoch1, From: 5, Version: 6, At: ms(820), Changes: leave}
+	told := Event{Conn: 1, User: "王五", At: ms(820), Frame: &Frame{Room: room42, Epoch: epoch1, From: 5, Version: 6, Changes: leave}}
 	storm := func(until int) []Fault {
 		return []Fault{{Name: "node-stop", From: ms(200), Evicts: true, Until: ms(until)}}
 	}
@@ -263,7 +315,7 @@ func TestLinearize_Evicted(t *testing.T) {
 		{"without a word", true, false, func(*History) {}},
 		{"told by an event", false, true, func(h *History) { h.Events = []Event{told} }},
 		{"told to be lost", false, true, func(h *History) {
-			h.Events = []Event{{User: "张三", Room: room42, Epoch: epoch1, Version: 5, At: ms(700)}, {User: "张三", Room: room42, Lost: "node", At: ms(820)}}
+			h.Events = []Event{{User: "张三", At: ms(700), Frame: &Frame{Room: room42, Epoch: epoch1, Version: 5}}, {User: "张三", At: ms(820), Frame: &Frame{Room: room42, Lost: "node"}}}
 		}},
 		{"in the journal", false, true, func(h *History) { h.entries()[5].Changes = leave }},
 		{"and heard after the fault", false, true, func(h *History) { h.Events, h.Faults = []Event{told}, storm(400) }}, // data were set from 410 to 450 ms

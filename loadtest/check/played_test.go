@@ -43,20 +43,20 @@ func TestWitness_Played(t *testing.T) {
 		spoil      func(h *History)
 	}{
 		{"all is well", "", func(*History) {}},
-		{"a timer that fires twice", "journal", func(h *History) { h.entries()[5].Changes = append(h.entries()[5].Changes, h.entries()[3].Changes[0]) }},
+		{"a timer that fires twice", "twice", func(h *History) { h.entries()[5].Changes = append(h.entries()[5].Changes, h.entries()[3].Changes[0]) }},
 		{"a timer that never fires", "timer", func(h *History) { h.entries()[3].Changes = h.entries()[3].Changes[1:] }},
 		{"a timer that is missing", "lost", func(h *History) { h.entries()[2].Changes = nil }},
 		{"a timer that a list has not", "reply", func(h *History) { h.Ops[5].List.Timers = []string{"turn"} }},
 		{"a shuffle of nobody", "lost", func(h *History) { h.entries()[4].Changes, h.entries()[5].Changes = nil, nil }},
-		{"a swap that leaves one on the seat", "journal", func(h *History) { h.entries()[5].Changes = h.entries()[5].Changes[:1] }},
-		{"a swap to a free seat", "journal", func(h *History) { h.entries()[5].Changes[1].Seat = 7 }},
+		{"a swap that leaves one on the seat", "seat", func(h *History) { h.entries()[5].Changes = h.entries()[5].Changes[:1] }},
+		{"a swap to a free seat", "seat", func(h *History) { h.entries()[5].Changes[1].Seat = 7 }},
 		{"a shuffle that nobody asked for", "phantom", func(h *History) { h.Ops = slices.Delete(h.Ops, 3, 4) }},
 		{"a move that nobody asked for", "phantom", func(h *History) { h.entries()[6].Changes[0].Reason = "moved" }},
 		{"another host in a list", "reply", func(h *History) { h.Ops[5].List.Host = "李四" }},
-		{"no host", "journal", func(h *History) { h.entries()[0].Changes = h.entries()[0].Changes[:2] }},
-		{"a host who has left", "journal", func(h *History) { h.entries()[6].Changes[0].User, h.entries()[6].Changes[0].Seat = "张三", 0 }},
+		{"no host", "host", func(h *History) { h.entries()[0].Changes = h.entries()[0].Changes[:2] }},
+		{"a host who has left", "host", func(h *History) { h.entries()[6].Changes[0].User, h.entries()[6].Changes[0].Seat = "张三", 0 }},
 		{"who is not the host", "rights", func(h *History) { h.Ops[3].Process = "李四" }},
-		{"a match without labels", "lost", func(h *History) { h.entries()[0].Changes[1].Settings = &Settings{Capacity: 2, Host: Longest} }},
+		{"a match without labels", "match", func(h *History) { h.entries()[0].Changes[1].Settings = &Settings{Capacity: 2, Host: Longest} }},
 		{"a match that finds no seat", "match", func(h *History) { h.Ops = append(h.Ops, &Op{Action: Match, Outcome: Refused, Code: "room_full"}) }},
 	} {
 		h := played()

@@ -32,6 +32,7 @@ type step struct {
 	list    *List  // if not nil, the step is that the room was seen
 	version uint64 // 0: not known
 	before  int    // steps with lower versions
+	writers int    // of a list: steps that wrote its version, or a lower one
 	last    bool   // of its connection: from then on the user may leave at any time
 	halved  bool   // others may have seen half of it before
 	loose   bool   // of whole: the users may be members behind it
@@ -42,16 +43,23 @@ type step struct {
 
 // status is what is known of a user.
 type status struct {
-	seat  int  // -1: not known
-	loose bool // may have left
-	out   bool // is no member; only while others who are not known may be
+	seat  int    // -1: not known
+	loose bool   // may have left
+	out   bool   // is no member; only while others who are not known may be
+	since uint64 // the version at which the user came in; 0: not known
 }
 
-// room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows what is possible.
+// room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows what is possible. So it does of
+// what several operations of one version did: nobody knows their order, and to try each would take for ever.
 type room struct {
 	epoch         string
 	version       uint64
-	placed        int // steps with a version
+	placed        int             // steps with a version
+	writers       int             // of them, those that wrote it for certain
+	dropped       map[string]bool // by that version: users whom others removed
+	also          map[string]bool // data that were set by the version that set data, too
+	settingsAt    uint64          // the version of the last change of the settings
+	seatsAt       uint64          // and of seats
 	members       map[string]status
 	shaken        map[string]bool // users of whom nobody knows
 	halves        map[string]int  // by user: of how many moves others may see a half
@@ -75,6 +83,7 @@ func newRoom(p *part) *room {
 func (r *room) equal(o *room) bool {
 	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.unseated == o.unseated && r.data == o.data && r.dataAt == o.dataAt &&
 		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings && r.maySettings == o.maySettings &&
+		r.writers == o.writers && r.settingsAt == o.settingsAt && r.seatsAt == o.seatsAt && equal(r.dropped, o.dropped) && equal(r.also, o.also) &&
 		equal(r.members, o.members) && equal(r.shaken, o.shaken) && equal(r.halves, o.halves) && equal(r.mayData, o.mayData)
 }
 
@@ -87,11 +96,17 @@ func equal[V comparable](a, b map[string]V) bool {
 func (r *room) step(s *step) (next *room, wrong string) {
 	n := *r
 	if s.version > 0 {
-		if s.version < r.version || r.placed < s.before {
+		if s.version < r.version || r.placed < s.before || r.writers < s.writers {
 			return r, fmt.Sprintf("it is at version %d, and the room was at %d before", s.version, r.version)
+		}
+		if s.version > r.version {
+			n.dropped = nil
 		}
 		n.version = s.version
 		n.placed++
+		if s.wrote() {
+			n.writers++
+		}
 	}
 	switch {
 	case s.env == whole:
@@ -114,6 +129,11 @@ func (r *room) step(s *step) (next *room, wrong string) {
 		n.loosen(s.op.Process)
 	}
 	return &n, ""
+}
+
+// wrote reports whether the step is an operation that wrote its version for certain.
+func (s *step) wrote() bool {
+	return s.list == nil && s.op != nil && s.op.Outcome == Done && s.op.writes()
 }
 
 // happen is a step of the environment.
@@ -222,9 +242,10 @@ func (r *room) swap(users []string) string {
 		}
 	}
 	a, b := r.members[users[0]], r.members[users[1]]
-	if !r.certain(users[0]) || !r.certain(users[1]) {
+	if !r.certain(users[0]) || !r.certain(users[1]) || r.seatsAt == r.version {
 		a.seat, b.seat = -1, -1
 	}
+	r.seatsAt = r.version
 	for i, seat := range []int{b.seat, a.seat} {
 		if m, known := r.members[users[i]]; known {
 			r.put(users[i], status{seat: seat, loose: m.loose})
@@ -252,20 +273,32 @@ func (r *room) do(op *Op) string {
 		return r.swap(op.Users)
 	case Shuffle:
 		r.unseat()
+		r.seatsAt = op.Version
 		return ""
 	case Configure:
-		r.settings, r.knowsSettings = *op.Settings, true
+		r.settings, r.knowsSettings, r.settingsAt = *op.Settings, r.settingsAt != op.Version, op.Version
 		return ""
 	case Close:
-		r.settings.Closed = true
+		r.settings.Closed, r.knowsSettings, r.settingsAt = true, r.knowsSettings && r.settingsAt != op.Version, op.Version
+		before := r.members
 		r.members, r.wild = map[string]status{}, false
+		for user, m := range before {
+			if m.since == op.Version {
+				r.put(user, status{seat: -1, loose: true})
+			}
+		}
 		return ""
 	case Kick, Release, MoveOut:
 		for _, user := range op.Users {
 			if op.Action == MoveOut && !r.possible(user) {
 				return fmt.Sprintf("%q is no member who could be moved", user)
 			}
+			if r.members[user].since == op.Version {
+				r.put(user, status{seat: -1, loose: true})
+				continue
+			}
 			r.drop(user)
+			r.dropped = with(r.dropped, user, true)
 		}
 		return ""
 	case Deal:
@@ -290,15 +323,23 @@ func (r *room) do(op *Op) string {
 		r.drop(op.Process)
 		return ""
 	}
-	seat := -1
-	if m, known := r.members[op.Process]; known {
-		seat = m.seat
+	m, known := r.members[op.Process]
+	if !known {
+		m = status{seat: -1}
 	}
-	r.put(op.Process, status{seat: seat})
+	m.loose, m.out = false, false
+	if !r.dropped[op.Process] {
+		r.put(op.Process, m)
+	}
 	if op.Action == SetData {
 		other := op.InEpoch != "" && op.InEpoch != r.epoch
-		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect) {
+		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect && r.dataAt != op.Version) {
 			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did", *op.Expect, r.dataAt)
+		}
+		if r.knowsData && r.dataAt == op.Version {
+			r.also = with(r.also, r.data, true)
+		} else {
+			r.also = nil
 		}
 		r.data, r.dataAt, r.knowsData = op.Value, op.Version, true
 	}
@@ -308,7 +349,8 @@ func (r *room) do(op *Op) string {
 // join is an acknowledged join.
 func (r *room) join(op *Op) string {
 	user, returns := op.Process, r.possible(op.Process)
-	if m, known := r.members[user]; known && r.certain(user) && m.seat >= 0 && m.seat != op.Seat {
+	shuffled := r.seatsAt == op.Version
+	if m, known := r.members[user]; known && r.certain(user) && m.seat >= 0 && m.seat != op.Seat && !shuffled {
 		return fmt.Sprintf("%q sits on seat %d already", user, m.seat)
 	}
 	certain := 0
@@ -319,7 +361,7 @@ func (r *room) join(op *Op) string {
 		if r.certain(other) {
 			certain++
 		}
-		if m.seat == op.Seat {
+		if m.seat == op.Seat && !shuffled {
 			if r.certain(other) {
 				return fmt.Sprintf("%q sits on seat %d", other, op.Seat)
 			}
@@ -327,7 +369,7 @@ func (r *room) join(op *Op) string {
 		}
 	}
 	limits := model.Settings{Capacity: r.settings.Capacity, Closed: r.settings.Closed}
-	if r.knowsSettings && !r.maySettings && !returns {
+	if r.knowsSettings && !r.maySettings && !returns && r.settingsAt != op.Version {
 		broken := limits.Join(op.Seat)
 		switch {
 		case len(broken) > 0 && broken[0].Rule == model.Closed:
@@ -339,7 +381,11 @@ func (r *room) join(op *Op) string {
 			return fmt.Sprintf("%d members fill the %d seats", certain, r.settings.Capacity)
 		}
 	}
-	r.put(user, status{seat: op.Seat})
+	m := status{seat: op.Seat, since: op.Version, loose: r.dropped[user]}
+	if shuffled {
+		m.seat = -1
+	}
+	r.put(user, m)
 	return ""
 }
 
@@ -425,6 +471,9 @@ func (r *room) seenData(data string) string {
 	case !r.knowsData:
 		r.data, r.knowsData, r.dataAt = data, true, 0
 	case data == r.data:
+		r.also = nil
+	case r.also[data]:
+		r.data, r.also = data, nil
 	case r.mayData[data]:
 		r.mayData = without(r.mayData, data)
 		r.data, r.dataAt = data, 0 // nobody knows since when
@@ -463,7 +512,7 @@ func (r *room) seen(l *List) string {
 		if r.unseated {
 			m.Seat = -1
 		}
-		members[m.User] = status{seat: m.Seat, loose: !known || was.loose}
+		members[m.User] = status{seat: m.Seat, loose: !known || was.loose, since: was.since}
 	}
 	for user := range r.members {
 		if _, there := seats.Of[user]; !there && r.certain(user) {

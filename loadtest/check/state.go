@@ -17,17 +17,24 @@ type state struct {
 	data     string
 	settings Settings
 	host     string
-	timers   map[string]bool // that are set
+	timers   map[string]bool  // that are set
+	bans     map[string]int64 // until when
+	public   bool             // it is what watchers know: no private data, no bans, and nobody knows who comes back
 }
 
 func newState() *state {
-	return &state{members: make(map[string]Member), private: make(map[string]string), seats: model.NewSeats(), timers: make(map[string]bool)}
+	return &state{
+		members: make(map[string]Member), private: make(map[string]string), seats: model.NewSeats(), timers: make(map[string]bool), bans: make(map[string]int64),
+	}
 }
 
+// stateOf returns what a list says that all may know.
 func stateOf(l *List) *state {
 	s := newState()
+	s.public = true
 	for _, m := range l.Users {
 		s.members[m.User] = m
+		s.seats.Put(m.User, m.Seat)
 	}
 	s.data, s.settings, s.host = l.Data, l.Settings, l.Host
 	for _, name := range l.Timers {
@@ -36,59 +43,97 @@ func stateOf(l *List) *state {
 	return s
 }
 
-// apply does what a journal says. It returns what is wrong about that, or "".
-func (s *state) apply(c Change) (wrong string) {
-	m, in := s.members[c.User]
+// wrong is a rule that is broken, and how; the zero value is that all is well.
+type wrong struct{ rule, text string }
+
+func wrongf(rule, format string, args ...any) wrong { return wrong{rule, fmt.Sprintf(format, args...)} }
+
+// join does what a journal says of who comes in.
+func (s *state) join(c Change) (broken wrong) {
+	limits := model.Settings{Capacity: s.settings.Capacity, Closed: s.settings.Closed && !c.Again && !s.public}
+	for _, b := range append(s.seats.Join(c.User, c.Seat), limits.Join(c.Seat)...) {
+		switch b.Rule {
+		case model.AlreadyIn:
+			broken = wrongf("twice", "%q joins on seat %d, and is on seat %d", c.User, c.Seat, b.Seat)
+		case model.SeatTaken:
+			broken = wrongf("seat", "%q joins on seat %d, where %q is", c.User, c.Seat, b.Other)
+		case model.Closed:
+			broken = wrongf("closed", "%q joins, and the room is closed", c.User)
+		case model.NoSuchSeat:
+			broken = wrongf("oversold", "%q joins on seat %d, and there are %d", c.User, c.Seat, s.settings.Capacity)
+		}
+	}
+	if model.Banned(c.At, s.bans[c.User]) && c.At > 0 {
+		broken = wrongf("banned", "%q joins at %d ms, and is banned until %d", c.User, c.At, s.bans[c.User])
+	}
+	s.seats.Drop(c.User)
+	s.seats.Put(c.User, c.Seat)
+	s.members[c.User] = Member{User: c.User, Seat: c.Seat, Away: c.Away}
+	return broken
+}
+
+// apply does what a journal says. It returns what is wrong about that.
+func (s *state) apply(c Change) (broken wrong) {
 	switch c.Type {
 	case "join":
-		if broken := s.seats.Join(c.User, c.Seat); len(broken) > 0 {
-			wrong = fmt.Sprintf("%q joins on seat %d, and the journal has %q there, or the user on seat %d", c.User, c.Seat, broken[0].Other, broken[0].Seat)
-		}
-		s.seats.Drop(c.User)
-		s.seats.Put(c.User, c.Seat)
-		s.members[c.User] = Member{User: c.User, Seat: c.Seat, Away: c.Away}
-		return wrong
+		return s.join(c)
 	case "data":
 		s.data = c.Data
-		return ""
+		return wrong{}
 	case "settings", "defaults":
 		if c.Settings != nil {
 			s.settings = *c.Settings
 		}
-		return ""
+		if (model.Settings{Capacity: s.settings.Capacity}).Over(len(s.members)) > 0 {
+			return wrongf("oversold", "%d members get %d seats", len(s.members), s.settings.Capacity)
+		}
+		return wrong{}
 	case "host":
 		s.host = c.User
-		return ""
+		return wrong{}
 	case "timer", "countdown":
 		if set := s.timers[c.Name]; !set && !c.Set {
-			wrong = fmt.Sprintf("%s of %s, which is not set: it has fired before, or was cancelled", c.Type, c.Name)
+			broken = wrongf("twice", "%s of %s, which is not set: it has fired before, or was cancelled", c.Type, c.Name)
 		}
 		if delete(s.timers, c.Name); c.Set {
 			s.timers[c.Name] = true
 		}
-		return wrong
-	case "message", "ban":
-		return ""
+		return broken
+	case "ban":
+		s.bans[c.User] = c.Until
+		return wrong{}
 	}
+	if changeClasses[c.Type] == ofMember {
+		return s.change(c)
+	}
+	return wrong{}
+}
+
+// change does what a journal says of a member.
+func (s *state) change(c Change) (broken wrong) {
+	m, in := s.members[c.User]
 	if !in {
-		return fmt.Sprintf("%s of %q, who is not there", c.Type, c.User)
+		return wrongf("phantom", "%s of %q, who is not there", c.Type, c.User)
 	}
 	switch c.Type {
 	case "seat":
 		if !s.seats.Reseat(c.User, c.Seat) {
-			wrong = fmt.Sprintf("%q changes to seat %d, which nobody has left for another", c.User, c.Seat)
+			broken = wrongf("seat", "%q changes to seat %d, which nobody has left for another", c.User, c.Seat)
+		}
+		if broken == (wrong{}) && (model.Settings{Capacity: s.settings.Capacity}).Beyond(c.Seat) {
+			broken = wrongf("oversold", "%q changes to seat %d, and there are %d", c.User, c.Seat, s.settings.Capacity)
 		}
 		m.Seat = c.Seat
 	case "leave":
 		s.seats.Drop(c.User)
 		delete(s.members, c.User)
 		delete(s.private, c.User)
-		return ""
+		return wrong{}
 	case "private":
 		if s.private[c.User] = c.Data; c.Data == "null" {
 			delete(s.private, c.User)
 		}
-		return ""
+		return wrong{}
 	case "away", "back":
 		m.Away = c.Type == "away"
 	case "replace": // of who is there by another session, or of who is awaited by another move
@@ -101,20 +146,20 @@ func (s *state) apply(c Change) (wrong string) {
 		}
 	}
 	s.members[c.User] = m
-	return wrong
+	return broken
 }
 
 // settle ends a commit. It returns what is wrong about the room behind it.
-func (s *state) settle() (wrong []string) {
+func (s *state) settle() (broken []wrong) {
 	for _, user := range s.seats.Settle() {
-		wrong = append(wrong, fmt.Sprintf("%q and %q are on seat %d", user, s.seats.At[s.seats.Of[user]], s.seats.Of[user]))
+		broken = append(broken, wrongf("seat", "%q and %q are on seat %d", user, s.seats.At[s.seats.Of[user]], s.seats.Of[user]))
 	}
 	_, in := s.members[s.host]
 	if s.settings.Host != Longest && s.host != "" || s.settings.Host == Longest && in != (len(s.members) > 0) || s.host != "" && !in {
-		wrong = append(wrong, fmt.Sprintf("the host is %q, and there are %d members, %q; the settings say %q",
+		broken = append(broken, wrongf("host", "the host is %q, and there are %d members, %q; the settings say %q",
 			s.host, len(s.members), slices.Sorted(maps.Keys(s.members)), s.settings.Host))
 	}
-	return wrong
+	return broken
 }
 
 // differs says in what a list is not this room, "" if it is.
@@ -131,7 +176,10 @@ func (s *state) differs(l *List) string {
 	if own, has := s.private[l.For]; has {
 		shown[l.For] = own
 	}
-	if !maps.Equal(shown, l.Private) {
+	if l.All {
+		shown = s.private
+	}
+	if !s.public && !maps.Equal(shown, l.Private) {
 		return fmt.Sprintf("%q is shown the private data %v, and may see %v", l.For, l.Private, shown)
 	}
 	if l.Data != s.data {
@@ -158,8 +206,8 @@ func names(users []Member) []string {
 	return list
 }
 
-// lacks says what of an acknowledged operation is missing in its commit, which has made this room; "" if nothing is.
-func (s *state) lacks(op *Op, e *Entry) string {
+// lacks says what of an acknowledged operation is missing in its commit, which has made this room.
+func (s *state) lacks(op *Op, e *Entry) wrong {
 	has := func(is func(Change) bool) bool { return slices.ContainsFunc(e.Changes, is) }
 	left := func(user string) bool {
 		_, in := s.members[user]
@@ -171,15 +219,22 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	}
 	// What is a member's goes with it, and is not told where it leaves in the same version.
 	gone := has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
-	ok := true
+	dealt := func(user string) bool {
+		return has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == user })
+	}
+	if op.matches() && (s.settings.Labels != op.Settings.Labels || e.Version == 1 && s.settings != *op.Settings) {
+		return wrongf("match", "it asked for %+v, and the room has %+v", *op.Settings, s.settings)
+	}
+	ok, part := true, false
+	all := func(done func(string) bool) {
+		n := len(slices.DeleteFunc(slices.Clone(op.Users), done))
+		ok, part = n == 0, n > 0 && n < len(op.Users)
+	}
 	switch op.Action {
 	case Join, Match:
 		m, in := s.members[op.Process]
 		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process }) // behind it, in the same version
-		ok = in && (m.Seat == op.Seat || moved)
-		if op.Action == Match && (s.settings.Labels != op.Settings.Labels || e.Version == 1 && s.settings != *op.Settings) {
-			return fmt.Sprintf("it asked for %+v, and the room has %+v", *op.Settings, s.settings)
-		}
+		ok = in && (m.Seat == op.Seat || moved) || gone
 	case SetTimer:
 		ok = has(func(c Change) bool {
 			return c.Type == "countdown" && c.Set && c.Name == op.Name && c.User == op.Process
@@ -195,9 +250,7 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	case SetPrivate:
 		ok = gone || has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == op.Process })
 	case Deal:
-		ok = !slices.ContainsFunc(op.Users, func(user string) bool {
-			return !has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == user })
-		})
+		all(dealt)
 	case Say:
 		ok = has(func(c Change) bool { return c.Type == "message" && c.Text == op.Value && c.User == op.Process })
 	case Ready:
@@ -207,14 +260,17 @@ func (s *state) lacks(op *Op, e *Entry) string {
 	case Close:
 		ok = s.settings.Closed || has(func(c Change) bool { return c.Settings != nil && c.Settings.Closed })
 	case Kick, Release, MoveOut:
-		ok = !slices.ContainsFunc(op.Users, func(user string) bool { return !left(user) })
+		all(left)
 	case Reserve, MoveIn:
-		ok = !slices.ContainsFunc(op.Users, func(user string) bool { return !came(user) })
+		all(came)
 	}
-	if ok {
-		return ""
+	switch {
+	case ok:
+		return wrong{}
+	case part:
+		return wrongf("torn", "it was acknowledged, and its version %d has a part of it: %s", e.Version, changes(e.Changes))
 	}
-	return fmt.Sprintf("it was acknowledged, and its version %d does not have it: %s", e.Version, changes(e.Changes))
+	return wrongf("lost", "it was acknowledged, and its version %d does not have it: %s", e.Version, changes(e.Changes))
 }
 
 // reseated reports whether a commit gave other seats to those who swapped theirs, or to all who were there before and behind a

@@ -14,6 +14,8 @@ type Verdict struct {
 	Judged     int         // operations
 	Lost       map[int]int // by index of the fault that was allowed to: acknowledged actions that the journals have not
 	Unsure     []string    // what could not be decided, in words
+	Watched    int         // rooms in which what watchers were told stood for the journal
+	Strange    []string    // kinds of changes that it does not know, which change nothing for all that it knows
 }
 
 // mostViolations bounds how many violations of a rule in a room are described: one defect has many consequences.
@@ -28,16 +30,35 @@ func Witness(h *History) *Verdict {
 		}
 	}
 	moved, moments := newLuggage(h), newMoments(h)
+	ops, events := h.ops(), h.events()
 	for _, room := range h.Rooms {
-		w := newWitness(h, room, v, moved, moments)
+		w := newWitness(h, room, v, ops[room], events[room])
+		if len(w.journal) == 0 && slices.ContainsFunc(h.Conns, func(c Conn) bool { return c.Watches }) {
+			if len(w.acked) > 0 {
+				v.Unsure = append(v.Unsure, fmt.Sprintf("room %s has no journal, and nobody could watch it: %d operations were judged by porcupine alone", room, len(w.ops)))
+			}
+			continue
+		}
+		w.moved, w.moments = moved, moments
 		w.index()
 		w.replay()
 		w.actions()
+		w.conflicts()
 		w.order()
-		w.events()
+		w.follow()
 	}
 	moved.judge(v)
 	return v
+}
+
+// events returns what was told of each room.
+func (h *History) events() map[string][]*Event {
+	of := make(map[string][]*Event)
+	for i := range h.Events {
+		e := &h.Events[i]
+		of[e.Room] = append(of[e.Room], e)
+	}
+	return of
 }
 
 // at is a version of an epoch.
@@ -62,7 +83,9 @@ type witness struct {
 	moments  *moments       // of all rooms
 	told     map[string]int // how often a rule was broken
 	journal  []Entry
-	position map[at]int // in the journal
+	public   bool       // the journal is what watchers were told
+	position map[at]int // in the journal; of a version within an entry of watchers, that entry's
+	events   []*Event
 	ops      []*Op
 	open     []*Op // of them, those of which the journal may have something that no answer names
 	seen     map[at][]sighting
@@ -70,12 +93,17 @@ type witness struct {
 	values   map[string][]int // data and texts in the journal, by position
 }
 
-func newWitness(h *History, room string, v *Verdict, moved *luggage, moments *moments) *witness {
+func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event) *witness {
 	w := &witness{
-		history: h, room: room, verdict: v, moved: moved, moments: moments, told: make(map[string]int), journal: h.Journals[room],
+		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room], ops: ops, events: events,
 		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
 	}
-	w.ops = h.opsOf(room)
+	if len(w.journal) == 0 || w.journal[0].Version != 1 {
+		if watched := h.watched(events); len(watched) > 0 {
+			w.journal, w.public = watched, true
+			v.Watched++
+		}
+	}
 	for _, op := range w.ops {
 		if _, half := h.halfDone(op); op.Outcome == Unknown || half {
 			w.open = append(w.open, op)
@@ -88,8 +116,8 @@ func newWitness(h *History, room string, v *Verdict, moved *luggage, moments *mo
 			}
 		}
 	}
-	for i := range h.Events {
-		if e := &h.Events[i]; e.Room == room && e.List != nil && !e.Reply {
+	for _, e := range events {
+		if e.List != nil && !e.Reply {
 			p := at{e.Epoch, e.Version}
 			w.seen[p] = append(w.seen[p], sighting{e.List, fmt.Sprintf("a snapshot for %q", e.User), e.At})
 		}
@@ -110,15 +138,22 @@ func (w *witness) index() {
 	for i, e := range w.journal {
 		here := at{e.Epoch, e.Version}
 		switch {
+		case w.public:
+			for v := e.from + 1; v <= e.Version; v++ {
+				w.position[at{e.Epoch, v}] = i
+			}
 		case before.version == 0 && e.Version != 1, e.Epoch == before.epoch && e.Version != before.version+1,
 			e.Epoch != before.epoch && e.Version > before.version+1:
 			w.broken("gap", 0, "the journal has version %d of epoch %s behind version %d of epoch %s", e.Version, short(e.Epoch), before.version, short(before.epoch))
 		}
-		if _, twice := w.position[here]; twice {
+		if _, twice := w.position[here]; twice && !w.public {
 			w.broken("gap", 0, "the journal has version %d of epoch %s twice", e.Version, short(e.Epoch))
 		}
 		w.position[here] = i
 		for _, c := range e.Changes {
+			if _, known := changeClasses[c.Type]; !known && !slices.Contains(w.verdict.Strange, c.Type) {
+				w.verdict.Strange = append(w.verdict.Strange, c.Type)
+			}
 			value, at := cmp.Or(c.Data, c.Text), w.values[cmp.Or(c.Data, c.Text)]
 			if c.Type == "private" && len(at) > 0 && at[len(at)-1] == i {
 				continue // several were dealt the same
@@ -148,18 +183,25 @@ func (w *witness) carried(e *Entry, c Change) bool {
 func (w *witness) replay() {
 	s := newState()
 	for i, e := range w.journal {
-		if e.Version == 1 {
+		if i > 0 && e.Epoch != w.journal[i-1].Epoch && len(w.history.Faults) == 0 && !w.public && (e.Version > 1 || len(s.members) > 0) {
+			w.broken("gap", 0, "epoch %s begins at version %d, behind a room of %d members, and nothing was said to be lost", short(e.Epoch), e.Version, len(s.members))
+		}
+		switch {
+		case e.list != nil:
+			s = stateOf(e.list)
+		case e.Version == 1 || w.public && e.from == 0:
 			s = newState()
+			s.public = w.public
 		}
 		host, before := s.host, maps.Clone(s.private)
-		var wrong []string
+		var broken []wrong
 		for _, c := range e.Changes {
-			if one := s.apply(c); one != "" {
-				wrong = append(wrong, one)
-			}
+			broken = append(broken, s.apply(c))
 		}
-		for _, one := range append(wrong, s.settle()...) {
-			w.broken("journal", 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one)
+		for _, one := range append(broken, s.settle()...) {
+			if one != (wrong{}) {
+				w.broken(one.rule, 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one.text)
+			}
 		}
 		here := at{e.Epoch, e.Version}
 		for _, o := range w.seen[here] {
@@ -168,10 +210,15 @@ func (w *witness) replay() {
 			}
 		}
 		for _, op := range w.acked[here] {
-			if missing := s.lacks(op, &w.journal[i]); missing != "" {
-				w.broken("lost", op.Return, "%s: %s", op, missing)
+			if e.merged || w.public && op.hidden() {
+				continue
 			}
-			w.moved.pack(op, &w.journal[i], before, s)
+			if missing := s.lacks(op, &w.journal[i]); missing != (wrong{}) {
+				w.broken(missing.rule, op.Return, "%s: %s", op, missing.text)
+			}
+			if !w.public {
+				w.moved.pack(op, &w.journal[i], before, s)
+			}
 			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
 				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)
 			}
@@ -201,6 +248,38 @@ func (w *witness) apart() {
 			}
 		}
 	}
+}
+
+// conflicts judges each compare-and-set of the data: what it expects, nobody has set since.
+func (w *witness) conflicts() {
+	set := make(map[string][]uint64) // by epoch: the versions that did
+	for _, e := range w.journal {
+		if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "data" }) {
+			set[e.Epoch] = append(set[e.Epoch], e.Version)
+		}
+	}
+	for _, op := range w.ops {
+		_, is := w.position[at{op.Epoch, op.Version}]
+		if op.Action != SetData || op.Expect == nil || !is || w.public || op.Outcome == Refused && op.Code != "conflict" {
+			continue
+		}
+		versions := set[op.Epoch]
+		after, _ := slices.BinarySearch(versions, *op.Expect+1)
+		changed := after < len(versions) && (versions[after] < op.Version || versions[after] == op.Version && op.Outcome == Refused)
+		another := op.InEpoch != "" && op.InEpoch != op.Epoch
+		switch {
+		case op.Outcome == Done && (changed || another):
+			w.broken("conflict", op.Return, "%s: it expected version %d of epoch %s, and somebody has set the data since", op, *op.Expect, short(op.InEpoch))
+		case op.Outcome == Refused && !changed && !another && !w.history.split(op) && !w.renewed(op):
+			w.broken("conflict", op.Return, "%s: it expected version %d, and nobody has set the data between that and version %d", op, *op.Expect, op.Version)
+		}
+	}
+}
+
+// renewed reports whether the epoch of an operation began behind what it expects.
+func (w *witness) renewed(op *Op) bool {
+	_, is := w.position[at{op.Epoch, *op.Expect}]
+	return !is
 }
 
 // actions judges each operation by itself: what was acknowledged is there once, and what was refused is not.
@@ -260,6 +339,11 @@ func (w *witness) askedThere(e Entry, c Change) bool {
 	}
 	here := at{e.Epoch, e.Version}
 	when := w.moments.when(w.room, here)
+	for v := e.from + 1; e.merged && v < e.Version; v++ {
+		if slices.ContainsFunc(w.acked[at{e.Epoch, v}], is) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(w.acked[here], is) || slices.ContainsFunc(w.open, func(op *Op) bool {
 		until, half := w.history.halfDone(op)
 		return is(op) && (!half || op.Call <= when.to && when.from <= until)
@@ -273,7 +357,7 @@ func (w *witness) value(op *Op, survives bool) {
 		w.broken("twice", op.Return, "%s: it is in the journal %d times", op, n)
 	case n == 1 && op.Outcome == Refused:
 		w.broken("refused", op.Return, "%s: it is in the journal all the same", op)
-	case n == 1 && op.Outcome == Done && !survives:
+	case n == 1 && op.Outcome == Done && !survives && !(w.public && w.unwatched(op)):
 		w.broken("twice", op.Return, "%s: that version is lost, and it is in the journal elsewhere", op)
 	}
 }
@@ -288,7 +372,7 @@ func (w *witness) lose(op *Op) {
 			return
 		}
 	}
-	if op.Action == Read && w.history.split(op) {
+	if op.Action == Read && w.history.split(op) || w.public && w.unwatched(op) {
 		return // a read waits for no replica
 	}
 	w.broken("lost", op.Return, "%s: the journal has no such version, and no fault was allowed to lose it", op)

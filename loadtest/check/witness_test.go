@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 )
@@ -30,7 +31,7 @@ func TestWitness_Finds(t *testing.T) {
 		{"a list with other settings", "reply", func(h *History) { h.Ops[8].List.Settings.Capacity = 3 }},
 		{"a wrong count", "reply", func(h *History) { h.Ops[7].Count = 2 }},
 		{"a snapshot that is not so", "reply", func(h *History) {
-			h.Events = append(h.Events, Event{Conn: 1, User: "李四", Room: room42, Epoch: epoch1, Version: 5, List: &List{}})
+			h.Events = append(h.Events, Event{Conn: 1, User: "李四", Frame: &Frame{Room: room42, Epoch: epoch1, Version: 5, List: &List{}}})
 		}},
 		{"a read behind a later one", "order", func(h *History) { h.Ops[8].Version, h.Ops[8].List = 5, nil }},
 		{"two writes of one version, one after the other", "order", func(h *History) {
@@ -39,11 +40,44 @@ func TestWitness_Finds(t *testing.T) {
 			h.entries()[4].Changes = nil
 		}},
 		{"a gap", "gap", func(h *History) { h.Journals[room42] = slices.Delete(h.entries(), 4, 5) }},
-		{"a seat twice", "journal", func(h *History) { h.entries()[2].Changes[0].Seat = 0 }},
-		{"a leave of who is not there", "journal", func(h *History) { h.entries()[5].Changes[0].User = "王五" }},
+		{"a seat twice", "seat", func(h *History) { h.entries()[2].Changes[0].Seat = 0 }},
+		{"a leave of who is not there", "phantom", func(h *History) { h.entries()[5].Changes[0].User = "王五" }},
 		{"an event that says something else", "event", func(h *History) { h.Events[1].Changes[0].Seat = 3 }},
 		{"an event that is missing", "event", func(h *History) { h.Events = slices.Delete(h.Events, 2, 3) }},
 		{"an event that comes twice", "event", func(h *History) { h.Events = slices.Insert(h.Events, 2, h.Events[1]) }},
+		{"a message that is not delivered", "event", func(h *History) { h.Events[3].Changes = nil }},
+		{"a message with other words", "event", func(h *History) { h.Events[3].Changes[0].Text = "say-9" }},
+		{"who leaves for another reason", "event", func(h *History) { h.Events[4].Changes[0].Reason = "moved" }},
+		{"a user who joins twice", "twice", func(h *History) { h.entries()[3].Changes = append(h.entries()[3].Changes, h.entries()[2].Changes...) }},
+		{"a join into a closed room", "closed", func(h *History) { h.Ops[0].Settings.Closed = true }},
+		{"who came in spite of a ban", "banned", func(h *History) {
+			h.entries()[1].Changes = append(h.entries()[1].Changes, Change{Type: "ban", User: "李四", Until: 100})
+			h.entries()[2].Changes[0].At = 99
+		}},
+		{"a seat beyond the capacity", "oversold", func(h *History) { h.Ops[0].Settings.Capacity = 1 }},
+		{"more members than seats", "oversold", func(h *History) {
+			h.entries()[4].Changes = append(h.entries()[4].Changes, Change{Type: "settings", Settings: &Settings{Capacity: 1}})
+		}},
+		{"an acknowledged leave that its commit has not", "lost", func(h *History) { h.entries()[5].Changes = nil }},
+		{"a seat that there is not", "oversold", func(h *History) { h.entries()[2].Changes[0].Seat = 2 }},
+		{"a compare-and-set in spite of a change", "conflict", func(h *History) {
+			*h.Ops[5].Expect, h.Ops[5].Outcome, h.Ops[5].Value, h.Ops[5].Version = 3, Done, "say-1", 5
+		}},
+		{"a conflict without a reason", "conflict", func(h *History) { *h.Ops[5].Expect = 4 }},
+		{"half of a party", "torn", func(h *History) { h.Ops[2].Action, h.Ops[2].Users = Reserve, []string{"李四", "王五"} }},
+		{"half of a deal", "torn", func(h *History) {
+			h.Ops[6].Action, h.Ops[6].Users, h.Ops[6].Value = Deal, []string{"张三", "李四"}, "hand-1"
+			h.entries()[4].Changes = []Change{{Type: "private", User: "李四", Seat: 1, Data: "hand-1"}}
+		}},
+		{"an epoch that begins although nothing is lost", "gap", func(h *History) {
+			h.Journals[room42] = append(h.entries()[:6:6], Entry{Epoch: epoch2, Version: 7, Changes: h.entries()[6].Changes})
+		}},
+		{"other data in Redis", "reply", func(h *History) { h.inRedis(func(l *List) { l.Data = "data-9" }) }},
+		{"other settings in Redis", "reply", func(h *History) { h.inRedis(func(l *List) { l.Settings.Closed = true }) }},
+		{"another state of a member in Redis", "reply", func(h *History) { h.inRedis(func(l *List) { l.Users[0].Ready = true }) }},
+		{"a member who is not in Redis", "reply", func(h *History) { h.inRedis(func(l *List) { l.Users = nil }) }},
+		{"private data in Redis that nobody set", "reply", func(h *History) { h.inRedis(func(l *List) { l.Private = map[string]string{"张三": "own-9"} }) }},
+		{"an older version in Redis", "order", func(h *History) { h.inRedis(func(*List) {}); h.Ops[10].Version, h.Ops[10].List = 5, nil }},
 	} {
 		h := good()
 		tt.spoil(h)
@@ -51,6 +85,138 @@ func TestWitness_Finds(t *testing.T) {
 		if !slices.ContainsFunc(v.Violations, func(v Violation) bool { return v.Rule == tt.rule }) {
 			t.Errorf("%s: no violation of %q, but %v", tt.what, tt.rule, v.Violations)
 		}
+	}
+}
+
+// inRedis adds that Redis was read behind version 6.
+func (h *History) inRedis(spoil func(*List)) {
+	l := &List{All: true, Users: []Member{{User: "张三"}}, Data: "data-1", Settings: Settings{Capacity: 2}}
+	spoil(l)
+	h.Ops = append(h.Ops, &Op{ID: 11, Process: "Redis", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 6, Count: 1, Call: ms(870), Return: ms(880), List: l})
+}
+
+func TestWitness_Redis(t *testing.T) {
+	h := good()
+	h.inRedis(func(*List) {})
+	if v := Witness(h); len(v.Violations) > 0 {
+		t.Errorf("%v", v.Violations)
+	}
+}
+
+// Where there is no journal, what watchers were told stands for it. It has neither whispers nor private data, and may begin in the middle, tell several
+// commits at once, or go on with a list where something was missed; what is known all the same is judged.
+func TestWitness_Watched(t *testing.T) {
+	for _, tt := range []struct {
+		what, rule string
+		missing    []int // versions that watchers were not told
+		spoil      func(h *History)
+	}{
+		{"all is told", "", nil, func(*History) {}},
+		{"it begins in the middle", "", []int{1, 2, 3}, func(*History) {}},
+		{"something is missed", "", []int{5}, func(h *History) {
+			h.watch(5, &List{Users: h.Ops[2].List.Users, Data: "data-1", Settings: Settings{Capacity: 2}})
+		}},
+		{"several at once, and another begins within them", "", []int{4, 5, 6}, func(h *History) {
+			merged := func(from int) {
+				h.watch(6, nil)
+				f := h.Events[len(h.Events)-1].Frame
+				for f.From, f.Changes = uint64(from), nil; from < 6; from++ {
+					f.Changes = append(f.Changes, h.entries()[from].Changes...)
+				}
+			}
+			merged(3)
+			h.Conns = append(h.Conns, Conn{User: "watcher", Watches: true, Open: true})
+			h.watch(4, &List{Users: h.Ops[2].List.Users, Data: "data-1", Settings: Settings{Capacity: 2}})
+			merged(4)
+		}},
+		{"two at once", "", []int{5, 6}, func(h *History) {
+			h.watch(6, nil)
+			f := h.Events[len(h.Events)-1].Frame
+			f.From, f.Changes = 4, append(slices.Clone(h.entries()[4].Changes), h.entries()[5].Changes...)
+		}},
+		{"two at once from the beginning", "", []int{1, 2}, func(h *History) {
+			h.watch(2, nil)
+			f := h.Events[len(h.Events)-1].Frame
+			f.From, f.Changes = 0, append(slices.Clone(h.entries()[0].Changes), h.entries()[1].Changes...)
+			h.Ops[8].List.For, h.Ops[8].List.Private = "王五", map[string]string{"王五": "own-1"}
+		}},
+		{"a whisper is not told", "", nil, func(h *History) {
+			h.Ops[6].Users = []string{"张三"}
+			told := h.Events[3].Changes
+			told[0].To = []string{"张三"}
+			for _, e := range h.Events[6:] {
+				if e.Version == 5 {
+					e.Changes = nil
+				}
+			}
+		}},
+		{"an action that was lost", "lost", nil, func(h *History) { h.Ops[6].Value = "say-9" }},
+		{"a join that was lost", "lost", nil, func(h *History) { h.Ops[2].Process = "王五" }},
+		{"a member's list", "reply", nil, func(h *History) { h.Ops[8].List.Users = nil }},
+		{"a member is told something else", "event", nil, func(h *History) { h.Events[4].Changes[0].User = "王五" }},
+		{"another member is told something else", "event", nil, func(h *History) { h.Events[1].Changes[0].Seat = 3 }},
+		{"an action behind all that was told", "lost", []int{7}, func(*History) {}},
+	} {
+		h := good()
+		h.Conns = append(h.Conns, Conn{User: "watcher", Watches: true, Open: true})
+		for _, e := range h.entries() {
+			switch v := int(e.Version); {
+			case slices.Contains(tt.missing, v):
+			case v == 1 || slices.Contains(tt.missing, v-1) && v == 4:
+				h.watch(v, map[int]*List{1: {Settings: Settings{Capacity: 2}}, 4: {Users: h.Ops[2].List.Users, Data: "data-1", Settings: Settings{Capacity: 2}}}[v])
+			default:
+				h.watch(v, nil)
+			}
+		}
+		tt.spoil(h)
+		slices.SortStableFunc(h.Events[6:], func(a, b Event) int { return cmp.Compare(a.Version, b.Version) })
+		h.Journals = nil
+		v := Witness(h)
+		found := slices.ContainsFunc(v.Violations, func(v Violation) bool { return v.Rule == tt.rule })
+		if found != (tt.rule != "") || tt.rule == "" && len(v.Violations) > 0 || v.Watched != 1 {
+			t.Errorf("%s: %v", tt.what, v.Violations)
+		}
+	}
+}
+
+// watch adds that a watcher is told of a version, or the room.
+func (h *History) watch(version int, l *List) {
+	f := Frame{Room: room42, Epoch: epoch1, Version: uint64(version), List: l}
+	if l == nil {
+		f.From, f.Changes = f.Version-1, slices.Clone(h.entries()[version-1].Changes)
+	}
+	h.Events = append(h.Events, Event{Conn: len(h.Conns) - 1, User: "watcher", Frame: &f})
+}
+
+// A kind of change that no checker knows changes nothing for all that it knows, and is named once.
+func TestWitness_StrangeChange(t *testing.T) {
+	h := good()
+	for _, version := range []int{3, 4} {
+		e := &h.entries()[version]
+		e.Changes = append(e.Changes, Change{Type: "wave", User: "张三"})
+	}
+	h.Events[3].Changes, h.Events[2].Changes = h.entries()[4].Changes, h.entries()[3].Changes
+	if v := Witness(h); len(v.Violations) > 0 || !slices.Equal(v.Strange, []string{"wave"}) {
+		t.Errorf("%v, %q", v.Violations, v.Strange)
+	}
+}
+
+// Each rule belongs to one kind.
+func TestKinds(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, k := range Kinds {
+		for _, rule := range k.rules {
+			if seen[rule] {
+				t.Errorf("%s twice", rule)
+			}
+			seen[rule] = true
+			if got := (Violation{Rule: rule}).Kind(); got != k.Name {
+				t.Errorf("%s is %s, want %s", rule, got, k.Name)
+			}
+		}
+	}
+	if c := Count([]Violation{{Rule: "seat"}, {Rule: "seat"}}); len(c) != 10 || c["seat_clash"] != 2 {
+		t.Errorf("%v", c)
 	}
 }
 
@@ -80,7 +246,7 @@ func TestWitness_CountsWhatMayBeLost(t *testing.T) {
 
 func TestWitness_OneContentOfALostVersion(t *testing.T) {
 	h := lossy(Fault{Name: "redis-old", From: ms(900), To: ms(990), Since: ms(600), Loses: true})
-	told := Event{Conn: 1, User: "李四", Room: room42, Epoch: epoch1, From: 5, Version: 6, Changes: []Change{{Type: "leave", User: "张三", Reason: "left"}}}
+	told := Event{Conn: 1, User: "李四", Frame: &Frame{Room: room42, Epoch: epoch1, From: 5, Version: 6, Changes: []Change{{Type: "leave", User: "张三", Reason: "left"}}}}
 	h.Events = append(h.Events, told)
 	if v := Witness(h); len(v.Violations) != 1 || v.Violations[0].Rule != "two contents" {
 		t.Errorf("%v", v.Violations)
@@ -101,7 +267,7 @@ func TestWitness_PrivateData(t *testing.T) {
 		h.entries()[4].Changes = []Change{{Type: "private", User: "李四", Seat: 1, Data: "own-1"}}
 		h.Events[3].Changes = nil
 		list := &List{For: "李四", Private: map[string]string{"李四": "own-1"}, Users: []Member{{User: "张三"}, {User: "李四", Seat: 1}}, Data: "data-1", Settings: Settings{Capacity: 2}}
-		h.Events = slices.Insert(h.Events, 4, Event{Conn: 1, User: "李四", Room: room42, Epoch: epoch1, Version: 5, List: list})
+		h.Events = slices.Insert(h.Events, 4, Event{Conn: 1, User: "李四", Frame: &Frame{Room: room42, Epoch: epoch1, Version: 5, List: list}})
 		spoil(h)
 		v := Witness(h)
 		if found := slices.ContainsFunc(v.Violations, func(v Violation) bool { return v.Rule == rule }); found != (rule != "") || rule == "" && len(v.Violations) > 0 {
@@ -162,8 +328,8 @@ func TestWitness_PrivateDataMove(t *testing.T) {
 func TestWitness_ReservedAgain(t *testing.T) {
 	s := newState()
 	for _, c := range []Change{{Type: "join", User: "张三", Away: true}, {Type: "replace", User: "张三"}} {
-		if wrong := s.apply(c); wrong != "" || !s.members["张三"].Away {
-			t.Errorf("%+v: %q, %+v", c, wrong, s.members["张三"])
+		if broken := s.apply(c); broken != (wrong{}) || !s.members["张三"].Away {
+			t.Errorf("%+v: %q, %+v", c, broken, s.members["张三"])
 		}
 	}
 	if s.apply(Change{Type: "back", User: "张三"}); s.members["张三"].Away {

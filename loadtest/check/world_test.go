@@ -47,15 +47,15 @@ func good() *History {
 		{Epoch: epoch1, Version: 6, Changes: []Change{{Type: "leave", User: "李四", Seat: 1, Reason: "left"}}},
 		{Epoch: epoch1, Version: 7, Changes: []Change{{Type: "leave", User: "张三", Reason: "kicked"}}},
 	}}
-	tell := func(e Event) {
-		e.Conn, e.User, e.Room, e.Epoch = 0, "张三", room42, epoch1
-		h.Events = append(h.Events, e)
+	tell := func(f Frame) {
+		f.Room, f.Epoch = room42, epoch1
+		h.Events = append(h.Events, Event{User: "张三", Frame: &f})
 	}
-	tell(Event{Reply: true, Version: 2, List: h.Ops[1].List})
+	tell(Frame{Reply: true, Version: 2, List: h.Ops[1].List})
 	for v := uint64(3); v <= 6; v++ {
-		tell(Event{From: v - 1, Version: v, Changes: slices.Clone(h.Journals[room42][v-1].Changes)})
+		tell(Frame{From: v - 1, Version: v, Changes: slices.Clone(h.Journals[room42][v-1].Changes)})
 	}
-	tell(Event{Lost: "kicked"})
+	tell(Frame{Lost: "kicked"})
 	h.Conns = []Conn{{User: "张三", From: ms(100), Last: ms(990), Open: true}, {User: "李四", From: ms(200), Last: ms(990), Open: true}}
 	return h
 }

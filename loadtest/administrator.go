@@ -1,4 +1,4 @@
-package chaos
+package loadtest
 
 import (
 	"bytes"
@@ -13,18 +13,18 @@ import (
 	"slices"
 	"time"
 
-	"roomd/loadtest"
 	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/protocol"
 )
 
-// adminPause is between two actions of the administrator, on average.
-const adminPause = 80 * time.Millisecond
+// API is the operators' side of a node: its http:// or https:// URL, and a token of an admin, empty where none is needed.
+type API struct{ URL, Token string }
 
 // administrator has authority over the rooms, by the HTTP API of any node.
 type administrator struct {
-	run    *run
+	game   *Game
+	log    *log
 	random *rand.Rand
 	http   *http.Client
 	does   []string
@@ -34,61 +34,66 @@ type administrator struct {
 	known  int                 // how many rooms that matches began it has configured
 }
 
-func newAdministrator(r *run) *administrator {
+func newAdministrator(g *Game) *administrator {
 	return &administrator{
-		run: r, random: rand.New(rand.NewPCG(r.cfg.Seed, 0)), does: r.rules, lives: 1, guests: make(map[string][]string),
-		http: &http.Client{Timeout: callTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
+		game: g, log: g.History.newLog(), random: rand.New(rand.NewPCG(g.cfg.Seed, 0)), does: mixOf(g.cfg.Mix, true), lives: 1, guests: make(map[string][]string),
+		http: &http.Client{Timeout: g.cfg.CallTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
 	}
 }
 
 // act acts until ctx ends.
 func (a *administrator) act(ctx context.Context) {
 	defer a.http.CloseIdleConnections()
-	for ctx.Err() == nil && len(a.does) > 0 {
+	for ctx.Err() == nil && len(a.does) > 0 && len(a.game.cfg.API) > 0 {
 		a.adopt()
-		a.do(a.does[a.random.IntN(len(a.does))], a.run.rooms[a.random.IntN(len(a.run.rooms))])
-		_ = pause.For(ctx, time.Duration(a.random.Int64N(int64(2*adminPause))))
+		a.do(a.does[a.random.IntN(len(a.does))], a.game.rooms[a.random.IntN(len(a.game.rooms))])
+		_ = pause.For(ctx, time.Duration(a.random.Int64N(int64(2*a.game.cfg.AdminPause))))
 	}
 }
 
 // adopt configures a room that a match has begun, so that it is not forgotten within a minute when it is empty.
 func (a *administrator) adopt() {
-	rooms := a.run.allRooms()[len(a.run.rooms):]
+	rooms := a.game.AllRooms()[len(a.game.rooms):]
 	if a.known == len(rooms) {
 		return
 	}
-	if op := a.settle(rooms[a.known], *a.run.begun(rooms[a.known])); op.Outcome == check.Done {
+	if op := a.settle(rooms[a.known], *a.game.begun(rooms[a.known])); op.Outcome == check.Done {
 		a.known++
 	}
 }
 
 func (a *administrator) do(what, room string) {
 	switch what {
-	case loadtest.MixConfigure:
+	case MixConfigure:
 		a.configure(room, a.random.IntN(12) == 0)
-	case loadtest.MixKick:
+	case MixKick:
 		a.kick(room)
-	case loadtest.MixClose:
+	case MixClose:
 		if a.random.IntN(4) == 0 {
 			a.call(room, check.Op{Action: check.Close}, http.MethodDelete, "", nil)
 			a.configure(room, false)
 		}
-	case loadtest.MixDeal:
+	case MixDeal:
 		a.deal(room)
-	case loadtest.MixParty:
+	case MixParty:
 		a.party(room)
-	case loadtest.MixMatch:
+	case MixMatch:
 		a.match()
-	case loadtest.MixSeats:
+	case MixSeats:
 		a.seats(room)
-	case loadtest.MixMove:
+	case MixMove:
 		a.move(room)
+	case MixHost: // a room that its host has closed would stay so
+		a.settle(room, a.usual())
 	}
 }
 
 // configure changes the capacity, or closes the room for a moment.
 func (a *administrator) configure(room string, closed bool) {
-	capacity := a.run.cfg.Capacity
+	capacity := a.game.cfg.Capacity
+	if capacity == 0 {
+		capacity = max(8, 2*a.game.cfg.Clients/len(a.game.rooms))
+	}
 	s := a.usual()
 	s.Capacity, s.Closed = capacity/2+1+a.random.IntN(capacity), closed
 	a.settle(room, s)
@@ -99,8 +104,8 @@ func (a *administrator) configure(room string, closed bool) {
 
 // usual returns the settings of a room of the run.
 func (a *administrator) usual() check.Settings {
-	s := check.Settings{Capacity: a.run.cfg.Capacity}
-	if a.run.does(loadtest.MixHost) {
+	s := check.Settings{Capacity: a.game.cfg.Capacity}
+	if a.game.does(MixHost) {
 		s.Host = check.Longest
 	}
 	return s
@@ -130,7 +135,7 @@ func (a *administrator) kick(room string) {
 
 // someone returns a player who believes to be in a room.
 func (a *administrator) someone(room string) string {
-	players := a.run.players
+	players := a.game.players
 	for i, first := 0, a.random.IntN(len(players)); i < len(players); i++ {
 		if user, in := players[(first+i)%len(players)].believes(room); in {
 			return user
@@ -141,7 +146,7 @@ func (a *administrator) someone(room string) string {
 
 // deal deals the same to some players who believe to be in a room, now and then to a stranger, too.
 func (a *administrator) deal(room string) {
-	value, hands := fmt.Sprintf("hand-%d", a.run.history.value()), make(map[string]string)
+	value, hands := fmt.Sprintf("hand-%d", a.game.History.Value()), make(map[string]string)
 	for range 1 + a.random.IntN(3) {
 		if user := a.someone(room); user != "" {
 			hands[user] = value
@@ -180,10 +185,10 @@ type position struct {
 // call makes one request that is one operation.
 func (a *administrator) call(room string, op check.Op, method, path string, body any) *check.Op {
 	op.Room = room
-	node := a.begin(&op)
+	api := a.begin(&op)
 	var at position
-	code, err := a.send(node, method, pathOf(room, path), body, &at)
-	a.end(&op, code, err, at, true)
+	code, err := a.send(api, method, pathOf(room, path), body, &at)
+	a.end(&op, code, err, at)
 	if op.Outcome == check.Unknown {
 		a.lives++
 	}
@@ -191,45 +196,50 @@ func (a *administrator) call(room string, op check.Op, method, path string, body
 }
 
 // begin records that operations begin, and returns at which node.
-func (a *administrator) begin(ops ...*check.Op) (node int) {
-	node = a.random.IntN(len(a.run.nodes))
+func (a *administrator) begin(ops ...*check.Op) (api API) {
+	node := a.random.IntN(len(a.game.cfg.API))
 	for _, op := range ops {
 		op.Process, op.Node = fmt.Sprintf("administrator %d", a.lives), node+1
-		a.run.history.call(op)
+		a.log.call(op)
 	}
-	return node
+	return a.game.cfg.API[node]
 }
 
 // end records how an operation ended.
-func (a *administrator) end(op *check.Op, code string, err error, at position, counts bool) {
+func (a *administrator) end(op *check.Op, code string, err error, at position) {
+	end := *op
 	switch {
 	case err != nil || code == protocol.CodeUnknown:
-		op.Outcome = check.Unknown
+		end.Outcome = check.Unknown
+		a.game.fail(err)
 	case code != "":
-		op.Outcome, op.Code = check.Refused, code
+		end.Outcome, end.Code = check.Refused, code
 	default:
-		op.Outcome = check.Done
-		op.Epoch, op.Version, op.Count = at.Epoch, at.Version, at.Count
+		end.Outcome, end.Room = check.Done, at.Room
+		end.Epoch, end.Version, end.Count = one(at.Epoch), at.Version, at.Count
 	}
-	a.run.history.returned(op, counts)
+	a.log.returned(op, end)
 }
 
 func pathOf(room, path string) string { return "/api/rooms/" + url.PathEscape(room) + path }
 
 // send sends a request to a node, and returns the code of its refusal, if it is refused.
-func (a *administrator) send(node int, method, path string, body, into any) (code string, err error) {
+func (a *administrator) send(api API, method, path string, body, into any) (code string, err error) {
 	var text []byte
 	if body != nil {
 		if text, err = json.Marshal(body); err != nil {
 			return "", err
 		}
 	}
-	req, err := http.NewRequest(method, "http://"+a.run.nodes[node].admin+path, bytes.NewReader(text))
+	req, err := http.NewRequest(method, api.URL+path, bytes.NewReader(text))
 	if err != nil {
 		return "", err
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if api.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+api.Token)
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
@@ -251,7 +261,10 @@ func (a *administrator) send(node int, method, path string, body, into any) (cod
 
 // prepare gives the rooms settings, so that they are kept while they are empty.
 func (a *administrator) prepare() error {
-	for _, room := range a.run.rooms {
+	if len(a.game.cfg.API) == 0 {
+		return nil
+	}
+	for _, room := range a.game.rooms {
 		if op := a.settle(room, a.usual()); op.Outcome != check.Done {
 			return fmt.Errorf("room %s could not be set up: %s", room, op)
 		}

@@ -1,11 +1,9 @@
-package chaos
+package loadtest
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,16 +14,14 @@ import (
 
 const (
 	outsiderTTL   = 3 * time.Second
-	outsiderHolds = 60 * time.Millisecond // on average
 	outsiderPause = 150 * time.Millisecond
 )
 
 // outsider takes the lock of a room as the published client does, with SET NX PX, and looks whether it is respected: nobody
 // else may write to the room, or take the lock away, as long as the TTL lasts.
 type outsider struct {
-	run    *run
+	game   *Game
 	random *rand.Rand
-	rdb    redis.UniversalClient
 	holds  int // that were judged
 }
 
@@ -34,8 +30,8 @@ var giveBack = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and
 
 // act holds locks until ctx ends.
 func (o *outsider) act(ctx context.Context) {
-	for ctx.Err() == nil {
-		o.hold(o.run.rooms[o.random.IntN(len(o.run.rooms))])
+	for ctx.Err() == nil && o.game.cfg.Store != nil {
+		o.hold(o.game.rooms[o.random.IntN(len(o.game.rooms))])
 		_ = pause.For(ctx, time.Duration(o.random.Int64N(int64(2*outsiderPause))))
 	}
 }
@@ -44,57 +40,44 @@ func (o *outsider) act(ctx context.Context) {
 func (o *outsider) hold(room string) {
 	ctx, cancel := context.WithTimeout(context.Background(), outsiderTTL/2)
 	defer cancel()
-	key, token := o.run.lockOf(room), room+":"+uuid.NewString()
-	began := o.run.history.now()
+	rdb, key, token := o.game.cfg.Store.Client, o.game.cfg.Store.LockKey(room), room+":"+uuid.NewString()
+	began := o.game.History.Now()
 	start := time.Now()
-	if ok, err := o.rdb.SetNX(ctx, key, token, outsiderTTL).Result(); err != nil || !ok {
+	if ok, err := rdb.SetNX(ctx, key, token, outsiderTTL).Result(); err != nil || !ok {
 		return
 	}
 	before, err := o.look(ctx, room)
 	if err == nil {
-		_ = pause.For(ctx, time.Duration(o.random.Int64N(int64(2*outsiderHolds))))
+		_ = pause.For(ctx, time.Duration(o.random.Int64N(int64(2*o.game.cfg.Holds))))
 		var after []string
-		if after, err = o.look(ctx, room); err == nil && time.Since(start) < outsiderTTL/2 && o.judges(began) {
+		if after, err = o.look(ctx, room); err == nil && time.Since(start) < outsiderTTL/2 && (o.game.cfg.Doubts == nil || !o.game.cfg.Doubts(began)) {
 			o.holds++
 			o.compare(room, token, before, after)
 		}
 	}
-	_ = giveBack.Run(ctx, o.rdb, []string{key}, token).Err()
+	_ = giveBack.Run(ctx, rdb, []string{key}, token).Err()
 }
 
 // look returns who has the lock, and the room's epoch and version, at one moment.
 func (o *outsider) look(ctx context.Context, room string) ([]string, error) {
-	pipe := o.rdb.TxPipeline()
-	holder := pipe.Get(ctx, o.run.lockOf(room))
-	at := pipe.HMGet(ctx, o.run.keyOf(room, "Meta"), "epoch", "version")
+	s := o.game.cfg.Store
+	pipe := s.Client.TxPipeline()
+	holder := pipe.Get(ctx, s.LockKey(room))
+	at := pipe.HMGet(ctx, s.Key(room, "Meta"), "epoch", "version")
 	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
 		return nil, err
 	}
 	return []string{holder.Val(), fmt.Sprint(at.Val()...)}, nil
 }
 
-// judges reports whether Redis has kept what it had, and its clock, since a time.
-func (o *outsider) judges(since time.Duration) bool {
-	o.run.history.mu.Lock()
-	defer o.run.history.mu.Unlock()
-	return !slices.ContainsFunc(o.run.history.history.Faults, func(f checkFault) bool {
-		return (f.Loses || f.Splits || family(f.Name) == "redis" || f.Name == clockJump) && (f.Well == 0 || f.Well > since)
-	})
-}
-
 func (o *outsider) compare(room, token string, before, after []string) {
 	for _, is := range [][]string{before, after} {
 		if is[0] != token {
-			o.run.problem("lock: in room %s %q took the lock of another client away, whose TTL of %v lasts", room, is[0], outsiderTTL)
+			o.game.Problem("lock", "in room %s %q took the lock of another client away, whose TTL of %v lasts", room, is[0], outsiderTTL)
 			return
 		}
 	}
 	if before[1] != after[1] {
-		o.run.problem("lock: room %s was written to, from %s to %s, while another client held its lock", room, before[1], after[1])
+		o.game.Problem("lock", "room %s was written to, from %s to %s, while another client held its lock", room, before[1], after[1])
 	}
-}
-
-// lockOf returns the key of a room's lock.
-func (r *run) lockOf(room string) string {
-	return r.cfg.KeyPrefix + "Lock" + strings.TrimSuffix(strings.TrimPrefix(r.keyOf(room, ""), r.cfg.KeyPrefix), ":")
 }

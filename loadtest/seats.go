@@ -1,4 +1,4 @@
-package chaos
+package loadtest
 
 import (
 	"fmt"
@@ -21,18 +21,17 @@ func (a *administrator) seats(room string) {
 
 // match reserves seats for guests in one room that it finds, or that begins.
 func (a *administrator) match() {
-	wanted, guests := a.run.wanted(a.random.IntN(kindsOfTables)), a.invite()
-	op := &check.Op{Action: check.Reserve, Users: guests}
-	node := a.begin(op)
+	wanted, guests := a.game.wanted(a.random.IntN(kindsOfTables)), a.invite()
+	op := &check.Op{Action: check.Reserve, Users: guests, Settings: wanted}
+	api := a.begin(op)
 	var at position
-	code, err := a.send(node, http.MethodPost, "/api/match", map[string]any{
+	code, err := a.send(api, http.MethodPost, "/api/match", map[string]any{
 		"users": guests, "labels": wanted.Labels, "settings": map[string]any{"capacity": wanted.Capacity, "host": wanted.Host},
 	}, &at)
 	if err == nil && code == "" {
-		op.Room = at.Room
-		a.run.matchedIn(at.Room, wanted)
+		a.game.matchedIn(at.Room, wanted)
 	}
-	a.end(op, code, err, at, true)
+	a.end(op, code, err, at)
 	if op.Outcome == check.Unknown {
 		a.lives++
 	}
@@ -49,32 +48,32 @@ func (a *administrator) invite() (guests []string) {
 
 // move takes a member to another room: two operations, one in each. Half of the times somebody comes back for it: two more.
 func (a *administrator) move(from string) {
-	to := a.run.rooms[a.random.IntN(len(a.run.rooms))]
+	to := a.game.rooms[a.random.IntN(len(a.game.rooms))]
 	user := a.someone(from)
 	if to == from || user == "" {
 		return
 	}
 	body := map[string]any{"users": []string{user}, "to": to}
 	left := []*check.Op{{Action: check.MoveOut, Room: from, Users: []string{user}}}
-	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}, First: true}}
+	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}, First: true, Part: true}}
 	if other := a.someone(to); other != "" && other != user && a.random.IntN(2) == 0 {
 		body["back"] = []string{other}
-		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}, Exchange: true})
-		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}, Exchange: true, First: true})
+		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}, Exchange: true, Part: true})
+		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}, Exchange: true, First: true, Part: true})
 		joined[0].Exchange = true
 	}
-	node := a.begin(slices.Concat(left, joined)...)
-	if a.run.cfg.OtherProgram == "" { // else a node may be of a version whose moves end private data
+	api := a.begin(slices.Concat(left, joined)...)
+	if !a.game.cfg.Mixed {
 		joined[0].Left = left[0].ID
 		if len(left) > 1 {
 			left[1].Left = joined[1].ID
 		}
 	}
 	var said struct{ From, To position }
-	code, err := a.send(node, http.MethodPost, pathOf(from, "/move"), body, &said)
+	code, err := a.send(api, http.MethodPost, pathOf(from, "/move"), body, &said)
 	for i := range left {
-		a.end(left[i], code, err, said.From, i == 0)
-		a.end(joined[i], code, err, said.To, false)
+		a.end(left[i], code, err, said.From)
+		a.end(joined[i], code, err, said.To)
 	}
 	if left[0].Outcome == check.Unknown {
 		a.lives++

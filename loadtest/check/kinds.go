@@ -1,0 +1,66 @@
+package check
+
+import "slices"
+
+// class says what a change is of.
+type class int
+
+const (
+	ofNobody class = iota // it leaves the room as it was. So does, as far as a checker knows, what it does not know
+	ofMember              // of somebody who has to be there
+	ofRoom
+)
+
+// changeClasses are the kinds of changes that the checkers know. Whoever adds one that leaves the room as it was adds nothing here.
+var changeClasses = map[string]class{
+	"join": ofRoom, "settings": ofRoom, "defaults": ofRoom, "data": ofRoom, "host": ofRoom, "timer": ofRoom, "countdown": ofRoom, "ban": ofRoom,
+	"leave": ofMember, "seat": ofMember, "private": ofMember, "away": ofMember, "back": ofMember, "replace": ofMember, "member": ofMember,
+	"message": ofNobody,
+}
+
+// Kind is what a violation is, for people and for scripts: the checkers know more rules.
+type Kind struct {
+	Name  string // in JSON
+	About string
+	rules []string
+}
+
+// Kinds are all of them.
+var Kinds = []Kind{
+	{"lost", "An acknowledged join, leave or other action is missing, or a timer has not fired, or private data did not come along.", []string{"lost", "missing", "private", "timer"}},
+	{"phantom", "A user is in the list, or leaves it, and never joined; or something happened that nobody asked for, or that was refused.", []string{"phantom", "refused"}},
+	{"duplicate", "A user joined who was there, or a message, data or a timer came twice.", []string{"twice"}},
+	{"oversold", "A room has more members than its capacity at that version, or a member on a seat beyond it.", []string{"oversold"}},
+	{"seat_clash", "Two users have one seat, or a seat changed hands that nobody had left.", []string{"seat"}},
+	{"version_gap", "A version was skipped, or came twice.", []string{"gap"}},
+	{"diverged", "Two sources contradict each other about one version; or what was told has no order in which it can have happened; or a room has no host, or a stranger.",
+		[]string{"reply", "event", "two contents", "content", "host", "order", "linearizability", "settles", "lock"}},
+	{"intruder", "Somebody came into a closed room, or in spite of a ban, or did what only the host may.", []string{"closed", "banned", "rights"}},
+	{"torn", "A party, a deal or a move took place in part.", []string{"torn"}},
+	{"conflict", "A compare-and-set replaced what it did not expect, or was refused without a reason; or a match found no seat.", []string{"conflict", "match"}},
+}
+
+// Counts says how many violations there are of each kind, by name.
+type Counts map[string]int
+
+// Count counts violations.
+func Count(list []Violation) Counts {
+	c := make(Counts)
+	for _, k := range Kinds {
+		c[k.Name] = 0
+	}
+	for _, v := range list {
+		c[v.Kind()]++
+	}
+	return c
+}
+
+// Kind returns the name of the violation's kind.
+func (v Violation) Kind() string {
+	for _, k := range Kinds {
+		if slices.Contains(k.rules, v.Rule) {
+			return k.Name
+		}
+	}
+	return "diverged"
+}

@@ -1,0 +1,145 @@
+package loadtest
+
+import (
+	"regexp"
+	"time"
+
+	"roomd/loadtest/check"
+	"roomd/transport/protocol"
+)
+
+// nothingDone are the codes of refusals that say nothing of a room.
+var nothingDone = []string{protocol.CodeUnavailable, protocol.CodeBusy, protocol.CodeRateLimited}
+
+// expected are the codes of refusals to which other players and administrators lead.
+var expected = []string{
+	protocol.CodeRoomFull, protocol.CodeSeatTaken, protocol.CodeBadRequest, protocol.CodeClosed, protocol.CodeBanned, protocol.CodeNotMember,
+	protocol.CodeForbidden, protocol.CodeConflict, protocol.CodeUnknown,
+}
+
+// waits finds how long to wait in the message of a refusal.
+var waits = regexp.MustCompile(`wait (\S+)$`)
+
+// told returns how long a node says to wait, false if the refusal has another reason.
+func told(why *protocol.Error) (wait time.Duration, limited bool) {
+	if !why.Is(protocol.ErrRateLimited) {
+		return 0, false
+	}
+	if found := waits.FindStringSubmatch(why.Message); found != nil {
+		wait, _ = time.ParseDuration(found[1])
+	}
+	return max(wait, time.Millisecond), true
+}
+
+// answer fills in how a call ended. m is nil if there was no reply.
+func answer(op *check.Op, m *message) {
+	if m == nil || m.reply.Error != nil && m.reply.Error.Is(protocol.ErrUnknown) {
+		op.Outcome = check.Unknown
+		return
+	}
+	r := m.reply
+	op.Epoch, op.Version = one(r.Epoch), r.Version
+	switch {
+	case r.Error == nil:
+		op.Outcome, op.Room, op.Count, op.List = check.Done, one(r.Room), r.Count, m.list
+		if r.Seat != nil {
+			op.Seat = *r.Seat
+		}
+	case r.Error.Is(protocol.ErrConflict):
+		op.Outcome, op.Code, op.Now = check.Refused, protocol.CodeConflict, text(r.Data)
+	default:
+		op.Outcome, op.Code = check.Refused, r.Error.Code
+		op.Epoch, op.Version = "", 0
+	}
+}
+
+// hear takes a reply or an event for the user of that name, which says f of a room. The connection's reader calls it in the order
+// of arrival.
+func (p *player) hear(name string, m *message, f *check.Frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.name != name {
+		return
+	}
+	if r := m.reply; r != nil && r.Error == nil && (r.Seat != nil || p.watches) { // here, and not where the call returns: the next event may come before that
+		p.enterLocked(r.Room)
+	}
+	if f != nil {
+		p.learnLocked(f)
+	}
+	if e := m.event; e != nil && e.Event == protocol.EventLost && e.Reason == protocol.ReasonMoved {
+		p.enterLocked(e.To)
+	}
+}
+
+// about returns what a message says of a room to a user.
+func (m *message) about(user string) *check.Frame {
+	switch {
+	case m.reply == nil && (m.frame == nil || m.frame.List == nil):
+		return m.frame
+	case m.reply == nil: // which others may have
+		f, list := *m.frame, *m.frame.List
+		list.For, f.List = user, &list
+		return &f
+	case m.list == nil || m.reply.Error != nil:
+		return nil
+	}
+	m.list.For = user
+	return &check.Frame{Room: one(m.reply.Room), Epoch: one(m.reply.Epoch), Version: m.reply.Version, List: m.list, Reply: true}
+}
+
+// enterLocked records that the player was told to be in a room.
+func (p *player) enterLocked(room string) {
+	if p.rooms[room] == nil {
+		p.rooms[room] = &place{users: make(map[string]bool)}
+	}
+}
+
+// mostLater is how many frames a player keeps before it reads them.
+const mostLater = 100
+
+// learnLocked keeps up what the player knows of its rooms.
+func (p *player) learnLocked(f *check.Frame) {
+	at := p.rooms[f.Room]
+	if at == nil {
+		return
+	}
+	if f.Lost != "" {
+		delete(p.rooms, f.Room)
+		return
+	}
+	if f.List != nil {
+		at.later = at.later[:0]
+	}
+	at.epoch, at.version = f.Epoch, f.Version
+	if at.later = append(at.later, f); len(at.later) > mostLater {
+		at.read()
+	}
+}
+
+// read brings users, host and settings up to date.
+func (at *place) read() {
+	for _, f := range at.later {
+		if f.List != nil {
+			at.host, at.settings = f.List.Host, f.List.Settings
+			clear(at.users)
+			for _, m := range f.List.Users {
+				at.users[m.User] = true
+			}
+		}
+		for _, c := range f.Changes {
+			switch c.Type {
+			case protocol.ChangeJoin:
+				at.users[c.User] = true
+			case protocol.ChangeLeave:
+				delete(at.users, c.User)
+			case protocol.ChangeHost:
+				at.host = c.User
+			case protocol.ChangeSettings:
+				at.settings = *c.Settings
+			}
+		}
+	}
+	clear(at.later)
+	at.later = at.later[:0]
+}

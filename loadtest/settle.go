@@ -1,0 +1,257 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"roomd/loadtest/check"
+	"roomd/lockmgr/redisconn/pause"
+	"roomd/transport/protocol"
+)
+
+const (
+	lookPause  = 20 * time.Millisecond // between two looks at what has to become well
+	endTimeout = 2 * time.Minute
+)
+
+// Settle waits until every player who is connected, and every watcher, knows its rooms as Redis has them, and all timers have fired:
+// events have reached all. That may take patience. Then it reads each room at each node, and in Redis.
+func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(endTimeout, 2*patience))
+	defer cancel()
+	seen, err := g.observers(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, o := range seen {
+			o.conn.Close()
+		}
+	}()
+	behind := ""
+	for end := time.Now().Add(patience); ; {
+		if behind, err = g.behind(ctx, seen[0]); err != nil {
+			behind = err.Error()
+		}
+		if behind == "" {
+			break
+		}
+		if due := time.UnixMilli(g.lastDue).Add(patience); due.After(end) { // it was set while Redis' clock was ahead
+			end = due
+		}
+		if time.Now().After(end) {
+			g.Problem("settles", "events do not arrive, or timers do not fire: %s", behind)
+			break
+		}
+		_ = pause.For(ctx, lookPause)
+	}
+	for i, o := range seen {
+		for _, room := range g.AllRooms() {
+			o.read(ctx, fmt.Sprintf("observer %d", i+1), room)
+		}
+	}
+	return g.readStore(ctx)
+}
+
+// observers returns a connection to each node, by which the node is asked.
+func (g *Game) observers(ctx context.Context) (list []*player, err error) {
+	for n := range g.cfg.Nodes {
+		p := newPlayer(g, 0)
+		p.typed, p.name, p.direct = "observer", "observer", true
+		if err := p.dialTo(ctx, n); err != nil {
+			for _, o := range list {
+				o.conn.Close()
+			}
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// read asks for a room: an operation of the history.
+func (p *player) read(ctx context.Context, as, room string) (end check.Op) {
+	op := &check.Op{Process: as, Node: p.node + 1, Room: room, Action: check.Read}
+	p.log.call(op)
+	m, err := p.ask(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room})
+	end = *op
+	answer(&end, m)
+	p.log.returned(op, end)
+	switch {
+	case err != nil:
+		p.game.Problem("settles", "at the end node %d does not answer for room %s: %v", p.node+1, room, err)
+	case m.reply.Error != nil:
+		p.game.Problem("settles", "at the end node %d does not answer for room %s: %v", p.node+1, room, m.reply.Error)
+	}
+	return end
+}
+
+// storeProcess is whose operations are what Redis has.
+const storeProcess = "Redis"
+
+// readStore reads each room in Redis: operations of the history, too, of which each sees all.
+func (g *Game) readStore(ctx context.Context) error {
+	if g.cfg.Store == nil {
+		return nil
+	}
+	l := g.History.newLog()
+	for _, room := range g.AllRooms() {
+		op := &check.Op{Process: storeProcess, Room: room, Action: check.Read}
+		l.call(op)
+		epoch, version, list, err := g.cfg.Store.room(ctx, room)
+		if err != nil {
+			return err
+		}
+		end := *op
+		end.Outcome, end.Epoch, end.Version, end.Count = check.Done, one(epoch), version, len(list.Users)
+		if version > 0 {
+			end.List = list
+		}
+		l.returned(op, end)
+	}
+	return nil
+}
+
+// at returns the epoch and version of a room, and its timers, as Redis has them, or as a node says.
+func (g *Game) at(ctx context.Context, o *player, room string) (at string, timer string, err error) {
+	var epoch string
+	var version uint64
+	if g.cfg.Store != nil {
+		var due map[string]int64
+		epoch, version, due, err = g.cfg.Store.at(ctx, room)
+		for name, when := range due {
+			timer, g.lastDue = name, max(g.lastDue, when)
+		}
+	} else {
+		var m *message
+		if m, err = o.ask(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room}); err != nil {
+			return "", "", err
+		}
+		if m.reply.Error != nil {
+			return "", "", m.reply.Error
+		}
+		epoch, version = m.reply.Epoch, m.reply.Version
+		for name := range m.reply.Timers {
+			timer = name
+		}
+	}
+	return fmt.Sprint(epoch, " ", version), timer, err
+}
+
+// behind names a player who does not know a room as it is.
+func (g *Game) behind(ctx context.Context, o *player) (string, error) {
+	g.mu.Lock()
+	all := slices.Concat(g.players, g.watchers)
+	g.mu.Unlock()
+	for _, room := range g.AllRooms() {
+		at, timer, err := g.at(ctx, o, room)
+		if err != nil {
+			return "", err
+		}
+		if timer != "" {
+			return fmt.Sprintf("timer %s of room %s has not fired", timer, room), nil
+		}
+		for _, p := range all {
+			if name, knows, in := p.knows(room); in && knows != at {
+				return fmt.Sprintf("%s is told of room %s at %q, and it is at %q", name, room, knows, at), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// knows returns at which epoch and version a connected player knows a room of which it is a member.
+func (p *player) knows(room string) (name, at string, in bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	place := p.rooms[room]
+	if p.conn == nil || place == nil || p.conn.over() {
+		return p.name, "", false
+	}
+	return p.name, fmt.Sprint(place.epoch, " ", place.version), true
+}
+
+// Disconnect ends all connections.
+func (g *Game) Disconnect() {
+	g.unwatch()
+	g.watching.Wait()
+	all := slices.Concat(g.players, g.watchers)
+	for _, p := range all {
+		p.disconnect()
+	}
+	for _, p := range all {
+		p.closes.Wait()
+	}
+}
+
+// Leave lets all players go, and waits for so long at most until the rooms are empty.
+func (g *Game) Leave(ctx context.Context, within time.Duration) {
+	g.Disconnect()
+	for end := time.Now().Add(within); ; {
+		left := g.left(ctx)
+		if left == "" {
+			return
+		}
+		if time.Now().After(end) {
+			g.Problem("settles", "%v after everybody had left, %s", within, left)
+			return
+		}
+		_ = pause.For(ctx, lookPause)
+	}
+}
+
+// left names what is left of a room that everybody has left: members, or a lock.
+func (g *Game) left(ctx context.Context) string {
+	s := g.cfg.Store
+	for _, room := range g.AllRooms() {
+		users, err := s.Client.HKeys(ctx, s.Key(room, "Users")).Result()
+		if err != nil {
+			return err.Error()
+		}
+		if len(users) > 0 {
+			return fmt.Sprintf("%q are in room %s", users, room)
+		}
+		if holder, _ := s.Client.Get(ctx, s.LockKey(room)).Result(); holder != "" {
+			return fmt.Sprintf("%s holds the lock of room %s", holder, room)
+		}
+	}
+	return ""
+}
+
+// keepEvery is how often the journals of rooms that matches began are read during a run: an hour after such a room is gone its journal is, too.
+const keepEvery = 20 * time.Minute
+
+// keep reads the journals of rooms that may be gone when the run is over.
+func (g *Game) keep(ctx context.Context) {
+	for g.cfg.Store != nil && pause.For(ctx, keepEvery) == nil {
+		for _, room := range g.AllRooms()[len(g.rooms):] {
+			if list, err := g.cfg.Store.journal(ctx, room); err == nil && len(list) > 0 {
+				g.kept[room] = list
+			}
+		}
+	}
+}
+
+// End returns the history of a game that is over, with the journals of all rooms.
+func (g *Game) End(ctx context.Context) (*check.History, error) {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	h := g.History.End()
+	h.Rooms, h.Journals = g.AllRooms(), make(map[string][]check.Entry)
+	if g.cfg.Store != nil {
+		h.Halves = g.cfg.Store.Cluster
+		for _, room := range h.Rooms {
+			list, err := g.cfg.Store.journal(ctx, room)
+			if err != nil {
+				return nil, err
+			}
+			if len(list) == 0 {
+				list = g.kept[room]
+			}
+			h.Journals[room] = list
+		}
+	}
+	return h, g.History.flush()
+}

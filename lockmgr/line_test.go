@@ -114,3 +114,20 @@ func TestADeadlineThatCannotBeMet(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// A release comes in the moment in which the next waiter gives up: it frees the lock.
+func TestAReleaseIsNotForWhoGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		m, w := managers[0], new(waiter)
+		held := mustAcquire(t, m, "a")
+		w.init(m, "a")
+		redistest.OK(t, m.lines.join(t.Context(), w))
+		if m.lines.abandon(w) {
+			t.Error("Redis may know its token")
+		}
+		mustRelease(t, held)
+		m.lines.remove(w, false)
+		checkClean(t, clients[0])
+	})
+}

@@ -156,7 +156,7 @@ func (r *release) answered(next *waiter, named string, reply any, err error, sen
 	r.err, r.held = err, err == nil && reply != int64(0)
 	if next != nil {
 		next.tokens.promise(false) // another copy would not find the token of this hold
-		r.lock.m.handOver(next, named, reply, sent)
+		handOver(next, named, reply, sent)
 	}
 }
 
@@ -201,13 +201,12 @@ func (rs releases) ended(err error) {
 }
 
 // handOver tells the next waiter what a release has made of its token.
-func (m *Manager) handOver(next *waiter, token string, reply any, sent time.Time) {
+func handOver(next *waiter, token string, reply any, sent time.Time) {
 	switch fence, position := parseReply(reply); {
 	case fence != "":
 		next.grant(&grant{token, parseNumber(fence), sent, next.ttl})
 	case position != "": // it waits in the queue now
 		next.queuedAt(token, parseNumber(position), sent, time.Since(sent))
-		m.wakes.add(&next.Slot)
 	}
 }
 

@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,28 @@ func TestAReleaseWithoutAReplyEndsTheHold(t *testing.T) {
 		}
 		mustRelease(t, other)
 		checkClean(t, clients[1])
+	})
+}
+
+// A release is carried out and its reply lost, and the next one is refused. That a third does not find the lock is no theft.
+func TestAReleaseInDoubtThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 1, Options{})
+		loadScripts(t, clients[0])
+		lock, answers := mustAcquire(t, managers[0], "a"), []error{io.EOF, refusal("LOADING"), nil}
+		sent := 0
+		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if !isScript(cmd, releaseScript) {
+				return nil
+			}
+			sent++
+			return answers[sent-1]
+		}})
+		for _, want := range answers {
+			if err := lock.Release(t.Context()); !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"roomd/lockmgr/redisconn"
 )
 
 // Acquire asks for the lock, and waits for it in the queue until the token has it. It reports
@@ -208,11 +206,6 @@ func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 	start(m.life, func() (struct{}, error) {
 		if asked != nil {
 			<-asked.done
-			if redisconn.Answered(asked.err) {
-				for _, a := range attempts {
-					a.tokens.answered()
-				}
-			}
 		}
 		// Not a caller's context: that one has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)

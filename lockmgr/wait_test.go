@@ -224,6 +224,43 @@ func TestAGrantOfAnEarlierToken(t *testing.T) {
 	})
 }
 
+// A wake-up goes to the slot whose token it names, and gives nothing if that slot has another token since: its request
+// was sent twice.
+func TestAWakeUpIsForOneToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, _ := nodes(t, 1, Options{})
+		m := managers[0]
+		other, s := slotOf(m, "a:other"), slotOf(m, "a:its")
+		m.wakes.add(other)
+		m.wakes.add(s)
+		m.wakes.wake(m.wakes.locks["a"], "7 250 a:its")
+		if len(other.inbox()) != 0 || len(s.inbox()) != 1 {
+			t.Errorf("%d for another token, %d for its own", len(other.inbox()), len(s.inbox()))
+		}
+		for range 2 {
+			_, err := s.tokens.MarshalBinary()
+			redistest.OK(t, err)
+		}
+		if g, err := s.sleep(t.Context(), DefaultPoll); g != nil || err != nil {
+			t.Errorf("%+v, %v", g, err)
+		}
+	})
+}
+
+// The extension of a claim fails. It is tried again before the claim ends.
+func TestTheExtensionOfAClaimIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, 2, Options{})
+		lock, _ := handedOver(t, managers[0], managers[1], func() {})
+		lose(clients[1], extendScript)
+		time.Sleep(2 * DefaultClaim)
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, lock)
+	})
+}
+
 // The watchdog starts also after the one extension that a claim has.
 func TestKeepAliveAfterAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

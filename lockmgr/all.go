@@ -56,15 +56,15 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 // acquireTogether takes all locks at once, or none and returns nil.
 func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, error) {
 	slots, attempts := make([]Slot, len(names)), make([]attempt, len(names))
-	args, keys := []any{m.opts.TTL.Milliseconds()}, []string(nil)
+	args := []any{m.opts.TTL.Milliseconds()}
 	for i, name := range names {
 		slots[i].init(m, name)
 		attempts[i] = slots[i].attempt()
-		keys, args = append(keys, slots[i].on.keys...), append(args, slots[i].tokens)
+		args = append(args, slots[i].tokens)
 	}
 	sent, first, token := time.Now(), &slots[0], slots[0].Token()
 	cmd, err := first.ask(ctx, func(ctx context.Context) *redis.Cmd {
-		return m.sender.run(ctx, allScript, m.names.scriptKeys(keys), args...)
+		return m.sender.run(ctx, allScript, m.names.together(attempts), args...)
 	}, attempts[1:]...)
 	var fences []string
 	if err == nil {

@@ -37,21 +37,15 @@ func (l *lifetime) enter(ctx context.Context) error {
 	return nil
 }
 
-// spawn runs f in a goroutine that Close waits for. Once Close waits for the last of
-// them, spawn does nothing and returns false.
-func (l *lifetime) spawn(f func()) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sealed {
-		return false
-	}
-	l.tasks.Go(f)
-	return true
-}
-
-// run is spawn, but runs f itself where that does nothing.
+// run runs f in a goroutine that Close waits for; or itself, once Close waits for the last of them.
 func (l *lifetime) run(f func()) {
-	if !l.spawn(f) {
+	l.mu.Lock()
+	sealed := l.sealed
+	if !sealed {
+		l.tasks.Go(f)
+	}
+	l.mu.Unlock()
+	if sealed {
 		f()
 	}
 }
@@ -91,19 +85,12 @@ type call[T any] struct {
 	err   error // written before done is closed
 }
 
-func newCall[T any]() *call[T] { return &call[T]{done: make(chan struct{})} }
-
-// start makes a call; see run.
-func start[T any](life *lifetime, ask func() (T, error)) *call[T] {
-	c := newCall[T]()
-	c.run(life, ask)
-	return c
-}
-
-// run runs ask, once, in a goroutine that Close waits for; or in the caller's if the
+// start makes a call: it runs ask, once, in a goroutine that Close waits for; or in the caller's if the
 // Manager is closed.
-func (c *call[T]) run(life *lifetime, ask func() (T, error)) {
+func start[T any](life *lifetime, ask func() (T, error)) *call[T] {
+	c := &call[T]{done: make(chan struct{})}
 	life.run(func() { c.finish(ask()) })
+	return c
 }
 
 // finish records the call's result.

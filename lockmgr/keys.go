@@ -158,9 +158,6 @@ func (n *names) scriptKeys(keys []string) scriptKeys {
 
 // together returns the keys of all attempts, in their order.
 func (n *names) together(attempts []attempt) scriptKeys {
-	if len(attempts) == 1 {
-		return attempts[0].on
-	}
 	var keys []string
 	for _, a := range attempts {
 		keys = append(keys, a.on.keys...)

@@ -120,6 +120,7 @@ func TestALateRequestOfWhoGaveUp(t *testing.T) {
 				proxy := redistest.StartProxy(t, server.Addr())
 				client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: true, ReadTimeout: 100 * time.Millisecond, MaxRetries: -1})
 				defer client.Close()
+				redistest.OK(t, client.Ping(t.Context()).Err()) // it is connected before the 50 ms begin
 				m := newManager(t, client, Options{TTL: time.Minute, Pipelined: pipelined})
 				if pipelined {
 					shareRoundTrips(t, m)

@@ -24,15 +24,13 @@ func TestPolls(t *testing.T) {
 		holder string // another program's token; empty for lockmgr
 		deaf   bool
 		often  bool
-		dead   bool // another waiter, which is first
 		end    func(*testing.T, *Lock, *redis.Client)
 		within time.Duration
 	}{
-		"lockmgr releases":         {"", false, false, false, release, 0},
-		"lockmgr dies":             {"", false, false, false, expire, poll},
-		"the next waiter is dead":  {"", false, false, true, release, DefaultClaim + poll},
-		"another program releases": {"a:5c63ba6b-4bb9-4e19-9c3a-2f5b0d1c3f0a", false, true, false, del, poll},
-		"no wake-ups come":         {"", true, true, false, release, poll},
+		"lockmgr releases":         {"", false, false, release, 0},
+		"lockmgr dies":             {"", false, false, expire, poll},
+		"another program releases": {"a:5c63ba6b-4bb9-4e19-9c3a-2f5b0d1c3f0a", false, true, del, poll},
+		"no wake-ups come":         {"", true, true, release, poll},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			managers, clients := nodes(t, 2, Options{TTL: 2 * long})
@@ -44,9 +42,6 @@ func TestPolls(t *testing.T) {
 				held = mustAcquire(t, managers[0], "a")
 			} else {
 				redistest.OK(t, clients[0].Set(t.Context(), "Lock:a", tt.holder, 2*long).Err())
-			}
-			if tt.dead {
-				askAs(t, managers[0], "a:dead")
 			}
 			requests := 0
 			clients[1].AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { requests++; return nil }})

@@ -144,11 +144,11 @@ func (r *release) next() (w *waiter, token string) {
 	if w = r.lock.m.lines.next(r.lock.name); w == nil {
 		return nil, ""
 	}
-	r.lock.m.wakes.addEarly(&w.Slot)
+	r.lock.m.wakes.add(&w.Slot, false)
 	return w, w.Token()
 }
 
-// answered takes Redis' answer to a release that has named that token of that waiter as the next.
+// answered takes Redis' answer to a release that has named that token of that waiter as the next, and tells the waiter.
 func (r *release) answered(next *waiter, named string, reply any, err error, sent time.Time) {
 	if refused, ok := reply.(error); ok {
 		err = refused
@@ -156,7 +156,12 @@ func (r *release) answered(next *waiter, named string, reply any, err error, sen
 	r.err, r.held = err, err == nil && reply != int64(0)
 	if next != nil {
 		next.tokens.promise(false) // another copy would not find the token of this hold
-		handOver(next, named, reply, sent)
+		switch fence, position := parseReply(reply); {
+		case fence != "":
+			next.grant(&grant{named, parseNumber(fence), sent, next.ttl})
+		case position != "": // it waits in the queue now
+			next.queuedAt(named, parseNumber(position), sent, time.Since(sent))
+		}
 	}
 }
 
@@ -197,16 +202,6 @@ func (rs releases) send(ctx context.Context) *redis.Cmd {
 func (rs releases) ended(err error) {
 	for _, r := range rs {
 		r.ended(err)
-	}
-}
-
-// handOver tells the next waiter what a release has made of its token.
-func handOver(next *waiter, token string, reply any, sent time.Time) {
-	switch fence, position := parseReply(reply); {
-	case fence != "":
-		next.grant(&grant{token, parseNumber(fence), sent, next.ttl})
-	case position != "": // it waits in the queue now
-		next.queuedAt(token, parseNumber(position), sent, time.Since(sent))
 	}
 }
 

@@ -87,19 +87,14 @@ func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, a
 
 // send is run with the script's command.
 func (s *sender) send(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (reply *redis.Cmd) {
-	for {
+	err := redisconn.UntilMoved(ctx, func() error {
 		reply = s.eval(ctx, script, on, command)
-		err := reply.Err()
-		switch {
-		case err == nil:
-			return reply
-		case ctx.Err() == nil && redisconn.AwaitMove(ctx, err):
-		case ctx.Err() != nil: // perhaps while it waited for the slot
-			return failed(ctx)
-		default:
-			return reply
-		}
+		return reply.Err()
+	})
+	if err != nil && ctx.Err() != nil { // perhaps while it waited for the slot
+		return failed(ctx)
 	}
+	return reply
 }
 
 // eval sends a script once: by its hash, and to a server that does not know it as a whole, or

@@ -27,7 +27,7 @@ func (s *Slot) Acquire(ctx context.Context, queued bool, ask func(ctx context.Co
 // Wait waits until the token that a script has put into the queue is given the lock, for
 // one poll at most, and reports whether it was; see [Slot.Acquire]. Its errors are those of [Slot.Acquire].
 func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
-	s.m.wakes.add(s)
+	s.m.wakes.add(s, true)
 	g, err := s.sleep(ctx, s.m.opts.Poll)
 	return g != nil, err
 }
@@ -36,7 +36,7 @@ func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 // so, or a release of this process, it returns that hold; with anyHold also one that is over. It
 // reports whether the first request got the lock.
 func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error), anyHold bool) (_ *grant, first bool, err error) {
-	s.m.wakes.addEarly(s)
+	s.m.wakes.add(s, false)
 	pause, asked := s.m.opts.Poll, time.Now()
 	for polls := 0; ; polls++ {
 		asks := polls == 0 && !queued
@@ -58,7 +58,7 @@ func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Contex
 				return nil, first && held, err
 			}
 		}
-		s.m.wakes.add(s)
+		s.m.wakes.add(s, true)
 		if g, err := s.sleep(ctx, pause); err != nil || g != nil && (anyHold || s.isUsable(g)) {
 			return g, false, err
 		}

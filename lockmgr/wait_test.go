@@ -231,8 +231,8 @@ func TestAWakeUpIsForOneToken(t *testing.T) {
 		managers, _ := nodes(t, 1, Options{})
 		m := managers[0]
 		other, s := slotOf(m, "a:other"), slotOf(m, "a:its")
-		m.wakes.add(other)
-		m.wakes.add(s)
+		m.wakes.add(other, true)
+		m.wakes.add(s, true)
 		m.wakes.wake(m.wakes.locks["a"], "7 250 a:its")
 		if len(other.inbox()) != 0 || len(s.inbox()) != 1 {
 			t.Errorf("%d for another token, %d for its own", len(other.inbox()), len(s.inbox()))

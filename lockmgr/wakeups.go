@@ -104,23 +104,12 @@ func (u *wakeUps) init(hub *pubsub.Hub, channel func(name string) string) {
 	u.hub, u.channel, u.locks = hub, channel, make(map[string]*listener)
 }
 
-// add brings the wake-ups of its lock to s from now on. It does not wait for the
-// subscription: what is published before that stands is lost.
-func (u *wakeUps) add(s *Slot) {
+// add brings the wake-ups of its lock to s from now on. Before the request that may put the token into the queue it does
+// so only if the process is subscribed already: the wake-up may overtake the reply. After that it may subscribe, and does
+// not wait for the subscription: what is published before that stands is lost.
+func (u *wakeUps) add(s *Slot, subscribe bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.addLocked(s, true)
-}
-
-// addEarly is add, if the process is subscribed already. It comes before the request that may
-// put the token into the queue: the wake-up may overtake the reply.
-func (u *wakeUps) addEarly(s *Slot) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.addLocked(s, false)
-}
-
-func (u *wakeUps) addLocked(s *Slot, subscribe bool) {
 	l := u.locks[s.name]
 	if u.closed || s.listens != notListening || l == nil && !subscribe {
 		return

@@ -102,25 +102,6 @@ func TestALockThatIsQuietIsForgotten(t *testing.T) {
 	})
 }
 
-// A wake-up that nobody listening costs one poll.
-func TestALostWakeUpCostsOnePoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 2, Options{})
-		managers[0].wakes.hub.Close()
-		holder := mustAcquire(t, managers[1], "a")
-		got := make(chan *Lock)
-		go func() { got <- mustAcquire(t, managers[0], "a") }()
-		synctest.Wait()
-		time.Sleep(time.Millisecond)
-		start := time.Now()
-		mustRelease(t, holder)
-		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
-		if d := time.Since(start); d > DefaultPoll {
-			t.Errorf("took %v", d)
-		}
-	})
-}
-
 // A user who may not publish can still hand over locks: the waiter finds out by asking.
 func TestHandOverWithoutChannels(t *testing.T) {
 	server := redistest.Start(t)

@@ -75,7 +75,7 @@ func newLabProgress(w io.Writer) (show func(*lab.Report, *lab.Cell), done func()
 		var frame strings.Builder
 		if err := r.WriteMatrix(&frame, true); err == nil {
 			clear()
-			lines = r.MatrixLines()
+			lines = strings.Count(frame.String(), "\n")
 			_, _ = io.WriteString(w, noWrap+frame.String()+wrap)
 		}
 	}, clear

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 )
 
@@ -73,12 +72,6 @@ var faults = []*fault{
 		about: "Redis fails over while the holder is between read and write, and the lock, which was not replicated, is gone"},
 	{name: heavyLoad, about: "many callers in a few processes join and leave, without a fault"},
 }
-
-// Head is the title of the fault's column on the page.
-func (f *fault) Head() string { return strings.Replace(f.name, "-", " ", 1) }
-
-// About explains the column on the page.
-func (f *fault) About() string { return f.name + ": " + f.about }
 
 // trio is the callers of a fault: one meets it, one joins and one leaves.
 type trio struct {

@@ -64,7 +64,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	draw := func(name string) []template.HTML {
 		var b strings.Builder
-		if err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Heads": r.columns(), "Rows": rows}); err != nil {
+		if err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Heads": r.faults().Rows, "Rows": rows}); err != nil {
 			panic(err) // a bug of the template
 		}
 		return []template.HTML{template.HTML(b.String())}

@@ -100,18 +100,9 @@ func (c *Cell) Marks() string {
 // nameWidth is that of the names of disciplines.
 const nameWidth = 21
 
-// columns returns the faults that were played.
-func (r *Report) columns() (list []*fault) {
-	for _, c := range r.Disciplines[0].Cells {
-		list = append(list, c.fault)
-	}
-	return list
-}
-
-// WriteMatrix writes which discipline fails under which fault, as far as the run got. With color it is for a terminal. It
-// writes as many lines as MatrixLines returns.
+// WriteMatrix writes which discipline fails under which fault, as far as the run got. With color it is for a terminal.
 func (r *Report) WriteMatrix(w io.Writer, color bool) error {
-	lines := make([]string, r.MatrixLines())
+	lines := make([]string, 2+len(r.Disciplines))
 	for i := range lines {
 		name := ""
 		if i > 1 {
@@ -119,8 +110,8 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 		}
 		lines[i] = fmt.Sprintf("%-*s", nameWidth, name)
 	}
-	for i, f := range r.columns() {
-		first, second, _ := strings.Cut(f.name, "-")
+	for i, c := range r.Disciplines[0].Cells {
+		first, second, _ := strings.Cut(c.Fault, "-")
 		width := max(len(first), len(second))
 		for _, row := range r.Disciplines {
 			width = max(width, utf8.RuneCountInString(row.Cells[i].Marks()))
@@ -139,9 +130,6 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
 }
-
-// MatrixLines returns how many lines WriteMatrix writes.
-func (r *Report) MatrixLines() int { return 2 + len(r.Disciplines) }
 
 // class says how a cell looks; "" where the run has not got yet.
 func (c *Cell) class() string {
@@ -181,8 +169,8 @@ func (r *Report) steps() *report.Facts {
 // faults explains the faults that were played.
 func (r *Report) faults() *report.Facts {
 	f := new(report.Facts)
-	for _, c := range r.columns() {
-		f.Rows = append(f.Rows, report.Fact{Name: c.name, Text: c.about})
+	for _, c := range r.Disciplines[0].Cells {
+		f.Rows = append(f.Rows, report.Fact{Name: c.Fault, Text: c.fault.about})
 	}
 	return f
 }

@@ -61,21 +61,16 @@ func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
 	return r
 }
 
-// unlocked is the article's loop without the lock.
-type unlocked struct{ *article }
+// inverse does the opposite of what it says.
+type inverse struct{ *sadd }
 
-func openUnlocked(_ context.Context, t target) (node, error) {
-	return &unlocked{&article{t.client()}}, nil
+func openInverse(_ context.Context, t target) (node, error) { return inverse{&sadd{t.client()}}, nil }
+
+func (i inverse) join(ctx context.Context, room, user string) error {
+	return i.sadd.leave(ctx, room, user)
 }
-
-func (u *unlocked) join(ctx context.Context, room, user string) error {
-	users, err := articleMembers(ctx, u.rdb, room)
-	return errors.Join(err, u.fill(ctx, room, append(users, user)))
-}
-
-func (u *unlocked) leave(ctx context.Context, room, user string) error {
-	users, err := articleMembers(ctx, u.rdb, room)
-	return errors.Join(err, u.fill(ctx, room, slices.DeleteFunc(users, func(other string) bool { return other == user })))
+func (i inverse) leave(ctx context.Context, room, user string) error {
+	return i.sadd.join(ctx, room, user)
 }
 
 var errRefused = errors.New("refused")

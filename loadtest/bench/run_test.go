@@ -52,7 +52,7 @@ func TestCell_Broken(t *testing.T) {
 	b := testBench(t, redisurl.Embedded)
 	shut := func(context.Context, target) (node, error) { return nil, errRefused }
 	for _, c := range []contender{
-		{name: "did not join, joined", open: openUnlocked, members: articleMembers},
+		{name: "did not join, joined", open: openInverse, members: saddMembers},
 		{name: "errors, the first: refused", open: openMoody, members: saddMembers},
 		{name: "open: refused", open: shut, members: saddMembers},
 		{name: "open: refused", open: openSadd, filler: shut, members: saddMembers},

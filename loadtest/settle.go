@@ -21,18 +21,14 @@ const (
 func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(endTimeout, 2*patience))
 	defer cancel()
-	seen, err := g.observers(ctx)
-	if err != nil {
+	s := &settling{Game: g}
+	defer s.close()
+	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		for _, o := range seen {
-			o.conn.Close()
-		}
-	}()
-	behind := ""
 	for end := time.Now().Add(patience); ; {
-		if behind, err = g.behind(ctx, seen[0]); err != nil {
+		behind, err := s.behind(ctx)
+		if err != nil {
 			behind = err.Error()
 		}
 		if behind == "" {
@@ -47,28 +43,36 @@ func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 		}
 		_ = pause.For(ctx, lookPause)
 	}
-	for i, o := range seen {
+	for i, o := range s.observers {
 		for _, room := range g.AllRooms() {
 			o.read(ctx, fmt.Sprintf("observer %d", i+1), room)
 		}
 	}
-	return g.readStore(ctx)
+	return s.readStore(ctx)
 }
 
-// observers returns a connection to each node, by which the node is asked.
-func (g *Game) observers(ctx context.Context) (list []*player, err error) {
-	for n := range g.cfg.Nodes {
-		p := newPlayer(g, 0)
+// settling is the end of a game.
+type settling struct {
+	*Game
+	observers []*player // one at each node, by which the node is asked
+}
+
+func (s *settling) connect(ctx context.Context) error {
+	for n := range s.cfg.Nodes {
+		p := newPlayer(s.Game, 0)
 		p.typed, p.name, p.direct = "observer", "observer", true
 		if err := p.dialTo(ctx, n); err != nil {
-			for _, o := range list {
-				o.conn.Close()
-			}
-			return nil, err
+			return err
 		}
-		list = append(list, p)
+		s.observers = append(s.observers, p)
 	}
-	return list, nil
+	return nil
+}
+
+func (s *settling) close() {
+	for _, o := range s.observers {
+		o.conn.Close()
+	}
 }
 
 // read asks for a room: an operation of the history.
@@ -92,15 +96,15 @@ func (p *player) read(ctx context.Context, as, room string) (end check.Op) {
 const storeProcess = "Redis"
 
 // readStore reads each room in Redis: operations of the history, too, of which each sees all.
-func (g *Game) readStore(ctx context.Context) error {
-	if g.cfg.Store == nil {
+func (s *settling) readStore(ctx context.Context) error {
+	if s.cfg.Store == nil {
 		return nil
 	}
-	l := g.History.newLog()
-	for _, room := range g.AllRooms() {
+	l := s.History.newLog()
+	for _, room := range s.AllRooms() {
 		op := &check.Op{Process: storeProcess, Room: room, Action: check.Read}
 		l.call(op)
-		epoch, version, list, err := g.cfg.Store.room(ctx, room)
+		epoch, version, list, err := s.cfg.Store.room(ctx, room)
 		if err != nil {
 			return err
 		}
@@ -115,18 +119,18 @@ func (g *Game) readStore(ctx context.Context) error {
 }
 
 // at returns the epoch and version of a room, and its timers, as Redis has them, or as a node says.
-func (g *Game) at(ctx context.Context, o *player, room string) (at string, timer string, err error) {
+func (s *settling) at(ctx context.Context, room string) (at string, timer string, err error) {
 	var epoch string
 	var version uint64
-	if g.cfg.Store != nil {
+	if s.cfg.Store != nil {
 		var due map[string]int64
-		epoch, version, due, err = g.cfg.Store.at(ctx, room)
+		epoch, version, due, err = s.cfg.Store.at(ctx, room)
 		for name, when := range due {
-			timer, g.lastDue = name, max(g.lastDue, when)
+			timer, s.lastDue = name, max(s.lastDue, when)
 		}
 	} else {
 		var m *message
-		if m, err = o.ask(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room}); err != nil {
+		if m, err = s.observers[0].ask(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room}); err != nil {
 			return "", "", err
 		}
 		if m.reply.Error != nil {
@@ -141,12 +145,12 @@ func (g *Game) at(ctx context.Context, o *player, room string) (at string, timer
 }
 
 // behind names a player who does not know a room as it is.
-func (g *Game) behind(ctx context.Context, o *player) (string, error) {
-	g.mu.Lock()
-	all := slices.Concat(g.players, g.watchers)
-	g.mu.Unlock()
-	for _, room := range g.AllRooms() {
-		at, timer, err := g.at(ctx, o, room)
+func (s *settling) behind(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	all := slices.Concat(s.players, s.watchers)
+	s.mu.Unlock()
+	for _, room := range s.AllRooms() {
+		at, timer, err := s.at(ctx, room)
 		if err != nil {
 			return "", err
 		}

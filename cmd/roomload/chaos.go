@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,9 +11,6 @@ import (
 	"roomd/loadtest"
 	"roomd/loadtest/chaos"
 )
-
-// errNotConsistent ends the program after its report has said why.
-var errNotConsistent = errors.New("something was lost, or wrong, or could not be decided")
 
 type chaosCmd struct {
 	Profile    string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`

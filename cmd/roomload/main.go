@@ -42,8 +42,8 @@ const (
 	exitWrongUse = 2
 )
 
-// errInconsistent ends the program after its report has said why.
-var errInconsistent = errors.New("the lists are not right")
+// errNotConsistent ends the program after its report has said why.
+var errNotConsistent = errors.New("something was lost, or wrong, or could not be decided")
 
 func main() {
 	bench.Main() // the bench starts this program again for servers that must not share its process

@@ -75,7 +75,7 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 		return err
 	}
 	if !report.Consistent() {
-		return errInconsistent
+		return errNotConsistent
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ func (p *part) judge(patience time.Duration) {
 		Step:  func(s, in, _ any) (bool, any) { next, wrong := s.(*room).step(in.(*step)); return wrong == "", next },
 		Equal: func(a, b any) bool { return a.(*room).equal(b.(*room)) },
 	}
-	// Refusals change nothing. Mostly each of them fits somewhere into an order of all others; only else porcupine tries all orders of all.
+	// Refusals change nothing. Mostly each of them fits somewhere into an order of all others; porcupine tries all orders with those that do not.
 	var firm, refused []porcupine.Operation
 	for _, o := range p.steps {
 		if s := o.Input.(*step); s.op != nil && s.version == 0 && s.op.Outcome == Refused {
@@ -255,9 +255,11 @@ func (p *part) judge(patience time.Duration) {
 	}
 	var info porcupine.LinearizationInfo
 	p.result, info = porcupine.CheckOperationsVerbose(model, firm, patience)
-	if p.result == porcupine.Ok && !p.fit(longest(info), refused) {
-		firm = p.steps
-		p.result, info = porcupine.CheckOperationsVerbose(model, firm, patience)
+	if p.result == porcupine.Ok {
+		if refused = p.unfit(longest(info), refused); len(refused) > 0 {
+			firm = append(firm, refused...)
+			p.result, info = porcupine.CheckOperationsVerbose(model, firm, patience)
+		}
 	}
 	if p.result == porcupine.Illegal {
 		p.explain(firm, longest(info))
@@ -276,14 +278,26 @@ func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 	return order
 }
 
-// fit reports whether each refusal fits into an order, where its call and its return allow it.
-func (p *part) fit(order, refused []porcupine.Operation) bool {
+// unfit returns the refusals that do not fit into an order where their calls and their returns allow it: between two steps, or between what
+// one version did, which is one commit.
+func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation {
 	rooms := make([]*room, len(order)+1)
 	rooms[0] = newRoom(p)
 	for i, o := range order {
 		rooms[i+1], _ = rooms[i].step(o.Input.(*step))
 	}
-	return !slices.ContainsFunc(refused, func(r porcupine.Operation) bool {
+	versions := make(map[uint64][2]int) // where each of them begins and ends
+	for i, o := range order {
+		if version := o.Input.(*step).version; version > 0 {
+			at, begun := versions[version]
+			if !begun {
+				at[0] = i
+			}
+			versions[version] = [2]int{at[0], i + 1}
+		}
+	}
+	return slices.DeleteFunc(refused, func(r porcupine.Operation) bool {
+		fits := func(at *room) bool { return at.refuse(r.Input.(*step).op) == "" }
 		first, last := 0, len(order)
 		for i, o := range order {
 			if o.Return < r.Call {
@@ -293,12 +307,17 @@ func (p *part) fit(order, refused []porcupine.Operation) bool {
 				last = min(last, i)
 			}
 		}
-		for _, at := range rooms[min(first, last+1) : last+1] {
-			if _, wrong := at.step(r.Input.(*step)); wrong == "" {
-				return false
+		for i := first; i <= last; i++ {
+			if fits(rooms[i]) {
+				return true
+			}
+			if i < last {
+				if at := versions[order[i].Input.(*step).version]; at[0] == i && at[1] <= last && fits(rooms[at[1]].within()) {
+					return true
+				}
 			}
 		}
-		return true
+		return false
 	})
 }
 

@@ -223,6 +223,21 @@ func TestLinearize_OneVersion(t *testing.T) {
 	}
 }
 
+// What is refused between two changes of one commit saw neither the room before nor the one behind it.
+func TestLinearize_RefusedWithinACommit(t *testing.T) {
+	for call, ok := range map[int]bool{910: true, 975: false} {
+		h := good()
+		h.Ops[9].Call = ms(902) // 张三 is kicked, and before that 王五 has come: then the room was full
+		h.Ops = append(h.Ops,
+			&Op{ID: 11, Process: "王五", Room: room42, Action: Join, Outcome: Done, Seat: 1, Epoch: epoch1, Version: 7, Count: 1, Call: ms(905), Return: ms(960)},
+			&Op{ID: 12, Process: "赵六", Room: room42, Action: Join, Outcome: Refused, Code: "room_full", Call: ms(call), Return: ms(call + 10)},
+			&Op{ID: 13, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 7, Count: 1, Call: ms(990), Return: ms(995)})
+		if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != ok || len(v.Unsure) > 0 {
+			t.Errorf("from %d ms: %v, %v", call, v.Violations, v.Unsure)
+		}
+	}
+}
+
 // A long history is judged in parts, each of which begins without knowing what was before.
 func TestLinearize_Long(t *testing.T) {
 	for wrong, ok := range map[int]bool{0: true, 9000: false} {

@@ -57,7 +57,9 @@ type room struct {
 	placed        int             // steps with a version
 	writers       int             // of them, those that wrote it for certain
 	dropped       map[string]bool // by that version: users whom others removed
+	left          int             // by that version: how many members left, who may have been there when something was refused
 	also          map[string]bool // data that were set by the version that set data, too
+	former        string          // the data before that version
 	settingsAt    uint64          // the version of the last change of the settings
 	seatsAt       uint64          // and of seats
 	members       map[string]status
@@ -83,7 +85,7 @@ func newRoom(p *part) *room {
 func (r *room) equal(o *room) bool {
 	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.unseated == o.unseated && r.data == o.data && r.dataAt == o.dataAt &&
 		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings && r.maySettings == o.maySettings &&
-		r.writers == o.writers && r.settingsAt == o.settingsAt && r.seatsAt == o.seatsAt && equal(r.dropped, o.dropped) && equal(r.also, o.also) &&
+		r.writers == o.writers && r.left == o.left && r.former == o.former && r.settingsAt == o.settingsAt && r.seatsAt == o.seatsAt && equal(r.dropped, o.dropped) && equal(r.also, o.also) &&
 		equal(r.members, o.members) && equal(r.shaken, o.shaken) && equal(r.halves, o.halves) && equal(r.mayData, o.mayData)
 }
 
@@ -100,7 +102,7 @@ func (r *room) step(s *step) (next *room, wrong string) {
 			return r, fmt.Sprintf("it is at version %d, and the room was at %d before", s.version, r.version)
 		}
 		if s.version > r.version {
-			n.dropped = nil
+			n.dropped, n.left = nil, 0
 		}
 		n.version = s.version
 		n.placed++
@@ -256,6 +258,9 @@ func (r *room) swap(users []string) string {
 
 // drop records that a user is no member.
 func (r *room) drop(user string) {
+	if m, known := r.members[user]; known && !m.out {
+		r.left++
+	}
 	if r.wild && !r.lost(user) {
 		r.put(user, status{out: true})
 		return
@@ -281,6 +286,7 @@ func (r *room) do(op *Op) string {
 	case Close:
 		r.settings.Closed, r.knowsSettings, r.settingsAt = true, r.knowsSettings && r.settingsAt != op.Version, op.Version
 		before := r.members
+		r.left += len(before)
 		r.members, r.wild = map[string]status{}, false
 		for user, m := range before {
 			if m.since == op.Version {
@@ -339,7 +345,7 @@ func (r *room) do(op *Op) string {
 		if r.knowsData && r.dataAt == op.Version {
 			r.also = with(r.also, r.data, true)
 		} else {
-			r.also = nil
+			r.also, r.former = nil, r.data
 		}
 		r.data, r.dataAt, r.knowsData = op.Value, op.Version, true
 	}
@@ -434,6 +440,15 @@ func (r *room) refuse(op *Op) string {
 	return ""
 }
 
+// within returns what of a room may be so for an operation that is refused between what its version did: who has left was there, and the settings
+// may have been others.
+func (r *room) within() *room {
+	n := *r
+	n.maySettings = n.maySettings || r.settingsAt == r.version
+	n.wild = n.wild || r.left > 0 || len(r.dropped) > 0
+	return &n
+}
+
 // full judges that so many more had no seats.
 func (r *room) full(more int) string {
 	if !r.knowsSettings || r.maySettings || r.storms > 0 || r.wild {
@@ -456,8 +471,11 @@ func (r *room) conflict(op *Op) string {
 	if op.Action != SetData || op.Expect == nil {
 		return ""
 	}
-	if wrong := r.seenData(op.Now); wrong != "" {
-		return wrong
+	// It may have been before, between or behind what that version did.
+	if r.dataAt != op.Version || op.Now != r.data && !r.also[op.Now] && op.Now != r.former {
+		if wrong := r.seenData(op.Now); wrong != "" {
+			return wrong
+		}
 	}
 	if (op.InEpoch == "" || op.InEpoch == r.epoch) && r.knowsData && r.dataAt <= *op.Expect && len(r.mayData) == 0 && r.dataAt > 0 {
 		return fmt.Sprintf("it expected that nobody had set the data since version %d, and nobody has since version %d", *op.Expect, r.dataAt)

@@ -52,7 +52,7 @@ func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 		}
 		return pair, nil
 	}
-	said := Messages{"the TLS certificate has changed, the new one counts", "the new TLS certificate cannot be used, the old one counts"}
+	said := Messages{Changed: "the TLS certificate has changed, the new one counts", Unusable: "the new TLS certificate cannot be used, the old one counts"}
 	pair, err := New(log, said, parse, cert, key)
 	if err != nil {
 		return nil, err

@@ -107,6 +107,12 @@ func logLines(t *testing.T) map[string]string {
 					if message, found := loggedBy(n); found {
 						lines[message] = files.Position(n.Pos()).String()
 					}
+				case *ast.KeyValueExpr: // reload.Messages
+					if key, ok := n.Key.(*ast.Ident); ok && (key.Name == "Changed" || key.Name == "Unusable") {
+						if message, found := text(n.Value); found {
+							lines[message] = files.Position(n.Pos()).String()
+						}
+					}
 				case *ast.AssignStmt:
 					for _, message := range assigned(n) {
 						lines[message] = files.Position(n.Pos()).String()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"runtime"
@@ -45,7 +44,7 @@ type socket struct {
 	*place
 	conn     *websocket.Conn
 	requests [2]request   // join, leave
-	frame    []byte       // the last one read
+	frame    bytes.Buffer // the last one read
 	events   atomic.Int64 // frames other than replies
 }
 
@@ -97,16 +96,17 @@ func (s *socket) act(context.Context) error {
 		if err := s.read(); err != nil {
 			return err
 		}
-		if bytes.HasPrefix(s.frame, eventStart) {
+		frame := s.frame.Bytes()
+		if bytes.HasPrefix(frame, eventStart) {
 			s.events.Add(1)
 			continue
 		}
-		rest, isReply := bytes.CutPrefix(s.frame, req.start)
+		rest, isReply := bytes.CutPrefix(frame, req.start)
 		if !isReply {
-			return fmt.Errorf("%w: %s", errNoReply, s.frame)
+			return fmt.Errorf("%w: %s", errNoReply, frame)
 		}
 		if bytes.Contains(rest, errorStart) {
-			return fmt.Errorf("refused: %s", s.frame)
+			return fmt.Errorf("refused: %s", frame)
 		}
 		s.membership = done
 		return nil
@@ -119,9 +119,8 @@ func (s *socket) read() error {
 	if err != nil {
 		return err
 	}
-	frame := bytes.NewBuffer(s.frame[:0])
-	_, err = io.Copy(frame, r)
-	s.frame = frame.Bytes()
+	s.frame.Reset()
+	_, err = s.frame.ReadFrom(r)
 	return err
 }
 
@@ -131,8 +130,8 @@ func (s *socket) listen() error {
 		if err := s.read(); err != nil {
 			return err
 		}
-		if !bytes.HasPrefix(s.frame, eventStart) {
-			return fmt.Errorf("%w: %s", errNoReply, s.frame)
+		if !bytes.HasPrefix(s.frame.Bytes(), eventStart) {
+			return fmt.Errorf("%w: %s", errNoReply, s.frame.Bytes())
 		}
 		s.events.Add(1)
 	}

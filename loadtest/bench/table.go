@@ -146,8 +146,12 @@ func (r *Report) parts(k kind) (list []template.HTML) {
 	if k == ofMemory || len(list) == 0 {
 		return list
 	}
+	rate := "Actions per second"
+	if k == ofLocks {
+		rate = "Holds per second"
+	}
 	return append([]template.HTML{
-		r.chart(k, "Actions per second", "by workload; more is better", func(r *Result) report.Figure { return r.ActionsPerSec }),
+		r.chart(k, rate, "by workload; more is better", func(r *Result) report.Figure { return r.ActionsPerSec }),
 		r.chart(k, "99th percentile of latency, ms", "by workload; less is better", func(r *Result) report.Figure { return r.Latency.P99 }),
 	}, list...)
 }

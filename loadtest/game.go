@@ -64,8 +64,8 @@ type Game struct {
 	outsider *outsider
 	decoder  decoder
 	errors   tally.Tally
-	kept     map[string][]check.Entry // by room: journals of rooms that may be gone in the end
-	lastDue  int64                    // when the last timer that was seen at the end is due, in ms since 1970
+	kept     map[string]*journal // by room
+	lastDue  int64               // when the last timer that was seen at the end is due, in ms since 1970
 	watching sync.WaitGroup
 	unwatch  context.CancelFunc
 
@@ -79,7 +79,7 @@ type Game struct {
 // NewGame returns a game that nobody plays yet.
 func NewGame(cfg Play) *Game {
 	g := &Game{
-		id: uuid.NewString()[:8], cfg: cfg, History: newRecorder(cfg.History), wants: make(map[string]*check.Settings), kept: make(map[string][]check.Entry), unwatch: func() {},
+		id: uuid.NewString()[:8], cfg: cfg, History: newRecorder(cfg.History), wants: make(map[string]*check.Settings), kept: make(map[string]*journal), unwatch: func() {},
 	}
 	for i := range cfg.Rooms {
 		g.rooms = append(g.rooms, fmt.Sprintf("%s-%s-%d", cfg.Name, g.id, i+1))

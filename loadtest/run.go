@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"roomd/loadtest/check"
@@ -155,6 +156,7 @@ func Verdict(violations, undecided int) string {
 
 // judge has both checkers judge what was played.
 func (r *Report) judge(h *check.History, problems []check.Violation) {
+	defer debug.SetGCPercent(debug.SetGCPercent(30)) // the history is most of the memory, and nothing more comes
 	witness, porcupine := check.Witness(h), check.Linearize(h, check.DefaultPatience)
 	all := append(append(problems, witness.Violations...), porcupine.Violations...)
 	r.Violations = check.Count(all)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -334,6 +335,25 @@ func TestRun_Targets(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The journal of a room that is forgotten, and perhaps begins anew, was read before.
+func TestJournal_Forgotten(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	s, j := &Store{Client: rdb}, new(journal)
+	for version := 1; version <= 3; version++ {
+		for range 2 { // read again, nothing comes twice
+			redistest.OK(t, j.read(t.Context(), s, "42"))
+		}
+		if version == 3 {
+			redistest.OK(t, rdb.Del(t.Context(), s.Key("42", "Log")).Err())
+		}
+		redistest.OK(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Key("42", "Log"), ID: fmt.Sprint(version, "-0"), Values: []string{"commit", fmt.Sprintf(`{"version":%d}`, version)}}).Err())
+	}
+	redistest.OK(t, j.read(t.Context(), s, "42"))
+	if len(j.entries) != 3 || j.entries[0].Version != 1 || j.entries[2].Version != 3 {
+		t.Errorf("%+v", j.entries)
 	}
 }
 

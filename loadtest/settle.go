@@ -224,18 +224,25 @@ func (g *Game) left(ctx context.Context) string {
 	return ""
 }
 
-// keepEvery is how often the journals of rooms that matches began are read during a run: an hour after such a room is gone its journal is, too.
-const keepEvery = 20 * time.Minute
+// keepEvery is how often the journals of rooms that matches began are read during a run: a minute after the last one has left such a room, it may be
+// forgotten with its journal.
+const keepEvery = 10 * time.Second
 
 // keep reads the journals of rooms that may be gone when the run is over.
 func (g *Game) keep(ctx context.Context) {
 	for g.cfg.Store != nil && pause.For(ctx, keepEvery) == nil {
 		for _, room := range g.AllRooms()[len(g.rooms):] {
-			if list, err := g.cfg.Store.journal(ctx, room); err == nil && len(list) > 0 {
-				g.kept[room] = list
-			}
+			_ = g.read(ctx, room) // again later, and in the end
 		}
 	}
+}
+
+// read reads what has come to the journal of a room.
+func (g *Game) read(ctx context.Context, room string) error {
+	if g.kept[room] == nil {
+		g.kept[room] = new(journal)
+	}
+	return g.kept[room].read(ctx, g.cfg.Store, room)
 }
 
 // End returns the history of a game that is over, with the journals of all rooms.
@@ -247,14 +254,10 @@ func (g *Game) End(ctx context.Context) (*check.History, error) {
 	if g.cfg.Store != nil {
 		h.Halves = g.cfg.Store.Cluster
 		for _, room := range h.Rooms {
-			list, err := g.cfg.Store.journal(ctx, room)
-			if err != nil {
+			if err := g.read(ctx, room); err != nil {
 				return nil, err
 			}
-			if len(list) == 0 {
-				list = g.kept[room]
-			}
-			h.Journals[room] = list
+			h.Journals[room] = g.kept[room].entries
 		}
 	}
 	return h, g.History.flush()

@@ -108,23 +108,33 @@ func (s *Store) room(ctx context.Context, room string) (epoch string, version ui
 // journalPage is how many entries are read at once.
 const journalPage = 5000
 
-// journal reads the journal of a room.
-func (s *Store) journal(ctx context.Context, room string) (list []check.Entry, err error) {
-	for from := "-"; ; {
+// journal is what was read of the journal of a room.
+type journal struct {
+	entries []check.Entry
+	last    string // the id of the last one, empty before that
+}
+
+// read reads what has come since.
+func (j *journal) read(ctx context.Context, s *Store, room string) error {
+	for {
+		from := "-"
+		if j.last != "" {
+			from = "(" + j.last
+		}
 		messages, err := s.Client.XRangeN(ctx, s.Key(room, "Log"), from, "+", journalPage).Result()
 		if err != nil {
-			return nil, fmt.Errorf("journal of room %s: %w", room, err)
+			return fmt.Errorf("journal of room %s: %w", room, err)
 		}
 		for _, m := range messages {
 			text, _ := m.Values["commit"].(string)
 			e, err := entryOf(text)
 			if err != nil {
-				return nil, fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
+				return fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
 			}
-			list, from = append(list, e), "("+m.ID
+			j.entries, j.last = append(j.entries, e), m.ID
 		}
 		if len(messages) < journalPage {
-			return list, nil
+			return nil
 		}
 	}
 }

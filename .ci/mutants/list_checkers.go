@@ -35,6 +35,7 @@ var checkerMutants = []mutant{
 	{"check: a list before what it shows", "loadtest/check/linearize.go", "			s.writers, _ = slices.BinarySearch(writers, s.version+1)\n", "			_ = writers\n", witness, "TestLinearize_OneVersion"},
 	{"load: a frame is decoded by each who gets it", "loadtest/decoder.go", "	if m != nil {\n		return m, nil\n	}\n	m, err := decode(append", "	m, err := decode(append", "./loadtest", "TestDecoder"},
 	{"load: a second run finds the rooms of the first", "loadtest/talk.go", "g.id, kind))", "\"run\", kind))", "./loadtest", "TestRun_Targets"},
+	{"load: a journal is read from its beginning again", "loadtest/store.go", "			from = \"(\" + j.last", "			from = \"-\"", "./loadtest", "TestJournal_Forgotten"},
 	{"load: nobody waits where a node says so", "loadtest/heard.go", "		wait, _ = time.ParseDuration(found[1])\n", "", "./loadtest", "TestTold"},
 	{"reports: a disturbed round counts", "loadtest/report/figure.go", "(sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2", "sorted[len(sorted)-1]", "./loadtest/report", "TestMedian"},
 	{"reports: a legend without values", "loadtest/report/chart.js", "`at most ${short(most(i))}`", "\"\"", "./loadtest/report", "TestPage_InABrowser"},

@@ -70,9 +70,12 @@ type at struct {
 // sighting is a room as somebody was shown it.
 type sighting struct {
 	list *List
-	who  string
+	who  fmt.Stringer
 	when time.Duration
 }
+
+// String describes a snapshot that a user was told.
+func (e *Event) String() string { return fmt.Sprintf("a snapshot for %q", e.User) }
 
 // witness judges one room.
 type witness struct {
@@ -112,14 +115,14 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 			p := at{op.Epoch, op.Version}
 			w.acked[p] = append(w.acked[p], op)
 			if op.List != nil {
-				w.seen[p] = append(w.seen[p], sighting{op.List, op.String(), op.Return})
+				w.seen[p] = append(w.seen[p], sighting{op.List, op, op.Return})
 			}
 		}
 	}
 	for _, e := range events {
 		if e.List != nil && !e.Reply {
 			p := at{e.Epoch, e.Version}
-			w.seen[p] = append(w.seen[p], sighting{e.List, fmt.Sprintf("a snapshot for %q", e.User), e.At})
+			w.seen[p] = append(w.seen[p], sighting{e.List, e, e.At})
 		}
 	}
 	return w

@@ -10,6 +10,7 @@ const (
 // checkerMutants break what proves the lists: a checker that finds nothing.
 var checkerMutants = []mutant{
 	{"audit: who wants a file gets no findings", "cmd/roomload/audit.go", "if c.JSON == \"-\" {", "if c.JSON != \"\" {", "./cmd/roomload", "TestAudit"},
+	{"check: who is told to have lost the seat", "loadtest/check/events.go", "			w.lost(e)\n", "", witness, "TestWitness_Finds"},
 	{"check: a user who joins twice", "loadtest/check/state.go", "		case model.AlreadyIn:\n			broken", "		case model.AlreadyIn:\n			_", witness, "TestWitness_Finds"},
 	{"check: a join into a closed room", "loadtest/check/state.go", "Closed: s.settings.Closed && !c.Again && !s.public", "Closed: false", witness, "TestWitness_Finds"},
 	{"check: who came in spite of a ban", "loadtest/check/state.go", "	if model.Banned(c.At, s.bans[c.User]) && c.At > 0 {", "	if false {", witness, "TestWitness_Finds"},

@@ -21,6 +21,7 @@ func (w *witness) follow() {
 		switch {
 		case e.Lost != "":
 			f.knows = false
+			w.lost(e)
 			continue
 		case e.List == nil:
 			if f.knows && (e.From != f.version || e.Epoch != f.epoch) && !(f.version == 0 && e.From == 0) {
@@ -29,6 +30,17 @@ func (w *witness) follow() {
 			w.event(e, told)
 		}
 		*f = follower{at{e.Epoch, e.Version}, true}
+	}
+}
+
+// lost judges that a user is told to have lost the seat because somebody took it away: the journal has that. Of a node that is thought to be dead, or of
+// half a move, a user may be told what is taken back.
+func (w *witness) lost(e *Event) {
+	if w.public || w.history.Halves || len(w.history.Faults) > 0 || !slices.Contains([]string{"kicked", "closed", "moved"}, e.Lost) {
+		return
+	}
+	if !w.left[removed{e.User, e.Lost}] {
+		w.broken("event", e.At, "%q is told to have lost the seat, %s, and the journal does not have that", e.User, e.Lost)
 	}
 }
 

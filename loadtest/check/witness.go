@@ -94,12 +94,16 @@ type witness struct {
 	seen     map[at][]sighting
 	acked    map[at][]*Op
 	values   map[string][]int // data and texts in the journal, by position
+	left     map[removed]bool // in the journal
 }
+
+// removed is who left a room, and the reason.
+type removed struct{ user, reason string }
 
 func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event) *witness {
 	w := &witness{
 		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room], ops: ops, events: events,
-		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int),
+		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int), left: make(map[removed]bool),
 	}
 	if len(w.journal) == 0 || w.journal[0].Version != 1 {
 		if watched := h.watched(events); len(watched) > 0 {
@@ -156,6 +160,9 @@ func (w *witness) index() {
 		for _, c := range e.Changes {
 			if _, known := changeClasses[c.Type]; !known && !slices.Contains(w.verdict.Strange, c.Type) {
 				w.verdict.Strange = append(w.verdict.Strange, c.Type)
+			}
+			if c.Type == "leave" {
+				w.left[removed{c.User, c.Reason}] = true
 			}
 			value, at := cmp.Or(c.Data, c.Text), w.values[cmp.Or(c.Data, c.Text)]
 			if c.Type == "private" && len(at) > 0 && at[len(at)-1] == i {

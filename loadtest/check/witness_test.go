@@ -48,6 +48,7 @@ func TestWitness_Finds(t *testing.T) {
 		{"a message that is not delivered", "event", func(h *History) { h.Events[3].Changes = nil }},
 		{"a message with other words", "event", func(h *History) { h.Events[3].Changes[0].Text = "say-9" }},
 		{"who leaves for another reason", "event", func(h *History) { h.Events[4].Changes[0].Reason = "moved" }},
+		{"who is told to have lost the seat for another reason", "event", func(h *History) { h.Events[5].Lost = "moved" }},
 		{"a user who joins twice", "twice", func(h *History) { h.entries()[3].Changes = append(h.entries()[3].Changes, h.entries()[2].Changes...) }},
 		{"a join into a closed room", "closed", func(h *History) { h.Ops[0].Settings.Closed = true }},
 		{"who came in spite of a ban", "banned", func(h *History) {

@@ -18,7 +18,7 @@ type runCmd struct {
 	Rooms     int           `default:"10" help:"Rooms, which all players share (${default})."`
 	Capacity  int           `default:"0" help:"Seats of a room; 0 sets no limit (${default}). With --target, the capacity that those nodes have, to check it."`
 	Duration  time.Duration `default:"10s" help:"How long the players play (${default})."`
-	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, configure, kick, close, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
+	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, host, match, configure, kick, close, seats, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
 	outputFlags
 }
 

@@ -49,34 +49,55 @@ func (k *knownMarks) of(version uint64) string {
 	return ""
 }
 
+// chain is how far the journal of a room was read, and where what does not fit is told.
+type chain struct {
+	room   string
+	report func(Finding)
+
+	epoch    string
+	version  uint64
+	mark     string
+	begun    bool            // an entry was read
+	epochs   map[string]bool // that are over
+	renewals int             // how many epochs began behind another one
+	lost     uint64          // how many commits were not there any more when they began
+	marks    knownMarks
+	at       string // the entry that is read; empty at the end
+}
+
+// find reports a finding.
+func (c *chain) find(rule Rule, version uint64, one, other Side) {
+	c.report(Finding{Rule: rule, Room: c.room, Epoch: c.epoch, Version: version, Entry: c.at, One: one, Other: other})
+}
+
 // checkText judges whether the entry is as it was written.
-func (o *oracle) checkText(e *entry) {
+func (c *chain) checkText(e *entry) {
 	if e.Mark != e.sum {
-		o.find(RuleChanged, e.Version, says(theEntry, "mark %s", quoted(e.Mark)), says("its text", "makes mark %s", quoted(e.sum)))
+		c.find(RuleChanged, e.Version, says(theEntry, "mark %s", quoted(e.Mark)), says("its text", "makes mark %s", quoted(e.sum)))
 	}
 }
 
 // checkPrev judges whether the entry builds on the commit before it, if that is known.
-func (o *oracle) checkPrev(e *entry, before string, known bool) {
+func (c *chain) checkPrev(e *entry, before string, known bool) {
 	switch says1 := says(theEntry, "it builds on mark %s", quoted(e.Prev)); {
 	case known && e.Prev != before:
-		o.find(RuleChain, e.Version, says1, says("the chain", "version %d has mark %s", e.Version-1, quoted(before)))
+		c.find(RuleChain, e.Version, says1, says("the chain", "version %d has mark %s", e.Version-1, quoted(before)))
 	case (e.Prev == "") != (e.Version == 1):
-		o.find(RuleChain, e.Version, says1, says("the chain", "only version 1 builds on nothing"))
+		c.find(RuleChain, e.Version, says1, says("the chain", "only version 1 builds on nothing"))
 	}
 }
 
 // renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis
 // still had. What was committed after that is lost.
-func (o *oracle) renew(e *entry) {
-	switch was := o.marks.of(e.Version - 1); {
-	case o.epochs[e.Epoch], e.Version > o.version+1:
-		o.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
-			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(o.epoch), o.version))
+func (c *chain) renew(e *entry) {
+	switch was := c.marks.of(e.Version - 1); {
+	case c.epochs[e.Epoch], e.Version > c.version+1:
+		c.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
+			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(c.epoch), c.version))
 	default:
-		o.checkPrev(e, was, was != "")
-		o.lost += o.version + 1 - e.Version
+		c.checkPrev(e, was, was != "")
+		c.lost += c.version + 1 - e.Version
 	}
-	o.epochs[o.epoch] = true
-	o.renewals++
+	c.epochs[c.epoch] = true
+	c.renewals++
 }

@@ -99,24 +99,24 @@ type settings struct {
 	history        int
 }
 
-func parseSettings(text []byte) (settings, error) {
-	var s struct {
+// UnmarshalJSON reads what a node wrote.
+func (s *settings) UnmarshalJSON(text []byte) error {
+	var has struct {
 		Capacity int    `json:"capacity"`
 		Closed   bool   `json:"closed"`
 		Keep     bool   `json:"keep"`
 		History  int    `json:"history"`
 		Host     string `json:"host"`
 	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return settings{}, err
+	if err := json.Unmarshal(text, &has); err != nil {
+		return err
 	}
-	if s.Capacity < 0 || s.Capacity > model.MaxSeats {
-		return settings{}, fmt.Errorf("capacity %d", s.Capacity)
+	if has.Capacity < 0 || has.Capacity > model.MaxSeats {
+		return fmt.Errorf("capacity %d", has.Capacity)
 	}
-	if s.Capacity == 0 {
-		s.Capacity = model.MaxSeats
-	}
-	return settings{model.Settings{Capacity: s.Capacity, Closed: s.Closed}, normal(text), s.Keep, cmp.Or(s.Host, hostNone), s.History}, nil
+	limits := model.Settings{Capacity: cmp.Or(has.Capacity, model.MaxSeats), Closed: has.Closed}
+	*s = settings{limits, normal(text), has.Keep, cmp.Or(has.Host, hostNone), has.History}
+	return nil
 }
 
 // normal returns JSON in the form in which it is compared: without spaces, names in order. JSON

@@ -17,50 +17,68 @@ type final struct {
 	ttls  []int64  // of the journal, users, meta and said, in ms; -1 for a key that stays, -2 for none
 }
 
+// ending is the end of a journal, and the room there.
+type ending struct {
+	*oracle
+	*final
+}
+
 // compare judges the room by what the journal makes.
-func (o *oracle) compare(f *final) {
-	if len(f.meta) == 0 && len(f.users) == 0 {
+func (o *ending) compare() {
+	if len(o.meta) == 0 && len(o.users) == 0 {
 		if len(o.members) > 0 || o.settings != nil && o.settings.keep {
 			o.find(RulePosition, o.version, says(theJournal, "version %d with %d members", o.version, len(o.members)), says(inRedis, "no such room"))
 		}
 		return
 	}
-	if !o.isAt(f) {
+	if !o.isAt() {
 		return
 	}
-	if n := f.meta["members"]; n != strconv.Itoa(len(f.users)) {
-		o.find(RuleCount, o.version, says("Meta", "members %s", quoted(n)), says(inRedis, "%d members", len(f.users)))
+	if n := o.meta["members"]; n != strconv.Itoa(len(o.users)) {
+		o.find(RuleCount, o.version, says("Meta", "members %s", quoted(n)), says(inRedis, "%d members", len(o.users)))
 	}
-	for _, user := range slices.Sorted(maps.Keys(f.users)) {
-		o.compareMember(user, f.users[user])
+	for _, user := range slices.Sorted(maps.Keys(o.users)) {
+		o.compareMember(user, o.users[user])
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.members)) {
-		if _, ok := f.users[user]; !ok {
+		if _, ok := o.users[user]; !ok {
 			o.find(RuleMember, o.version, says(theJournal, "%s", o.sitting(user)),
 				says(inRedis, "no %s in the room", quoted(user)))
 		}
 	}
-	o.compareSettings(f.meta["settings"])
-	o.compareData(f.meta["data"])
-	o.compareTimers(f.meta["timers"])
-	o.compareSaid(f.said)
-	o.compareHost(f)
-	o.compareBans(f.meta["bans"])
-	o.compareRemovals(f.meta["gone"])
-	o.compareExpiry(f)
+	o.compareSettings()
+	o.compareData()
+	o.compareTimers()
+	o.compareSaid()
+	o.compareHost()
+	o.compareBans()
+	o.compareRemovals()
+	o.compareExpiry()
+}
+
+// read reads a field of Meta. What cannot be read is a finding.
+func read[T any](o *ending, rule Rule, name string) (has T, there Side, ok bool) {
+	text := []byte(o.meta[name])
+	there = says(inRedis, "%s %s", name, value(text))
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &has); err != nil {
+			o.find(rule, o.version, says("this program", "cannot read that: %v", err), there)
+			return has, there, false
+		}
+	}
+	return has, there, true
 }
 
 // isAt judges the position. It reports whether the rest can be compared.
-func (o *oracle) isAt(f *final) bool {
-	meta := f.meta
+func (o *ending) isAt() bool {
 	here := says(theJournal, "epoch %s, version %d, mark %s", quoted(o.epoch), o.version, quoted(o.mark))
-	there := says(inRedis, "epoch %s, version %s, mark %s", quoted(meta["epoch"]), quoted(meta["version"]), quoted(meta["mark"]))
-	version, _ := strconv.ParseUint(meta["version"], 10, 64)
+	there := says(inRedis, "epoch %s, version %s, mark %s", quoted(o.meta["epoch"]), quoted(o.meta["version"]), quoted(o.meta["mark"]))
+	version, _ := strconv.ParseUint(o.meta["version"], 10, 64)
 	switch {
-	case meta["epoch"] == o.epoch && version > o.version:
+	case o.meta["epoch"] == o.epoch && version > o.version:
 		there.Says += ": " + whyGap
 		o.find(RuleGap, version, here, there)
-	case meta["epoch"] != o.epoch || version != o.version || meta["mark"] != o.mark:
+	case o.meta["epoch"] != o.epoch || version != o.version || o.meta["mark"] != o.mark:
 		o.find(RulePosition, o.version, here, there)
 	default:
 		return true
@@ -68,7 +86,7 @@ func (o *oracle) isAt(f *final) bool {
 	return false
 }
 
-func (o *oracle) compareMember(user, text string) {
+func (o *ending) compareMember(user, text string) {
 	var r record
 	there := says(inRedis, "%s: %s", quoted(user), value([]byte(text)))
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -126,20 +144,14 @@ func (d *dataState) differs(there *datum) string {
 	return ""
 }
 
-func (o *oracle) compareSettings(text string) {
-	there := says(inRedis, "settings %s", value([]byte(text)))
-	var s settings
-	if text != "" {
-		var err error
-		if s, err = parseSettings([]byte(text)); err != nil {
-			o.find(RuleSettings, o.version, says("this program", "cannot read the settings: %v", err), there)
-			return
-		}
-	}
+func (o *ending) compareSettings() {
+	s, there, ok := read[settings](o, RuleSettings, "settings")
 	switch {
+	case !ok:
+		return
 	case o.settings != nil && string(s.text) != string(o.settings.text):
 		o.find(RuleSettings, o.version, says(theJournal, "settings %s", value(o.settings.text)), there)
-	case o.settings == nil && text != "":
+	case o.settings == nil && s.text != nil:
 		o.judgeEarly(&s, there)
 	}
 	o.checkRush() // all who were there from the beginning are known now
@@ -147,7 +159,7 @@ func (o *oracle) compareSettings(text string) {
 
 // judgeEarly judges joins by settings which the journal does not mention: the room had them
 // from the beginning.
-func (o *oracle) judgeEarly(s *settings, there Side) {
+func (o *ending) judgeEarly(s *settings, there Side) {
 	o.settings = s
 	o.rush = rush{over: s.Over(o.early.more), version: o.early.moreAt}
 	if o.early.joins != 0 && s.Closed {
@@ -158,42 +170,31 @@ func (o *oracle) judgeEarly(s *settings, there Side) {
 	}
 }
 
-func (o *oracle) compareData(text string) {
-	var there *datum
-	if text != "" {
-		there = new(datum)
-		if err := json.Unmarshal([]byte(text), there); err != nil {
-			o.find(RuleData, o.version, says("this program", "cannot read the data: %v", err), says(inRedis, "data %s", value([]byte(text))))
-			return
-		}
-	}
-	if problem := o.data.differs(there); problem != "" {
-		o.find(RuleData, o.version, says(theJournal, "%s", problem), says(inRedis, "data %s", value([]byte(text))))
+func (o *ending) compareData() {
+	has, there, ok := read[*datum](o, RuleData, "data")
+	if problem := o.data.differs(has); ok && problem != "" {
+		o.find(RuleData, o.version, says(theJournal, "%s", problem), there)
 	}
 }
 
-func (o *oracle) compareBans(text string) {
-	there := says(inRedis, "bans %s", value([]byte(text)))
-	bans := make(map[string]int64)
-	if text != "" {
-		if err := json.Unmarshal([]byte(text), &bans); err != nil {
-			o.find(RuleBans, o.version, says("this program", "cannot read the bans: %v", err), there)
-			return
-		}
+func (o *ending) compareBans() {
+	bans, there, ok := read[map[string]int64](o, RuleBans, "bans")
+	if !ok {
+		return
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.bans)) {
-		until := o.bans[user]
-		if bans[user] != until {
+		if until := o.bans[user]; bans[user] != until {
 			o.find(RuleBans, o.version, says(theJournal, "the ban of %s is until %d (0: none)", quoted(user), until), there)
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(bans)) {
-		if _, mentioned := o.bans[user]; mentioned {
-			continue
-		}
-		if o.complete {
+		_, mentioned := o.bans[user]
+		join, came := o.came[user]
+		switch {
+		case mentioned:
+		case o.complete:
 			o.find(RuleBans, o.version, says(theJournal, "%s was never banned", quoted(user)), there)
-		} else if join, came := o.came[user]; came { // the ban is as old as the journal
+		case came: // the ban is as old as the journal
 			o.checkBan(user, join, bans[user])
 		}
 	}
@@ -204,9 +205,9 @@ var keyNames = []string{"Log", "Users", "Meta", "Said"}
 
 // compareExpiry judges whether Redis keeps the room: with members, or if the settings say so, no key
 // expires; else each does.
-func (o *oracle) compareExpiry(f *final) {
-	stays := len(f.users) > 0 || o.settings != nil && o.settings.keep
-	for i, ttl := range f.ttls {
+func (o *ending) compareExpiry() {
+	stays := len(o.users) > 0 || o.settings != nil && o.settings.keep
+	for i, ttl := range o.ttls {
 		switch {
 		case stays && ttl >= 0:
 			o.find(RuleExpiry, o.version, says(theJournal, "a room that stays"), says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl))

@@ -3,8 +3,6 @@ package audit
 import (
 	"cmp"
 	"strings"
-
-	"github.com/go-json-experiment/json"
 )
 
 // The policies about who is the host of a room. Others are not judged.
@@ -46,8 +44,8 @@ func (o *oracle) appoint(e *entry, c *change) {
 }
 
 // mayBeIn reports whether a user is a member, as far as it is known.
-func (o *oracle) mayBeIn(user string) bool {
-	return o.members[user] != nil || !o.complete && !o.gone[user]
+func (s *state) mayBeIn(user string) bool {
+	return s.members[user] != nil || !s.complete && !s.gone[user]
 }
 
 // sitsBefore reports whether m is known to become the host before other.
@@ -88,25 +86,20 @@ func (o *oracle) checkHost(e *entry) {
 }
 
 // compareHost judges the host that Redis has.
-func (o *oracle) compareHost(f *final) {
-	text := f.meta["host"]
-	there := says(inRedis, "host %s, %d members", value([]byte(text)), len(f.users))
-	host := ""
-	if text != "" {
-		if err := json.Unmarshal([]byte(text), &host); err != nil {
-			o.find(RuleHost, o.version, says("this program", "cannot read the host: %v", err), there)
-			return
-		}
+func (o *ending) compareHost() {
+	host, there, ok := read[string](o, RuleHost, "host")
+	if !ok {
+		return
 	}
 	policy := hostNone
 	if o.settings != nil {
 		policy = o.settings.host
 	}
-	_, in := f.users[host]
+	_, in := o.users[host]
 	switch {
 	case o.host.known && o.host.user != host:
 		o.find(RuleHost, o.version, says(theJournal, "the host is %s", quoted(o.host.user)), there)
-	case host != "" && (policy == hostNone || policy == hostLongest && !in), host == "" && policy == hostLongest && len(f.users) > 0:
+	case host != "" && (policy == hostNone || policy == hostLongest && !in), host == "" && policy == hostLongest && len(o.users) > 0:
 		o.find(RuleHost, o.version, says("the settings", "host %s", quoted(policy)), there)
 	}
 }

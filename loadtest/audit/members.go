@@ -175,14 +175,14 @@ func (o *oracle) infer(user string, seat int) *member {
 	return m
 }
 
-func (o *oracle) put(user string, seat int, m *member) {
-	o.members[user] = m
-	o.seats.Put(user, seat)
+func (s *state) put(user string, seat int, m *member) {
+	s.members[user] = m
+	s.seats.Put(user, seat)
 }
 
-func (o *oracle) remove(user string) {
-	delete(o.members, user)
-	o.seats.Drop(user)
+func (s *state) remove(user string) {
+	delete(s.members, user)
+	s.seats.Drop(user)
 }
 
 // reseat replays that a member has got another seat. The change says only the new one.

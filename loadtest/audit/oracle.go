@@ -3,29 +3,19 @@ package audit
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"roomd/loadtest/internal/model"
 )
 
 // oracle replays the journal of one room by rules of its own.
 type oracle struct {
-	room   string
-	report func(Finding)
-
-	epoch    string
-	version  uint64
-	mark     string
-	begun    bool            // an entry was read
-	epochs   map[string]bool // that are over
-	renewals int             // how many epochs began behind another one
-	lost     uint64          // how many commits were not there any more when they began
-	marks    knownMarks
-	at       string // the entry that is read; empty at the end
-
+	chain
 	state
 }
 
 func newOracle(room string, report func(Finding)) *oracle {
-	return &oracle{room: room, report: report, epochs: make(map[string]bool), state: newState(false)}
+	return &oracle{chain{room: room, report: report, epochs: make(map[string]bool)}, newState(false)}
 }
 
 // state is what the journal has said of a room since it began, or since a gap.
@@ -119,11 +109,6 @@ func (d *dataState) set(value string, version uint64) {
 		d.since = version
 	}
 	d.known, d.value, d.last = true, value, version
-}
-
-// find reports a finding.
-func (o *oracle) find(rule Rule, version uint64, one, other Side) {
-	o.report(Finding{Rule: rule, Room: o.room, Epoch: o.epoch, Version: version, Entry: o.at, One: one, Other: other})
 }
 
 // lose forgets what was known of the room: something is missing.
@@ -239,8 +224,8 @@ func (o *oracle) apply(e *entry, c *change) {
 }
 
 func (o *oracle) configure(e *entry, c *change) {
-	s, err := parseSettings(c.Settings)
-	if err != nil {
+	var s settings
+	if err := json.Unmarshal(c.Settings, &s); err != nil {
 		o.find(RuleEntry, e.Version, says(theEntry, "settings %s", value(c.Settings)), says("this program", "cannot read them: %v", err))
 		return
 	}
@@ -268,6 +253,6 @@ func (o *oracle) checkRush() {
 }
 
 // sitting says where a member sits.
-func (o *oracle) sitting(user string) string {
-	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), o.seats.Of[user], o.members[user].since)
+func (s *state) sitting(user string) string {
+	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), s.seats.Of[user], s.members[user].since)
 }

@@ -26,7 +26,7 @@ func judgeWith(commits []string, f *final, bad func(o *oracle, i int, err error)
 		}
 		o.next(&e)
 	}
-	o.compare(f)
+	(&ending{o, f}).compare()
 	return findings
 }
 

@@ -3,8 +3,6 @@ package audit
 import (
 	"maps"
 	"slices"
-
-	"github.com/go-json-experiment/json"
 )
 
 // removal is why somebody with authority has taken a user out of the room, as Meta keeps it of the
@@ -30,18 +28,18 @@ const (
 )
 
 // takeOut replays that a user was taken out. The oldest one makes room; of several, the first by name.
-func (o *oracle) takeOut(user string, r removal) {
-	o.removals[user] = r
-	if len(o.removals) <= maxRemovals {
+func (s *state) takeOut(user string, r removal) {
+	s.removals[user] = r
+	if len(s.removals) <= maxRemovals {
 		return
 	}
 	oldest := user
-	for other, is := range o.removals {
-		if first := o.removals[oldest].Version; is.Version < first || is.Version == first && other < oldest {
+	for other, is := range s.removals {
+		if first := s.removals[oldest].Version; is.Version < first || is.Version == first && other < oldest {
 			oldest = other
 		}
 	}
-	delete(o.removals, oldest)
+	delete(s.removals, oldest)
 }
 
 // reopen replays that a room was closed for good, which takes everybody out, or is open.
@@ -57,13 +55,10 @@ func (o *oracle) reopen(e *entry, c *change) {
 
 // compareRemovals judges the removals that Meta has. Those of before the journal are not known, but
 // who came in since has none.
-func (o *oracle) compareRemovals(text string) {
-	there := make(map[string]removal)
-	if text != "" {
-		if err := json.Unmarshal([]byte(text), &there); err != nil {
-			o.find(RuleGone, o.version, says("this program", "cannot read who was taken out: %v", err), says(inRedis, "gone %s", value([]byte(text))))
-			return
-		}
+func (o *ending) compareRemovals() {
+	there, _, ok := read[map[string]removal](o, RuleGone, "gone")
+	if !ok {
+		return
 	}
 	for _, user := range slices.Sorted(maps.Keys(there)) {
 		is, came := there[user], false

@@ -220,7 +220,7 @@ func (a *auditor) replay(o *oracle, r raw, middle *bool) {
 func (a *auditor) end(o *oracle, f *final, middle bool) {
 	switch {
 	case o.begun:
-		o.compare(f)
+		(&ending{o, f}).compare()
 	case len(f.meta) == 0: // the room has expired
 		a.mu.Lock()
 		a.report.Gone++

@@ -63,10 +63,10 @@ func (o *oracle) keep(history int) {
 }
 
 // compareSaid judges the messages that Redis has: they are the last ones, and none is missing that the room should keep.
-func (o *oracle) compareSaid(kept []string) {
+func (o *ending) compareSaid() {
 	s := &o.speech
 	var known []message // of the versions that the journal has
-	for _, text := range kept {
+	for _, text := range o.said {
 		var m message
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
 			o.find(RuleSaid, o.version, says("this program", "cannot read a message: %v", err), says(inRedis, "%s", value([]byte(text))))
@@ -78,13 +78,13 @@ func (o *oracle) compareSaid(kept []string) {
 	}
 	last := s.all[max(0, len(s.all)-len(known)):]
 	if len(known) > len(last) || !slices.EqualFunc(known, last, func(a, b message) bool { return a.equals(&b) }) {
-		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)), says(inRedis, "%d messages", len(kept)))
+		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)), says(inRedis, "%d messages", len(o.said)))
 		return
 	}
 	if o.settings == nil {
 		return
 	}
-	if h := o.settings.history; h == 0 && len(kept) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
+	if h := o.settings.history; h == 0 && len(o.said) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
 		o.find(RuleSaid, o.version, says(theJournal, "the room keeps %d messages, and %d were said since", h, s.since), says(inRedis, "%d messages", len(known)))
 	}
 }

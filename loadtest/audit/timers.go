@@ -3,8 +3,6 @@ package audit
 import (
 	"maps"
 	"slices"
-
-	"github.com/go-json-experiment/json"
 )
 
 // setTimer is a timer as the journal makes it.
@@ -32,17 +30,13 @@ func (o *oracle) countdown(e *entry, c *change) {
 }
 
 // compareTimers judges the timers that Redis has.
-func (o *oracle) compareTimers(text string) {
-	there := says(inRedis, "timers %s", value([]byte(text)))
-	var has struct {
+func (o *ending) compareTimers() {
+	has, there, ok := read[struct {
 		Version uint64              `json:"version"`
 		Timers  map[string]setTimer `json:"timers"`
-	}
-	if text != "" {
-		if err := json.Unmarshal([]byte(text), &has); err != nil {
-			o.find(RuleTimers, o.version, says("this program", "cannot read the timers: %v", err), there)
-			return
-		}
+	}](o, RuleTimers, "timers")
+	if !ok {
+		return
 	}
 	last := uint64(0)
 	for _, name := range slices.Sorted(maps.Keys(o.timers)) {

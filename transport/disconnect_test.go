@@ -239,7 +239,7 @@ func TestReject_SecondSession(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{Duplicate: room.Reject}, Options{})
 		other := second.connect(t, "a")
 		other.send(join42)
-		other.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		other.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":false}}`)
 		a.expectSilence()
 		done := make(chan error, 1)
 		first.hook.setBefore(func(context.Context, room.Action) error { // before the detach a must not get the close frame

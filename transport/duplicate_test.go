@@ -17,7 +17,7 @@ func TestReject_KilledNode(t *testing.T) {
 		first.redisNet.stop()
 		newer := second.connect(t, "a")
 		newer.send(join42)
-		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":false}}`)
 		time.Sleep(coordinator.DefaultNodeTTL + time.Second)
 		newer.send(join42) // it may have been shown as away before
 		newer.expectEnd(`"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
@@ -35,7 +35,7 @@ func TestReject_NodeLives(t *testing.T) {
 		time.Sleep(time.Minute)
 		newer := second.connect(t, "a")
 		newer.send(join42)
-		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":true}}`)
+		newer.expect(`{"id":1,"room":"42","error":{"code":"duplicate_user","message":"a is in room 42 with another session","retry":false}}`)
 		a.expectSilence()
 		second.expectMembers(t, "42", "b a")
 	})

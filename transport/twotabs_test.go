@@ -217,9 +217,9 @@ func TestReject_PerRoom(t *testing.T) {
 		a.takeOver("A", false)
 		newer.takeOver("B", false)
 		newer.exchange(`{"id":2,"action":"join","room":"A"}`,
-			`{"id":2,"room":"A","error":{"code":"duplicate_user","message":"a is in room A with another session","retry":true}}`)
+			`{"id":2,"room":"A","error":{"code":"duplicate_user","message":"a is in room A with another session","retry":false}}`)
 		a.exchange(`{"id":2,"action":"join","room":"B"}`,
-			`{"id":2,"room":"B","error":{"code":"duplicate_user","message":"a is in room B with another session","retry":true}}`)
+			`{"id":2,"room":"B","error":{"code":"duplicate_user","message":"a is in room B with another session","retry":false}}`)
 		a.expectSilence()
 		newer.expectSilence()
 		a.exchange(`{"id":3,"action":"leave","room":"A"}`, `{"id":3,"room":"A","version":2,"count":0}`)

@@ -208,7 +208,7 @@ func (r *Room) restoreLocked() {
 
 // missing returns the request for what the present connection lacks first, or nil: then the room is
 // restored.
-func (r *Room) missing() *call {
+func (s *session) missing(r *Room) *call {
 	r.client.mu.Lock()
 	defer r.client.mu.Unlock()
 	v := &r.replica.view
@@ -229,17 +229,17 @@ func (r *Room) missing() *call {
 		r.restoring = false
 		return nil
 	}
-	k.apply = r.client.locked(func(reply *protocol.Reply) { r.restoredByLocked(k.req.Action, reply) })
+	k.apply = r.client.locked(func(reply *protocol.Reply) { s.restoredByLocked(r, k.req.Action, reply) })
 	return k
 }
 
 // restoredByLocked takes over the reply to a request of missing.
-func (r *Room) restoredByLocked(action string, reply *protocol.Reply) {
+func (s *session) restoredByLocked(r *Room, action string, reply *protocol.Reply) {
 	switch {
 	case r.err != nil:
 	case reply.Error == nil:
 		r.enteredLocked(action, reply)
-	case !later(reply.Error):
+	case !s.later(reply.Error):
 		why := &LostError{Room: r.id, Reason: reply.Error.Code, Text: reply.Error.Message, Err: reply.Error}
 		if reply.Reason != "" {
 			why.Reason, why.Text, why.To = reply.Reason, reply.Text, reply.To

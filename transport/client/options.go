@@ -78,7 +78,8 @@ type Config struct {
 	// BackoffCap bounds all pauses. It should be shorter than the server's grace. Default: 5 s.
 	BackoffCap time.Duration
 	// Idle is how long the server may be silent before the client pings it. Default: 6 s: a server pings
-	// a silent client every 5 s.
+	// a silent client every 5 s. For twice as long a client that comes back takes another session of its user, which keeps
+	// it out (--duplicate reject), for its own of before.
 	Idle time.Duration
 	// IdleTimeout is how long the server may be silent after that before the client drops the
 	// connection. Default: 5 s.

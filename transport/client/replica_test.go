@@ -189,7 +189,7 @@ func TestReplica_AnyStream(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "delivery") {
 			case 0:
 				r.disconnectedLocked()
-				r.restoredByLocked(protocol.ActionWatch, m.reply())
+				new(session).restoredByLocked(r, protocol.ActionWatch, m.reply())
 			case 1:
 				v := m.reply()
 				c.event(&protocol.Event{Event: protocol.EventSnapshot, Room: "42", Epoch: v.Epoch, Version: v.Version, Users: v.Users, Data: v.Data, Settings: v.Settings})

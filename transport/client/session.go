@@ -22,6 +22,7 @@ type session struct {
 	client     *Client
 	conn       *Conn
 	token      string
+	began      time.Time
 	ctx        context.Context // ends with the connection
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup
@@ -42,7 +43,7 @@ const (
 
 // begin makes a connection the client's, and begins to restore its rooms.
 func (c *Client) begin(conn *Conn, token string) *session {
-	s := &session{client: c, conn: conn, token: token, window: maxWindow}
+	s := &session{client: c, conn: conn, token: token, window: maxWindow, began: time.Now()}
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,13 +149,13 @@ func expiry(token string) time.Time {
 // events were missed. It tries again while the server cannot do it now.
 func (s *session) restore(r *Room) {
 	backoff := s.client.cfg.backoff()
-	for k := r.missing(); k != nil; k = r.missing() {
+	for k := s.missing(r); k != nil; k = s.missing(r) {
 		if s.client.await(s.ctx, s.mayAskLocked) != nil {
 			return
 		}
 		_, _, again, err := s.ask(s.ctx, k)
 		var refused *protocol.Error
-		if errors.As(err, &refused) && later(refused) && !again {
+		if errors.As(err, &refused) && s.later(refused) && !again {
 			_ = backoff.Wait(s.ctx)
 		}
 		if err != nil && refused == nil || s.ctx.Err() != nil {
@@ -196,6 +197,9 @@ func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begu
 	return nil, true, true, err
 }
 
-// later reports whether a refused request may be sent again soon. CodeUnknown is none of those that
-// a server calls so, but who joins or watches again does no harm.
-func later(err *protocol.Error) bool { return err.Retry || err.Code == protocol.CodeUnknown }
+// later reports whether a refused request to restore a room may be sent again soon. CodeUnknown is none of those that
+// a server calls so, but who joins or watches again does no harm. And another session of the user may be that of the
+// connection before, until the server has noticed that it is broken.
+func (s *session) later(err *protocol.Error) bool {
+	return err.Retry || err.Code == protocol.CodeUnknown || err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.client.cfg.Idle
+}

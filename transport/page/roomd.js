@@ -1014,13 +1014,18 @@ class Session {
     this.flush()
   }
 
-  /** insist repeats a request as long as that may help. It returns why the server refuses, or undefined. */
+  /**
+   * insist repeats a request as long as that may help. It returns why the server refuses, or undefined. Another session of
+   * the user may be that of the connection before, until the server has noticed that it is broken.
+   */
   async #insist(mirror, link, frame, apply) {
+    const began = performance.now()
     for (let n = 0; this.#link === link && !mirror.error; n++) {
       const reply = await link.ask(frame, apply)
       if (!reply?.error || this.#link !== link) return undefined
       const error = refusal(reply)
-      if (!mendable(error)) return error
+      const maybeOwn = error.code === "duplicate_user" && performance.now() - began < 2 * this.#options.heartbeat.idle
+      if (!mendable(error) && !maybeOwn) return error
       await this.#within(this.#pause(n), link.ended)
     }
     return undefined

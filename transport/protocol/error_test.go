@@ -24,7 +24,7 @@ func TestRetryable(t *testing.T) {
 		{ErrRateLimited, "rate_limited", true},
 		{ErrTooLarge, "too_large", false},
 		{ErrSeatTaken, "seat_taken", false},
-		{ErrDuplicateUser, "duplicate_user", true},
+		{ErrDuplicateUser, "duplicate_user", false},
 		{ErrNotMember, "not_member", false},
 		{ErrBusy, "busy", true},
 		{ErrUnavailable, "unavailable", true},

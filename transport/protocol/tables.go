@@ -1,10 +1,10 @@
 package protocol
 
 // codes are all that an [Error] of this version can have, and whether a request refused with it may
-// succeed when it is sent again soon, unchanged. CodeDuplicateUser is retryable because the other
-// session may be the user's own from before the network broke: the server notices that within two
-// ping intervals. CodeUnknown is not: the action may have been done, so a client asks for the users
-// first.
+// succeed when it is sent again soon, unchanged. CodeDuplicateUser is not retryable: the other session may sit there for
+// hours. Only a client that comes back tries again for a while, since that session may be its own from before the network
+// broke, which the server notices within two ping intervals. CodeUnknown is not: the action may have been done, so a client
+// asks for the users first.
 var codes = []struct {
 	code  string
 	retry bool
@@ -18,7 +18,7 @@ var codes = []struct {
 	{CodeBanned, false},
 	{CodeConflict, false},
 	{CodeSeatTaken, false},
-	{CodeDuplicateUser, true},
+	{CodeDuplicateUser, false},
 	{CodeNotMember, false},
 	{CodeRateLimited, true},
 	{CodeTooLarge, false},

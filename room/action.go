@@ -1,6 +1,9 @@
 package room
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Action is what one user does in a room through one session, or what somebody with authority over the
 // room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
@@ -188,6 +191,13 @@ func absent(r *Room, user string) error {
 	return Refuse(ErrNotMember, "%s is not in room %s", user, r.ID)
 }
 
-func elsewhere(r *Room, user string) error {
-	return Refuse(ErrNotMember, "%s is in room %s with another session", user, r.ID)
+// supplanted is the reason where another session sits, and not only a reservation for whichever joins first.
+var supplanted = errors.Join(ErrNotMember, ErrDuplicate)
+
+func elsewhere(r *Room, user string, m Member) error {
+	reason := supplanted
+	if m.Reserved() {
+		reason = ErrNotMember
+	}
+	return Refuse(reason, "%s is in room %s with another session", user, r.ID)
 }

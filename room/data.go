@@ -120,7 +120,7 @@ func activeMember(r *Room, user, session string, by Origin) (Member, error) {
 	case !ok:
 		return m, absent(r, user)
 	case m.Reserved() || m.SessionID() != session:
-		return m, elsewhere(r, user)
+		return m, elsewhere(r, user, m)
 	case m.Detached():
 		activate(r, user, session, m, by)
 		m, _ = r.Member(user)

@@ -42,7 +42,7 @@ var (
 	ErrSeating = errors.New("the game's rule is faulty")
 
 	// ErrNotMember: the user is not in the room, or another session is active for
-	// the user there. Nothing was written.
+	// the user there; then it is an ErrDuplicate, too. Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
 	// ErrDuplicate: another live session is the active one of the user in the room, and

@@ -26,7 +26,7 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case !ok:
 		return 0, absent(r, a.User)
 	case m.SessionID() != a.Session:
-		return 0, elsewhere(r, a.User)
+		return 0, elsewhere(r, a.User, m)
 	}
 	r.update(by.Node, Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
 	return m.Seat, nil
@@ -56,7 +56,7 @@ func (a Detach) apply(r *Room, _ Rules, _ Origin) (int, error) {
 	case m.Session == a.Session:
 		r.update(m.Node, Update{Type: KindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
 	case m.SessionID() != a.Session:
-		return 0, elsewhere(r, a.User)
+		return 0, elsewhere(r, a.User, m)
 	}
 	return m.Seat, nil
 }

@@ -80,13 +80,11 @@ func (a *access) renew(token string) (auth.Identity, error) {
 }
 
 // check returns an error unless the token allows an action in a room: the one place where that is asked.
-// A user may always get out of a room. A member may go on there, whatever newer tokens say. inside says that the session is a member or watches: it may unwatch, which
-// tells others how many members the room has.
-func (s *session) check(action, id string, inside, member bool) error {
+// A user may always get out of a room, or stop to watch it. A member may go on there, whatever newer tokens say.
+func (s *session) check(action, id string, member bool) error {
 	use := auth.Enter
 	switch {
-	case action == protocol.ActionLeave, protocol.ActionNamed(action).Stays && member,
-		action == protocol.ActionUnwatch && inside, room.CheckID(id) != nil:
+	case action == protocol.ActionLeave, action == protocol.ActionUnwatch, protocol.ActionNamed(action).Stays && member, room.CheckID(id) != nil:
 		return nil // what is wrong with an id is said elsewhere
 	case action == protocol.ActionWatch, action == protocol.ActionUsers:
 		use = auth.Watch
@@ -119,12 +117,12 @@ func (r *request) permit() error {
 	if err := s.access.fresh(); err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // it asks for each room that is found
 		return err
 	}
-	return s.check(r.in.Action, r.in.Room, s.isInside(r.in.Room), s.isMember(r.in.Room))
+	return s.check(r.in.Action, r.in.Room, s.isMember(r.in.Room))
 }
 
 // allows reports whether the newest token allows an action to a session that is not in the room.
 func (s *session) allows(action, id string) bool {
-	return s.check(action, id, false, false) == nil
+	return s.check(action, id, false) == nil
 }
 
 // identity returns what the newest token says; without tokens, nobody in particular.

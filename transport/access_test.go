@@ -150,13 +150,13 @@ func TestToken_ClockSteps(t *testing.T) {
 	}
 }
 
-// The rooms of a token limit what its user may enter and see, but not where the user may leave.
+// The rooms of a token limit what its user may enter and see, but not where the user may leave, and stop to watch.
 func TestToken_Rooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
 		c := s.dialWith(t, tokenOf(t, "a", time.Hour, "table-*", "lobby"))
 		const forbidden = `{"id":2,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
-		for _, action := range []string{"join", "watch", "users", "unwatch"} {
+		for _, action := range []string{"join", "watch", "users"} {
 			c.exchange(`{"id":2,"action":"`+action+`","room":"42"}`, forbidden)
 		}
 		c.send(`{"id":2,"action":"join","room":"a b"}`)
@@ -164,8 +164,11 @@ func TestToken_Rooms(t *testing.T) {
 		c.send(`{"id":2,"action":"join","room":"table-1"}`)
 		c.expect(`{"id":2,"room":"table-1","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 		c.exchange(`{"id":2,"action":"watch","room":"lobby"}`, `{"id":2,"room":"lobby","epoch":"","version":0,"count":0,"users":[]}`)
+		s.joins(t, "b", "lobby")
+		c.expect(`{"event":"changes","room":"lobby","version":1,"from":0,"changes":[{"type":"join","user":"b","seat":0}]}`)
 		c.exchange(authFrame(tokenOf(t, "a", time.Hour, "42")), fmt.Sprintf(`{"id":1,"user":"a","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 		c.expect(`{"event":"unwatched","room":"lobby","reason":"forbidden"}`)
+		c.exchange(`{"id":2,"action":"unwatch","room":"lobby"}`, `{"id":2,"room":"lobby","epoch":"","version":0,"count":0}`)
 		c.send(`{"id":2,"action":"users","room":"table-1"}`)
 		c.expect(`{"id":2,"room":"table-1","error":{"code":"forbidden","message":"the token does not allow room table-1","retry":false}}`)
 		c.exchange(`{"id":2,"action":"leave","room":"table-1"}`, `{"id":2,"room":"table-1","version":2,"count":0}`)

@@ -51,6 +51,7 @@ func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 type hookedRooms struct {
 	Rooms
 	reading     func(ctx context.Context, id string) error
+	watching    func(id string) // called before a subscription begins
 	keeping     func(before bool) error
 	exchange    func(ctx context.Context, to, session string, back []string) error
 	mu          sync.Mutex
@@ -84,6 +85,9 @@ func (r *hookedRooms) Watch(ctx context.Context, id string, fn func(*room.Event)
 	if r.unreachable.Load() {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
+	}
+	if r.watching != nil {
+		r.watching(id)
 	}
 	return r.Rooms.Watch(ctx, id, fn)
 }

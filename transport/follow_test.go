@@ -10,6 +10,8 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/internal/outbox"
+	"roomd/transport/protocol"
 )
 
 // gateActions keeps actions of that kind in that room back until open is called.
@@ -273,6 +275,79 @@ func TestMove_AwayAndBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request about the room of a move, which the node is about to watch, has its reply before its own event.
+func TestMove_ReplyBeforeItsEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		subscribe := make(chan struct{})
+		first.hook.watching = func(string) { <-subscribe }
+		second.moveTo(t, "42", "T", "a")
+		a.expect(lostMoved)
+		a.send(`{"id":9,"room":"T","action":"ready","value":true}`)
+		synctest.Wait()
+		first.hook.mu.Lock()
+		first.hook.after = func(a room.Action) {
+			if room.KindOf(a) == room.KindReady {
+				time.Sleep(time.Second) // until the event has come
+			}
+		}
+		first.hook.mu.Unlock()
+		close(subscribe)
+		a.expectWithin(`{"event":"snapshot","room":"T","version":2,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
+		a.expect(`{"id":9,"room":"T","version":3,"count":1}`)
+		a.expect(`{"event":"changes","room":"T","version":3,"from":2,"changes":[{"type":"member","user":"a","seat":0,"ready":true}]}`)
+		a.expectSilence()
+	})
+}
+
+// As above, but another session of the user sits there: this one hears so before the reply.
+func TestMove_LostBeforeReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		newer := second.connect(t, "a")
+		newer.takeOver("T", false)
+		subscribe := make(chan struct{})
+		first.hook.watching = func(string) { <-subscribe }
+		second.moveTo(t, "42", "T", "a")
+		a.expect(lostMoved)
+		a.send(`{"id":9,"room":"T","action":"ready","value":true}`)
+		synctest.Wait()
+		close(subscribe)
+		a.expectWithin(fmt.Sprintf(lostReplaced, "T"), time.Minute)
+		a.expect(`{"id":9,"room":"T","error":{"code":"not_member","message":"a is in room T with another session","retry":false}}`)
+		a.expectClose(protocol.CloseReplaced)
+	})
+}
+
+// A session is kicked while it joins, and the events of the room have ended before the request has: it hears so.
+func TestLost_WhileJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{})
+		s.rooms.AnswerFor(func(string, string) bool { return true }) // the session has no connection
+		out := outbox.New(func() {}, 1<<20)
+		a := newSession(s.Server, "a", nil, out, func(int, string) {})
+		defer a.close()
+		s.hook.after = func(room.Action) {
+			s.hook.mu.Lock()
+			s.hook.after = nil
+			s.hook.mu.Unlock()
+			time.Sleep(time.Millisecond) // so that it is not the commit of the join
+			s.act(t, room.Kick{User: "a"})
+			time.Sleep(time.Second) // until the event has come
+		}
+		r := &request{session: a, in: protocol.Request{ID: 1, Action: protocol.ActionJoin, Room: "42"}}
+		r.begin()
+		r.dispatch()
+		synctest.Wait() // until the events have ended
+		r.finish()
+		var got []string
+		for frame, events := out.Next(); len(frame)+len(events) > 0; frame, events = out.Next() {
+			got = append(got, string(frame[2:15])) // behind the header of the frame
+		}
+		redistest.Equal(t, "the client hears", strings.Join(got, " "), `{"id":1,"room {"event":"los`)
+	})
 }
 
 // drainChanges expects nothing but changes of T.

@@ -78,8 +78,8 @@ func (p *presence) leave() (result room.Result, err error) {
 			result, left = now, true
 		}
 		var failed error
-		if !retaken && errors.Is(err, room.ErrNotMember) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.user) {
-			// The user may have been moved away and back, and the session has not heard of it; or a newer session is there.
+		if !retaken && errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.user) {
+			// The user may have been moved away and back, and the session has not heard of it.
 			retaken = true
 			if _, failed = s.do(p.room, room.Join{User: s.user, Session: s.id, Mode: room.JoinAgain}); failed == nil {
 				continue

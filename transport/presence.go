@@ -52,6 +52,10 @@ func (p *presence) subscribe() error {
 	queue := s.out.Open(p.room, s.viewer(p.room))
 	s.mu.Lock()
 	p.queue = queue
+	if s.serving == p.room {
+		s.opened = queue
+	}
+	p.afterLocked(nil, nil)
 	s.mu.Unlock()
 	unsubscribe, err := s.server.rooms.Watch(s.server.watching.Context(), p.room, func(e *room.Event) { p.receive(queue, e) })
 	s.mu.Lock()

@@ -88,9 +88,13 @@ func (p *presence) prepare() error {
 	if err := p.subscribe(); err != nil {
 		return err
 	}
-	p.queue.Pause(nil)
-	p.queue.Release()
-	p.session.out.Start()
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving != p.room { // else when that request has its reply
+		p.queue.Release()
+	}
+	s.out.Start()
 	return nil
 }
 

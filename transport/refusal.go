@@ -23,8 +23,8 @@ var refusals = []struct {
 	{room.ErrBanned, protocol.CodeBanned, ""},
 	{room.ErrConflict, protocol.CodeConflict, ""},
 	{room.ErrForbidden, protocol.CodeForbidden, ""},
-	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
+	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNoRoom, protocol.CodeNotMember, ""}, // nobody is, where nothing has begun
 	{room.ErrBusy, protocol.CodeBusy, ""},
 	{room.ErrForeign, protocol.CodeInternal, "what Redis keeps under a key of this room, or one that all rooms share, is another program's, which an operator has to look after; nothing was written"}, // before ErrUnavailable

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,7 +180,8 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch is no error for a session that does not watch. A member's events go on.
+// unwatch is no error for a session that does not watch. A member's events go on. A session that is nothing in the room, and may
+// not see it, is told nothing of it.
 func (r *request) unwatch() {
 	s := r.session
 	p, err := s.begin(r.in.Room)
@@ -195,7 +195,9 @@ func (r *request) unwatch() {
 		r.refuse(err)
 		return
 	}
-	p.unwatch()
+	if !p.unwatch() && r.mayWatch(now) != nil {
+		now = room.Snapshot{}
+	}
 	p.endEvents(false)
 	r.replyCount(now)
 }
@@ -209,7 +211,7 @@ func (r *request) replyCount(now room.Snapshot) {
 func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
 	frame := frames.Reply(reply)
 	queue, deferred := r.waiting()
-	if queue = cmp.Or(queue, r.held); queue != nil {
+	if queue != nil {
 		queue.Reply(epoch, version, frame, deferred)
 	} else {
 		r.session.out.Push(frame)
@@ -227,7 +229,7 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	}
 	reply.Said = r.said
 	frame := frames.Reply(reply)
-	if queue := cmp.Or(r.queue(), r.held); queue != nil {
+	if queue := r.queue(); queue != nil {
 		queue.ReplyList(now.Epoch, now.Version, frame)
 	} else {
 		r.session.out.Push(frame)

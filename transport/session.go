@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -32,6 +33,7 @@ type session struct {
 	mu        sync.Mutex           // locked before those of the connection and the outbox
 	presences map[string]*presence // guarded by mu: by room
 	serving   string               // guarded by mu: the room of the request that runs; "" if none does
+	opened    *outbox.Room         // guarded by mu: the events of that room that have begun meanwhile, and may have ended; or nil
 	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
 	left      []string             // guarded by mu: the last rooms that the client has left; see take
 	closed    bool                 // guarded by mu: no request and no recovery begins any more
@@ -119,26 +121,27 @@ func (r *request) run() {
 
 // begin holds the room's events until the reply, and until what came meanwhile is judged.
 func (r *request) begin() {
-	if r.held = r.queue(); r.held != nil {
-		r.held.Hold()
-	}
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serving = r.in.Room
+	if p := s.presences[r.in.Room]; p != nil && p.queue != nil {
+		r.held = p.queue
+		r.held.Hold()
+	}
 }
 
 // finish has the room's events go on, and the session go where its user was moved meanwhile.
 func (r *request) finish() {
-	if now := r.queue(); now != nil && now != r.held {
-		now.Release()
-	}
-	r.release()
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.release()
+	if s.opened != nil {
+		s.opened.Release()
+	}
 	follow := s.toFollow
-	s.serving, s.toFollow = "", nil
+	s.serving, s.opened, s.toFollow = "", nil, nil
 	for _, id := range follow {
 		s.followLocked(id)
 	}
@@ -151,7 +154,7 @@ func (r *request) release() {
 	}
 }
 
-// queue returns that of the events of the request's room, or nil.
+// queue returns that of the events of the request's room, also if they have ended since it began, or nil.
 func (r *request) queue() *outbox.Room {
 	queue, _ := r.waiting()
 	return queue
@@ -162,11 +165,10 @@ func (r *request) waiting() (queue *outbox.Room, deferred []*room.Event) {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.presences[r.in.Room]
-	if p == nil {
-		return nil, nil
+	if p := s.presences[r.in.Room]; p != nil {
+		queue, deferred = p.queue, p.deferred
 	}
-	return p.queue, p.deferred
+	return cmp.Or(queue, s.opened, r.held), deferred
 }
 
 func (r *request) dispatch() {
@@ -242,13 +244,6 @@ func (s *session) admit(id string) error {
 	}
 	s.server.opts.Trace.refused(LimitRooms)
 	return &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
-}
-
-// isInside reports whether the session is a member of a room, or watches it.
-func (s *session) isInside(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.presences[id] != nil
 }
 
 // claims reports whether the session is in a room, or may be soon. A closed one claims all

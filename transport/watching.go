@@ -19,11 +19,12 @@ func (p *presence) beginWatch(now room.Snapshot) {
 	p.watch = watch{true, room.Position{Epoch: now.Epoch, Version: now.Version}, now.WatchRule(p.session.user)}
 }
 
-// unwatch records that the client does not watch the room any more.
-func (p *presence) unwatch() {
+// unwatch records that the client does not watch the room any more. It reports whether it did.
+func (p *presence) unwatch() (watched bool) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
-	p.watch.on = false
+	watched, p.watch.on = p.watch.on, false
+	return watched
 }
 
 // heed remembers what an event says of who may watch. It reports whether the event may end the watch.

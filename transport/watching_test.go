@@ -67,6 +67,7 @@ func TestWatch_OnlyMembers(t *testing.T) {
 			w.send(`{"id":2,"action":"` + action + `","room":"42"}`)
 			w.expect(`{"id":2,"room":"42","error":{"code":"forbidden","message":"the settings of room 42 let only members watch it","retry":false}}`)
 		}
+		w.exchange(`{"id":2,"action":"unwatch","room":"42"}`, `{"id":2,"room":"42","epoch":"","version":0,"count":0}`)
 		a.ask(`"users"`, `"version":3,"count":2,`+settings+`,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 		a.ask(`"leave"`, `"version":4,"count":1`)
 		a.expect(`{"event":"unwatched","room":"42","reason":"forbidden"}`)

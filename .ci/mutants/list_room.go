@@ -11,7 +11,7 @@ var roomMutants = []mutant{
 	{"rules: a ban never ends", "room/kick.go", "	case until <= now:", "	case until == 0:", rules, ""},
 	{"rules: who was taken out comes back", "room/join.go", "	if err := a.checkGone(r); err != nil {\n		return 0, err\n	}\n", "", rules, ""},
 	{"rules: a session that was replaced takes over again", "room/join.go", "		return m.Reserved() // else the member's session is newer, connected or not", "		return true", rules, ""},
-	{"rules: any session may leave for the user", "room/leave.go", "	case m.SessionID() != a.Session:\n		return 0, elsewhere(r, a.User)\n	}\n	r.update(by.Node, Update{Type: KindLeave", "	}\n	r.update(by.Node, Update{Type: KindLeave", rules, ""},
+	{"rules: any session may leave for the user", "room/leave.go", "	case m.SessionID() != a.Session:\n		return 0, elsewhere(r, a.User, m)\n	}\n	r.update(by.Node, Update{Type: KindLeave", "	}\n	r.update(by.Node, Update{Type: KindLeave", rules, ""},
 	{"rules: data replace what was not expected", "room/data.go", `	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
 		return 0, err
 	}

@@ -132,8 +132,8 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	return nil
 }
 
-// LeaveReply records how a leave of the client ended, which fails with [room.ErrDuplicate], too, where a newer session sits.
-// If somebody else was faster it returns the loss, which the client has to know before the reply.
+// LeaveReply records how a leave of the client ended. If somebody else was faster it returns the loss, which
+// the client has to know before the reply.
 func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	switch {
 	case err == nil:

@@ -39,7 +39,7 @@ func TestRules(t *testing.T) {
 		}, "c@0 b@1", "+a@0 +b@1 -a@0 +c@0"},
 		{"joining again keeps the seat", 0, []step{
 			{Join{User: "a", Session: "s", Seat: At(3)}, 3, nil}, {Join{User: "a", Session: "s"}, 3, nil}, {Join{User: "a", Session: "s", Seat: At(1)}, 3, nil}, {Join{User: "a", Session: "new"}, 3, nil},
-			{Leave{User: "a", Session: "s"}, 0, ErrNotMember}, {Leave{User: "a", Session: "new"}, 3, nil},
+			{Leave{User: "a", Session: "s"}, 0, ErrDuplicate}, {Leave{User: "a", Session: "new"}, 3, nil},
 		}, "", "+a@3 -a@3"},
 		{"leaving what one is not in", 0, []step{{Leave{User: "a", Session: "s"}, 0, ErrNotMember}}, "", ""},
 	} {

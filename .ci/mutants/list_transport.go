@@ -28,7 +28,7 @@ var transportMutants = []mutant{
 	{"session: one that is replaced while it joins another room is closed", "transport/presence.go", "		if p.busy > 0 { // with a request", "		if false { // with a request", transports, "TestTakeOver_NoEventsAfter"},
 	{"session: an event of the room of a move overtakes the reply", "transport/recovery.go", "	if s.serving != p.room { // else", "	if true { // else", transports, "TestMove_ReplyBeforeItsEvent"},
 	{"session: what came of events that began and ended during a request is not told", "transport/session.go", "	if s.opened != nil {\n", "	if false {\n", transports, "TestLost_WhileJoining"},
-	{"room: who is supplanted is only absent", "room/action.go", "	if m.Reserved() {\n		reason = ErrNotMember\n	}\n", "	reason = ErrNotMember\n", transports, "TestTakeOver_Leave$"},
+	{"room: who is supplanted is only absent", "room/action.go", "	if m.Reserved() {\n		reason = ErrNotMember\n	}\n", "	reason = ErrNotMember\n", "./room", ""},
 	{"session: unwatch tells of a room that one may not see", "transport/requests.go", "if !p.unwatch() && r.mayWatch(now) != nil {", "if p.unwatch(); false {", transports, "TestWatch_OnlyMembers|TestToken_Rooms"},
 	{"auth: who may not watch any more cannot unwatch", "transport/access.go", "action == protocol.ActionLeave, action == protocol.ActionUnwatch, ", "action == protocol.ActionLeave, ", transports, "TestToken_Rooms"},
 	{"protocol: another session of the user goes away by itself", "transport/protocol/tables.go", "{CodeDuplicateUser, false}", "{CodeDuplicateUser, true}", transports, "TestReject_NodeLives"},

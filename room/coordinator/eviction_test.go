@@ -369,3 +369,59 @@ func TestEviction_Outage(t *testing.T) {
 		}
 	})
 }
+
+// Redis takes no writes for a while, and answers reads. However long that lasts, no connected player loses the seat:
+// nodes judge others, and their own names from before, only when all had time to prolong. After an outage that no
+// node can miss nobody is shown as away, and who was away before has the grace again.
+func TestEviction_WritesRefused(t *testing.T) {
+	const nodeTTL = 5 * time.Second
+	for refused := 4 * time.Second; refused < 16*time.Second; refused += 300 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			mini, rdb := redistest.Mini(t)
+			var refuses atomic.Bool
+			join := func(c *Coordinator, user string) { mustDo(t, c, "42", room.Join{User: user, Session: "s"}) }
+			noticed, later := refused > 3*nodeTTL/2, time.Duration(0) // until a session joins again
+			if noticed {
+				later = 3 * time.Second
+			}
+			wrong := func(c room.Change) bool {
+				return c.Type == room.KindLeave && (noticed || c.User != "away") || c.Type == room.KindAway && noticed && c.User != "away"
+			}
+			var nodes []*Coordinator
+			for _, user := range []string{"a", "b", "away"} {
+				client := redistest.MiniClient(t, mini)
+				client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+					if refuses.Load() && strings.HasPrefix(cmd.Name(), "eval") {
+						return errors.New("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk")
+					}
+					return nil
+				}})
+				c := newCoordinator(t, client, Options{NodeTTL: nodeTTL, Grace: 3 * time.Second})
+				nodes = append(nodes, c)
+				join(c, user)
+				stop, err := c.Watch(t.Context(), "42", func(e *room.Event) {
+					if e.Rejoin {
+						time.AfterFunc(later, func() { join(c, user) })
+					}
+					if i := slices.IndexFunc(e.Changes, wrong); i >= 0 {
+						t.Errorf("writes were refused for %v: %+v", refused, e.Changes[i])
+					}
+				})
+				redistest.OK(t, err)
+				defer stop()
+				time.Sleep(time.Second)
+			}
+			die(nodes[2])
+			time.Sleep(nodeTTL + time.Second)
+			refuses.Store(true)
+			time.Sleep(refused)
+			refuses.Store(false)
+			time.Sleep(2 * time.Second)
+			join(nodes[0], "away")
+			time.Sleep(30 * time.Second)
+			if users := rdb.HKeys(t.Context(), "Room:42:Users").Val(); len(users) != 3 {
+				t.Errorf("after %v without writes %v are in the room", refused, users)
+			}
+		})
+	}
+}

@@ -49,8 +49,15 @@ func (n *Node) evictLoop() {
 	}
 }
 
-// evictOnce looks once, and returns when to look again.
+// evictOnce looks once, and returns when to look again. A node without a valid lease judges nobody, since others
+// may be unable to prolong theirs, too.
 func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
+	if _, valid := n.lease.holder(); !valid {
+		for _, v := range n.lists {
+			v.looked = time.Time{}
+		}
+		return time.Now().Add(n.opts.Settings.NodeTTL / 2), nil
+	}
 	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists), len(n.lists)+1)
 	failed = append(failed, n.listUnlisted(ctx))
 	var wg sync.WaitGroup
@@ -76,6 +83,7 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 	}
 	now := time.Now()
 	v.look(leases, now, n.opts.Settings)
+	defer func() { v.looked = time.Now() }() // rooms that hang make nobody blind
 	var failed []error
 	for node, lease := range leases {
 		due := v.saw(node, lease, now, n.opts.Settings)

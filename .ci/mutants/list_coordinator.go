@@ -127,6 +127,7 @@ var coordinatorMutants = []mutant{
 	{"eviction: the grace is over with the outage", "room/coordinator/internal/cluster/sightings.go", "s.lease, s.ttl, s.dead = lease, all.NodeTTL, now.Add(all.NodeTTL)", "_, s.dead = lease, now.Add(all.NodeTTL)", coordinators, "TestEviction_WritesRefused"},
 	{"eviction: who is away has no grace after an outage", "room/coordinator/internal/cluster/sightings.go", "			s.since = now\n			v.seen", "			v.seen", coordinators, "TestEviction_WritesRefused"},
 	{"eviction: a room that hangs begins the grace again", "room/coordinator/internal/cluster/eviction.go", "defer func() { v.looked = time.Now() }()", "v.looked = now", coordinators, "TestEviction_OneRoomFails"},
+	{"lease: a node without one is ready", "room/coordinator/coordinator.go", "	if err := c.node.Start(ctx); err != nil {\n		return err\n	}\n	if err := c.store.CheckReplicas", "	if err := c.store.CheckReplicas", coordinators, "TestLease_NoneNoCommit"},
 	{"eviction: by a node that has lost its own lease", "room/coordinator/internal/cluster/eviction.go", "n.lease.holder(); !valid {", "n.lease.holder(); false && !valid {", coordinators, "TestEviction_WritesRefused"},
 	{"eviction: nobody is shown as away", "room/coordinator/internal/cluster/eviction.go", "		if m.Node == node && !m.Detached() {", "		if false && m.Node == node {", coordinators, "TestEviction$"},
 	{"eviction: a node that has rooms in a copy is forgotten", "room/coordinator/internal/cluster/lua/lease_unlist.lua", "redis.call('SCARD', KEYS[2]) > 0", "false", coordinators, "TestEviction_CopyAtTheLastMoment"},

@@ -263,10 +263,14 @@ func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*room.Event)
 // ErrReplicas says that Redis has fewer replicas than Options.Replicas: each change would end with [room.ErrUnknown].
 var ErrReplicas = store.ErrUnacked
 
-// Ready asks whether actions can be done: Redis answers, and has the replicas that Options.Replicas wants. It fails with
-// [room.ErrUnavailable], which wraps [ErrReplicas] or the error of Redis.
+// Ready asks whether actions can be done: Redis answers, has the replicas that Options.Replicas wants, and has taken
+// this node's lease. It fails with [room.ErrUnavailable], which wraps [ErrReplicas] or the error of Redis, and with
+// [room.ErrClosed] after Close.
 func (c *Coordinator) Ready(ctx context.Context) error {
 	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	if err := c.node.Start(ctx); err != nil {
 		return err
 	}
 	if err := c.store.CheckReplicas(ctx); err != nil {

@@ -83,7 +83,7 @@ func TestLease_JoinUnderANewName(t *testing.T) {
 	})
 }
 
-// A node whose lease is over writes nothing until it has one again.
+// A node whose lease is over writes nothing, and is not ready, until it has one again.
 func TestLease_NoneNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, rdb := onMini(t, Options{})
@@ -100,9 +100,13 @@ func TestLease_NoneNoCommit(t *testing.T) {
 		}})
 		time.Sleep(2 * DefaultNodeTTL)
 		expectRefused(t, "without a lease", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
+		if err := c.Ready(t.Context()); !errors.Is(err, room.ErrUnavailable) {
+			t.Errorf("without a lease it is ready: %v", err)
+		}
 		mu.Lock()
 		away = false
 		mu.Unlock()
+		redistest.OK(t, c.Ready(t.Context()))
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 	})
 }

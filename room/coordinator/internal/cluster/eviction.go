@@ -83,7 +83,6 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 	}
 	now := time.Now()
 	v.look(leases, now, n.opts.Settings)
-	defer func() { v.looked = time.Now() }() // rooms that hang make nobody blind
 	var failed []error
 	for node, lease := range leases {
 		due := v.saw(node, lease, now, n.opts.Settings)

@@ -11,7 +11,7 @@ import (
 type sightings struct {
 	list   string              // its key
 	seen   map[string]sighting // by node
-	looked time.Time           // when what was read last had been dealt with; zero if this node has lost its own lease since
+	looked time.Time           // when the leases were last read; zero if this node has lost its own since
 
 	kept  func() []string // see Node.KeptNames
 	peers *peers          // is told of nodes that are new
@@ -31,20 +31,27 @@ type sighting struct {
 }
 
 // look forgets nodes that are not listed any more. Who could not read the leases for so long that a
-// living node may have lost its own, or has lost its own, as all do when Redis was away or took no writes,
-// gives them all time to prolong, and their members the grace after that.
+// living node may have lost its own gives them all time to prolong; who has lost its own lease, as all do when Redis was
+// away or took no writes, gives their members the grace after that, too.
 func (v *sightings) look(leases map[string]string, now time.Time, all Settings) {
-	blind := now.Sub(v.looked) > all.NodeTTL
+	lost, blind := v.looked.IsZero(), now.Sub(v.looked) > all.NodeTTL
+	v.looked = now
 	for node, s := range v.seen {
-		if lease, listed := leases[node]; !listed {
+		lease, listed := leases[node]
+		if !listed {
 			delete(v.seen, node)
-		} else if blind {
-			if !s.shown {
-				s.lease, s.ttl, s.dead = lease, all.NodeTTL, now.Add(all.NodeTTL)
-			}
-			s.since = now
-			v.seen[node] = s
+			continue
 		}
+		if blind && !s.shown {
+			s.dead = now.Add(all.NodeTTL)
+		}
+		if lost {
+			s.since = now
+			if !s.shown {
+				s.lease, s.ttl = lease, all.NodeTTL
+			}
+		}
+		v.seen[node] = s
 	}
 }
 

@@ -162,8 +162,6 @@ type Result struct {
 // [ErrConflict], [ErrInvalid], or that of Rules.Seating) the room is as it was.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	before := len(r.updates)
-	r.remember()
-	remembered := len(r.updates)
 	seat, err = a.apply(r, rules, by)
 	if err == nil {
 		r.appoint()
@@ -174,9 +172,6 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	if err != nil {
 		r.undo(before)
 		return 0, err
-	}
-	if len(r.updates) == remembered && !r.renew { // nothing has happened: there is nothing to remember for
-		r.undo(before)
 	}
 	if !r.state.settled && len(r.updates) > before {
 		defaults := rules.defaults()

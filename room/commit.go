@@ -96,7 +96,8 @@ type Detail struct {
 	Target   string         `json:"target,omitzero"`   // the room to which a user was moved
 	Until    int64          `json:"until,omitzero"`    // of a ban, in ms since 1970; 0 lifts it
 	Timer    *Countdown     `json:"timer,omitzero"`    // of a timer, or countdown
-	Again    bool           `json:"again,omitzero"`    // of a join into a closed room: a session that had lost its place in a failure is back
+	Again    bool           `json:"again,omitzero"`    // it was so before Redis lost it; or, of a join into a closed room, a session that had lost its place in a failure is back
+	Node     string         `json:"of,omitzero"`       // of a join that brings a member back: the node of the session; empty: that of the commit
 }
 
 // Countdown is what an update says of one of the room's timers.

@@ -51,7 +51,7 @@ func (r *Room) memberDifferences(is *Room) (found []string) {
 			found = append(found, fmt.Sprintf("%q has another session", user))
 		case !m.Private.equals(known.Private):
 			found = append(found, fmt.Sprintf("%q has other private data", user))
-		case m.Ready != known.Ready || !m.Data.equals(known.Data):
+		case !m.equals(known):
 			found = append(found, fmt.Sprintf("%q has other data, or is ready or not", user))
 		}
 	}

@@ -81,7 +81,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 		activate(r, a.User, a.Session, m, by)
 		return m.Seat, nil
 	}
-	if a.Existing && r.Epoch == "" {
+	if a.Existing && !r.begun() {
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
 	}
 	if err := r.beginWith(a.Begin); err != nil {

@@ -1,57 +1,57 @@
 package room
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
 
-// Memory is what a node keeps of a room it has seen, for the case that Redis forgets the room: how many members there were,
-// the settings and the bans. See [Room.Recall]. The zero value knows nothing. It costs little, and does not change.
-type Memory struct {
-	Position
-	members int
-	state   state // of it only settings, settled and bans
-}
+// Memory is what a node keeps of a room it has seen, for the case that Redis loses it: the room behind the last commit that
+// the node knows. See [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
+type Memory struct{ room *Room }
 
-// Memory returns what is to be kept of the room as it was at its last Commit. Nothing may have been applied since.
-func (r *Room) Memory() Memory {
-	return Memory{r.Position, r.Count(), state{settings: r.state.settings, settled: r.state.settled, bans: r.state.bans}}
-}
-
-// After returns the memory brought up to date by an event. Events of other epochs, and those of what is known, change nothing.
-func (m Memory) After(e *Event) Memory {
-	if m.Version == 0 || e.commit == nil || m.Compare(e.Position()) != Later {
-		return m
-	}
-	m.Position = e.Position()
-	for i := range e.commit.Updates { // by index: they are large
-		switch u := &e.commit.Updates[i]; u.Type {
-		case KindJoin:
-			m.members++
-		case KindLeave:
-			m.members--
-		case KindSettings, KindDefaults, KindBan:
-			m.state = *m.state.after(u, e.Version)
+// See makes the memory the room as it was read or written, unless it knows more of it.
+func (m *Memory) See(now *Room) {
+	if m.room != nil {
+		if order := m.room.Compare(now.Position); order == Same || order == Earlier || m.Outlives(now) {
+			return
 		}
 	}
-	return m
+	known := NewRoom(now.ID, now.Position, maps.Clone(now.members.byUser))
+	known.state, known.members.newest = now.state, now.members.newest
+	m.room = known
 }
 
-// Seen returns the memory after the room was read or written, as now says: that, unless it is what m has to come back to.
-func (m Memory) Seen(now Memory) Memory {
-	if order := m.Compare(now.Position); order == Earlier || order == OtherEpoch && m.Outlives(now) {
-		return m
+// Epoch returns the epoch of the room that the memory knows; "" for none.
+func (m *Memory) Epoch() string {
+	if m.room == nil {
+		return ""
 	}
-	return now
+	return m.room.Epoch
 }
 
-// Outlives reports whether Redis has forgotten the room that m knows, and has none now, or one that somebody has begun who
-// did not know it: a room with members does not expire, and one that was configured does not lose its settings.
-func (m Memory) Outlives(now Memory) bool {
-	if m.members <= 0 || m.Epoch == now.Epoch {
+// Follow brings the memory to an event. It reports whether it knows the room now. It forgets a room of which it misses something.
+func (m *Memory) Follow(e *Event) bool {
+	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
+		m.room = nil
+	}
+	return m.room != nil
+}
+
+// Outlives reports whether Redis has lost what the memory knows, and has no room now, or an earlier copy, or one that
+// somebody has begun who did not know it. A room with members, or that is to be kept, does not expire. Each new epoch that
+// knows the one before goes on behind its versions: so one that does not was begun without it; nor do settings get lost.
+func (m *Memory) Outlives(now *Room) bool {
+	was := m.room
+	switch {
+	case was == nil:
+		return false
+	case was.Epoch == now.Epoch: // what is read late may be old: only who looks under the lock knows that something is lost
+		return now.renew && (was.Version > now.Version || was.Compare(now.Position) == Same)
+	case was.Count() == 0 && !was.state.settings.Keep:
 		return false
 	}
-	return now.Epoch == "" || now.state.plain() && !m.state.plain()
+	return was.Version >= now.Version || now.state.plain() && !was.state.plain()
 }
 
 // plain reports whether the settings are none, or those of a room that began with a join.
@@ -59,30 +59,92 @@ func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }
 
-// Recall has the next Commit give the room back what m knows, if Redis has forgotten that. The actions applied before
-// that Commit or a Revert already find the room so; actions that change nothing do not commit it.
-func (r *Room) Recall(m Memory) {
-	if m.Outlives(r.Memory()) {
-		r.recall = &m.state
+// Recall gives the room back what m knows and Redis has lost, if it has: members with what is theirs, host, settings, bans
+// and data, but no timers. That is part of the next Commit, which begins an epoch behind all versions that m knows. An earlier copy becomes what
+// m knows. Of a room that others have begun meanwhile everything stays, and who finds no seat there any more is left out.
+func (r *Room) Recall(m *Memory) {
+	if !m.Outlives(r) {
+		return
+	}
+	was, whole := m.room, m.room.Epoch == r.Epoch
+	r.renew, r.behind = true, was.Version
+	r.recallState(was.state, whole)
+	r.recallMembers(was, whole)
+	if data := was.state.data.String(); data != r.state.data.String() && (whole || r.state.data == nil) {
+		r.updateState(Update{Type: KindData, Detail: &Detail{Data: jsonOf(data), Again: true}})
+	}
+	if host := was.state.host; host != r.state.host && r.isMember(host) {
+		r.updateState(Update{Type: KindHost, User: host, Detail: broughtBack})
+	}
+	r.appoint()
+}
+
+// recallState gives the room the settings and bans that it had. whole says that it is an earlier copy of what it was. Where
+// versions are left out it says the settings in any case: so the commit says why that is.
+func (r *Room) recallState(was *state, whole bool) {
+	now, next := r.state, r.state
+	if was.settled && (whole || now.plain() && (!now.settled || !was.plain())) {
+		next = was
+	}
+	if next.settled && (r.behind > r.Version || !now.settled || now.settings != next.settings) {
+		settings, kind := next.settings, KindSettings
+		if next.plain() {
+			kind = KindDefaults
+		}
+		r.updateState(Update{Type: kind, Detail: &Detail{Settings: &settings, Again: true}})
+	}
+	for _, user := range slices.Sorted(maps.Keys(now.bans)) {
+		if whole && was.bans[user] == 0 {
+			ban(r, user, 0)
+		}
+	}
+	for _, user := range slices.Sorted(maps.Keys(was.bans)) {
+		if until := was.bans[user]; until > now.bans[user] || whole && until != now.bans[user] {
+			ban(r, user, until)
+		}
 	}
 }
 
-// remember gives the room back what Recall has for it. Where nothing is missing it does nothing.
-func (r *Room) remember() {
-	was := r.recall
-	if was == nil {
-		return
-	}
-	if s := was.settings; was.settled && r.state.plain() && (!r.state.settled || !was.plain()) {
-		kind := KindSettings
-		if was.plain() {
-			kind = KindDefaults
-		}
-		r.updateState(Update{Type: kind, Detail: &Detail{Settings: &s}})
-	}
-	for _, user := range slices.Sorted(maps.Keys(was.bans)) {
-		if until := was.bans[user]; until > r.state.bans[user] {
-			r.updateState(Update{Type: KindBan, User: user, Detail: &Detail{Until: until}})
+// recallMembers is recallState for the members.
+func (r *Room) recallMembers(was *Room, whole bool) {
+	for _, user := range slices.Sorted(maps.Keys(r.members.byUser)) {
+		m := r.members.byUser[user]
+		if known, stays := was.Member(user); whole && !(stays && m.equals(known)) {
+			r.update(m.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonTimeout, Detail: broughtBack})
 		}
 	}
+	users := slices.SortedFunc(maps.Keys(was.members.byUser), func(a, b string) int {
+		return cmp.Compare(was.members.byUser[a].At, was.members.byUser[b].At) // no two are the same
+	})
+	seats := r.state.settings.Seats()
+	for _, user := range users {
+		m := was.members.byUser[user]
+		_, out := r.state.gone.of(user)
+		free := r.Count() < seats && m.Seat < seats && !r.members.seats.has(m.Seat)
+		if r.isMember(user) || !whole && (out || !free) {
+			continue
+		}
+		r.seatAgain(user, m, Detail{Again: true, Node: m.Node})
+	}
+}
+
+// seatAgain gives a user a seat, with all that was kept of the user as a member. how says how the user came back.
+func (r *Room) seatAgain(user string, m Member, how Detail) {
+	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: &how})
+	if m.Ready || m.Data != nil {
+		had := Detail{Data: jsonOf(m.Data.String()), Again: how.Again}
+		if m.Ready {
+			had.Ready = &m.Ready
+		}
+		r.update(m.Node, Update{Type: KindMember, User: user, Seat: m.Seat, Detail: &had})
+	}
+	if m.Private != nil {
+		r.update(m.Node, Update{Type: KindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(m.Private.String()), Again: how.Again}})
+	}
+}
+
+// equals reports whether both are the same in Redis.
+func (m Member) equals(other Member) bool {
+	return m.Seat == other.Seat && m.Session == other.Session && m.Node == other.Node && m.At == other.At &&
+		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
 }

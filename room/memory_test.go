@@ -2,26 +2,49 @@ package room
 
 import "testing"
 
-var knownSettings = Settings{Capacity: 2, Data: DataAdmins}
+var knownSettings = Settings{Capacity: 2, Data: DataAdmins, Host: HostLongest}
 
-// known returns a room with a member, and with settings if there are some, and what is known of it.
-func known(t *testing.T, settings *Settings) (*Room, Memory) {
-	t.Helper()
-	r := NewRoom("42", Position{}, make(map[string]Member))
-	mustApply(t, r, Join{User: "a", Session: "s"})
-	r.Commit("old", "1")
-	if settings != nil {
-		mustApply(t, r, Configure{Settings: *settings})
-		r.Commit("old", "2")
-	}
-	return r, r.Memory()
+// memoryOf returns what is kept of a room.
+func memoryOf(r *Room) *Memory {
+	m := new(Memory)
+	m.See(r)
+	return m
 }
 
-func mustApply(t *testing.T, r *Room, a Action) {
+// known returns a room in which a, the host, is away, and b of another node is ready and has a hand, as it has settings and data.
+func known(t *testing.T, settings Settings) *Room {
 	t.Helper()
-	if _, err := r.Apply(a, Rules{Seating: Capacity(8)}, Origin{Node: "n", At: 1}); err != nil {
+	r := NewRoom("42", Position{}, make(map[string]Member))
+	commitTo(t, r, "old", "n", Join{User: "b", Session: "s"})
+	commitTo(t, r, "old", "n", Join{User: "a", Session: "s", Seat: At(1)})
+	commitTo(t, r, "old", "n", Configure{Settings: settings})
+	commitTo(t, r, "old", "n", Leave{User: "b", Session: "s"})
+	commitTo(t, r, "old", "other", Join{User: "b", Session: "s"})
+	commitTo(t, r, "old", "other", Ready{User: "b", Session: "s", Value: true})
+	commitTo(t, r, "old", "other", SetMemberData{User: "b", Session: "s", Data: "1"})
+	commitTo(t, r, "old", "n", Deal{Hands: []Hand{{"b", `"ace"`}}})
+	commitTo(t, r, "old", "n", SetData{Data: "2"})
+	commitTo(t, r, "old", "n", Detach{User: "a", Session: "s"})
+	commitTo(t, r, "old", "n", Kick{User: "rude", Until: Forever})
+	return r
+}
+
+// commitTo commits an action by a node, and returns the event of that.
+func commitTo(t *testing.T, r *Room, epoch, node string, a Action) *Event {
+	t.Helper()
+	if _, err := r.Apply(a, Rules{Seating: Capacity(8)}, Origin{Node: node, At: 1}); err != nil {
 		t.Fatal(err)
 	}
+	return commitPending(r, epoch, node)
+}
+
+// commitPending commits what was applied by a node.
+func commitPending(r *Room, epoch, node string) *Event {
+	c := r.Pending(epoch, node)
+	c.CommitID = epoch + string(rune('a'+c.Version))
+	c.Updates = append([]Update(nil), c.Updates...)
+	r.Commit(epoch, c.CommitID)
+	return c.Event("42")
 }
 
 // begun returns a room that somebody has begun who did not know it, or that nobody has.
@@ -29,57 +52,125 @@ func begun(t *testing.T, by ...Action) *Room {
 	t.Helper()
 	r := NewRoom("42", Position{}, make(map[string]Member))
 	for _, a := range by {
-		mustApply(t, r, a)
-		r.Commit("new", "1")
+		commitTo(t, r, "new", "third", a)
 	}
 	return r
 }
 
-// What was known comes back where Redis has forgotten it, and only there.
+// restarted returns the room as Redis has it after it was restarted.
+func restarted(r *Room) *Room {
+	next := memoryOf(r).room
+	next.Renew()
+	return next
+}
+
+// What Redis has lost comes back as it was, to all who follow the room. What others have begun meanwhile stays.
 func TestMemory_Recall(t *testing.T) {
-	open := Settings{Capacity: 8, Default: true}
 	other := Settings{Capacity: 3, Labels: `{"mode":"x"}`}
-	matched := other
-	matched.Default = true
+	was := known(t, knownSettings)
+	older := restarted(was)
+	commitTo(t, older, "old", "n", Leave{User: "b", Session: "s"})
+	commitTo(t, older, "old", "n", Join{User: "gone", Session: "s"})
+	commitTo(t, older, "old", "n", Kick{User: "unbanned", Until: Forever})
+	older.Position, older.CommitID = Position{Epoch: "old", Version: was.Version - 1}, "older"
 	for name, test := range map[string]struct {
-		had  *Settings
-		now  *Room
-		want Settings
+		now   *Room
+		users map[string]bool // whether they are as they were; nil for all and nobody else
+		want  Settings
 	}{
-		"nothing is there":               {&knownSettings, begun(t), knownSettings},
-		"nothing is there, and had none": {nil, begun(t), open},
-		"others have begun it":           {&knownSettings, begun(t, Join{User: "new", Session: "s"}), knownSettings},
-		"others have configured it":      {&knownSettings, begun(t, Configure{Settings: other}), other},
-		"others have begun it by match":  {&knownSettings, begun(t, Join{User: "new", Session: "s", Begin: &other}), matched},
+		"nothing is there":                {begun(t), nil, knownSettings},
+		"an older copy is there":          {restarted(older), nil, knownSettings},
+		"it is there":                     {restarted(was), nil, knownSettings},
+		"a part is there":                 {NewRoom("42", was.Position, map[string]Member{}), nil, knownSettings},
+		"others have begun it":            {begun(t, Join{User: "new", Session: "s"}), map[string]bool{"new": false, "a": true}, knownSettings},
+		"others are on another seat":      {begun(t, Join{User: "new", Session: "s", Seat: At(1)}), map[string]bool{"new": false, "b": true}, knownSettings},
+		"others have configured it":       {begun(t, Configure{Settings: other}), map[string]bool{"a": true, "b": true}, other},
+		"others have begun it by match":   {begun(t, Join{User: "new", Session: "s", Begin: &other}), map[string]bool{"new": false, "a": true}, Settings{Capacity: 3, Labels: other.Labels, Default: true}},
+		"a member has been let in":        {begun(t, Join{User: "b", Session: "later"}), map[string]bool{"a": true, "b": false}, knownSettings},
+		"others have thrown a member out": {begun(t, Join{User: "b", Session: "later"}, Kick{User: "b"}), map[string]bool{"a": true}, knownSettings},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, m := known(t, test.had)
-			test.now.Recall(m)
-			mustApply(t, test.now, Join{User: "a", Session: "s", Mode: JoinAgain})
-			if got, _ := test.now.Settings(); got != test.want {
-				t.Errorf("it has %+v instead of %+v", got, test.want)
+			m, now := memoryOf(was), test.now
+			if name == "a part is there" {
+				now.state = was.state
+				now.Renew()
 			}
-			test.now.Commit("new", "2")
-			if m.Outlives(test.now.Memory()) {
-				t.Error("it would come back again")
+			follower := memoryOf(now)
+			now.Recall(m)
+			if now.Revert(); now.Changed() {
+				t.Error("it can not be taken back")
+			}
+			if now.Epoch == was.Epoch {
+				now.Renew()
+			}
+			now.Recall(m)
+			if changed := commitPending(now, "newer", "n"); !follower.room.Advance(&Event{Room: "42", Epoch: follower.room.Epoch, Version: changed.Version, From: follower.room.Version, commit: changed.commit}) {
+				t.Error("nobody can follow that")
+			}
+			if got, _ := now.Settings(); got != test.want || now.Bans()["rude"] != Forever || len(now.Bans()) > 1 {
+				t.Errorf("it has %+v, and bans %v", got, now.Bans())
+			}
+			for user, m := range was.Members() {
+				is, in := now.Member(user)
+				restored, listed := test.users[user]
+				if want := test.users == nil || restored; want != (in && same(is, m)) || test.users != nil && listed != in {
+					t.Errorf("%s is %+v, %v, and was %+v", user, is, in, m)
+				}
+			}
+			if test.users == nil && (now.Count() != was.Count() || now.Host() != "a" || now.Data().String() != "2") {
+				t.Errorf("it has %d members, the host %q and data %q", now.Count(), now.Host(), now.Data())
+			}
+			if is, in := now.Member("a"); in && same(is, mustMember(t, was, "a")) && test.want.Host != HostNone && now.Host() != "a" {
+				t.Errorf("the host is %q", now.Host())
+			}
+			if differs := follower.room.Differences(now); differs != "" {
+				t.Errorf("who follows it knows something else: %s", differs)
+			}
+			if now.Version <= was.Version || m.Outlives(now) {
+				t.Errorf("version %d would come back again", now.Version)
 			}
 		})
 	}
 }
 
-// What a room began with, other nodes learn with the first member's return, whatever their own rules are.
+func mustMember(t *testing.T, r *Room, user string) Member {
+	t.Helper()
+	m, in := r.Member(user)
+	if !in {
+		t.Fatalf("%s is not there", user)
+	}
+	return m
+}
+
+// same reports whether two members are the same, whatever the versions of their data are.
+func same(a, b Member) bool {
+	data, private := a.Data.String() == b.Data.String(), a.Private.String() == b.Private.String()
+	a.Data, a.Private, b.Data, b.Private = nil, nil, nil, nil
+	return data && private && a == b
+}
+
+// Who asks for the room that was, finds it before it is committed, and no version of before is expected any more.
+func TestMemory_Begun(t *testing.T) {
+	m, now := memoryOf(known(t, knownSettings)), begun(t)
+	now.Recall(m)
+	for _, a := range []Action{Join{User: "a", Session: "s", Existing: true}, Txn{Actions: []Action{SetData{Data: "3"}}}} {
+		if _, err := now.Apply(a, Rules{}, Origin{Node: "n"}); err != nil {
+			t.Errorf("%T: %v", a, err)
+		}
+	}
+	now.Revert()
+	now.Recall(m)
+	if _, err := now.Apply(SetData{Data: "3", Expect: ExpectVersion("", m.room.Version)}, Rules{}, Origin{Node: "n"}); err == nil {
+		t.Error("the data is set by a version of the epoch before")
+	}
+}
+
+// What a room began with, other nodes learn with its return, whatever their own rules are.
 func TestMemory_Begin(t *testing.T) {
 	for name, had := range map[string]Settings{"by a join": {Capacity: 1, Default: true}, "by a match": {Capacity: 1, Data: DataAdmins, Default: true}} {
 		t.Run(name, func(t *testing.T) {
-			r := NewRoom("42", Position{}, make(map[string]Member))
-			begin := had
-			if _, err := r.Apply(Join{User: "a", Session: "s", Begin: &begin}, Rules{}, Origin{Node: "n", At: 1}); err != nil {
-				t.Fatal(err)
-			}
-			r.Commit("old", "1")
 			now := begun(t)
-			now.Recall(r.Memory())
-			mustApply(t, now, Join{User: "a", Session: "s", Mode: JoinAgain})
+			now.Recall(memoryOf(begun(t, Join{User: "a", Session: "s", Begin: &had})))
 			if got, _ := now.Settings(); got != had {
 				t.Errorf("it has %+v instead of %+v", got, had)
 			}
@@ -87,48 +178,36 @@ func TestMemory_Begin(t *testing.T) {
 	}
 }
 
-// An action that changes nothing, or fails, does not begin the room.
-func TestMemory_Nothing(t *testing.T) {
-	_, m := known(t, &knownSettings)
-	r := begun(t)
-	r.Recall(m)
-	mustApply(t, r, Unban{User: "x"})
-	if _, err := r.Apply(Keep{User: "a", Session: "s"}, Rules{}, Origin{Node: "n"}); err == nil {
-		t.Error("nobody is there")
-	}
-	if r.Changed() {
-		t.Error("there is something to commit")
-	}
-}
-
-// A memory goes on with the room's events, and does not go back.
+// A memory goes on with the room's events, and does not go back. Of a room of which it misses something it knows nothing.
 func TestMemory_Follows(t *testing.T) {
-	r, m := known(t, nil)
-	before := m
-	follow := func(a Action, id string) *Event {
-		mustApply(t, r, a)
-		c := r.Pending("old", "n")
-		c.CommitID = id
-		c.Updates = append([]Update(nil), c.Updates...)
-		r.Commit("old", id)
-		return c.Event("42")
+	nothing := begun(t)
+	r := begun(t, Join{User: "a", Session: "s"})
+	m, ahead := memoryOf(r), memoryOf(r)
+	before := memoryOf(r).room
+	left := commitTo(t, r, "new", "n", Configure{Settings: Settings{Keep: true}})
+	if !m.Follow(left) || !m.Follow(left) || !m.Outlives(nothing) {
+		t.Error("it does not know the room any more")
 	}
-	configured := follow(Configure{Settings: knownSettings}, "2")
-	m = m.After(configured)
-	m = m.After(follow(Kick{User: "rude", Until: Forever}, "3"))
-	now := begun(t)
-	now.Recall(m.Seen(before))
-	mustApply(t, now, Join{User: "a", Session: "s", Mode: JoinAgain})
-	if got, _ := now.Settings(); got != knownSettings || now.Bans()["rude"] != Forever {
-		t.Errorf("it has %+v, and bans %v", got, now.Bans())
+	m.See(before)
+	m.See(nothing)
+	if kept, _ := m.room.Settings(); !kept.Keep {
+		t.Errorf("it knows an earlier room: %+v", kept)
 	}
-	if m = m.Seen(begun(t).Memory()); !m.Outlives(Memory{}) {
-		t.Error("it is forgotten because Redis has forgotten it")
+	left = commitTo(t, r, "new", "n", Leave{User: "a", Session: "s"})
+	if !m.Follow(left) || !m.Outlives(nothing) {
+		t.Error("a room that is to be kept is forgotten")
 	}
-	if m = m.After(follow(Leave{User: "a", Session: "s"}, "4")); m.Outlives(Memory{}) {
+	if left = commitTo(t, r, "new", "n", Configure{}); !m.Follow(left) || m.Outlives(nothing) {
 		t.Error("a room that everybody has left would come back")
 	}
-	if nothing := (Memory{}).After(configured); nothing.Version != 0 {
+	if ahead.Follow(left) || ahead.Outlives(nothing) {
+		t.Error("who has missed something knows the room")
+	}
+	if none := new(Memory); none.Follow(left) || none.Outlives(nothing) {
 		t.Error("who knew nothing knows a part")
+	}
+	later := memoryOf(before)
+	if later.Follow(&Event{Room: "42", Epoch: "newer", Version: 9, From: 8, commit: left.commit}) {
+		t.Error("who has missed the epoch knows the room")
 	}
 }

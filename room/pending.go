@@ -10,7 +10,7 @@ type pending struct {
 	gone    *goneList
 	renew   bool   // the next Commit begins a new epoch
 	confirm bool   // the next Commit counts a version although nothing has changed
-	recall  *state // what the first update puts back, since Redis has forgotten it; nil for nothing
+	behind  uint64 // the next Commit's version is behind this one, which a node knows and Redis has lost
 }
 
 // former is what there was before an update.
@@ -24,7 +24,7 @@ type former struct {
 
 func (p *pending) clear(members int, gone *goneList) {
 	p.updates, p.before, p.base, p.gone = p.updates[:0], p.before[:0], members, gone
-	p.renew, p.confirm, p.recall = false, false, nil
+	p.renew, p.confirm, p.behind = false, false, 0
 }
 
 // update carries out what becomes of one user, and remembers it. node is that of the
@@ -33,15 +33,15 @@ func (r *Room) update(node string, u Update) {
 	m, was := r.members.byUser[u.User]
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{r.state, u.User, m, was, r.members.newest})
-	r.members.update(node, u, r.Version+1)
-	r.state = r.state.heed(&u, r.Version+1)
+	r.members.update(node, u, r.Next())
+	r.state = r.state.heed(&u, r.Next())
 }
 
 // updateState carries out what becomes of the room, and remembers it.
 func (r *Room) updateState(u Update) {
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{state: r.state})
-	r.state = r.state.heed(&u, r.Version+1)
+	r.state = r.state.heed(&u, r.Next())
 }
 
 // Changed reports whether there is something to commit.
@@ -52,7 +52,13 @@ func (p *pending) Changed() bool {
 // Base returns how many members there were at the last Commit or Revert.
 func (p *pending) Base() int { return p.base }
 
-// Renewed reports whether Renew was called since the last Commit, Revert or Advance.
+// Next returns the version that the next Commit makes.
+func (r *Room) Next() uint64 { return max(r.Version, r.behind) + 1 }
+
+// begun reports whether somebody has joined the room, also if Redis has forgotten that.
+func (r *Room) begun() bool { return r.Epoch != "" || r.behind > 0 }
+
+// Renewed reports whether Renew was called, or Recall had something to give back, since the last Commit, Revert or Advance.
 func (p *pending) Renewed() bool { return p.renew }
 
 // Confirm makes the next Commit count a version, although nothing may have changed.
@@ -62,14 +68,14 @@ func (p *pending) Confirm() { p.confirm = true }
 // Updates are the room's own memory: the next action after Commit or Revert overwrites
 // them.
 func (r *Room) Pending(epoch, node string) *Commit {
-	return &Commit{Position{Epoch: epoch, Version: r.Version + 1}, r.CommitID, node, r.updates}
+	return &Commit{Position{Epoch: epoch, Version: r.Next()}, r.CommitID, node, r.updates}
 }
 
 // Commit keeps what was applied, as the next version of that epoch, which the commit id
 // identifies. Without changes it does nothing.
 func (r *Room) Commit(epoch, commitID string) {
 	if r.Changed() {
-		r.Position = Position{epoch, r.Version + 1, commitID}
+		r.Position = Position{epoch, r.Next(), commitID}
 	}
 	r.pending.clear(r.Count(), r.state.gone)
 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"strings"
@@ -110,7 +111,7 @@ func (r *Room) Advance(e *Event) bool {
 		}
 		node := ""
 		if u.Type != KindLeave { // what stays must not keep the whole payload in memory
-			u.User, u.Session, node = strings.Clone(u.User), strings.Clone(u.Session), r.names.own(e.commit.Node)
+			u.User, u.Session, node = strings.Clone(u.User), strings.Clone(u.Session), r.names.own(cmp.Or(u.detail().Node, e.commit.Node))
 		}
 		r.members.update(node, u, e.Version)
 	}

@@ -127,7 +127,7 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case a.Stop:
 		r.endTimer(KindCountdown, a.User, a.Name)
 		return 0, nil
-	case r.Epoch == "":
+	case !r.begun():
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
 	case !there && timers.Len() == MaxTimers:
 		return 0, &InvalidError{"name", fmt.Sprintf("is that of one timer more than the %d that room %s has", MaxTimers, r.ID)}

@@ -48,7 +48,7 @@ func (a Txn) check(rules Rules) (Action, error) {
 }
 
 func (a Txn) apply(r *Room, rules Rules, by Origin) (int, error) {
-	if r.Epoch == "" {
+	if !r.begun() {
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
 	}
 	if err := a.Expect.checkPlay(r); err != nil {

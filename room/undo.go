@@ -88,18 +88,6 @@ func (a Undo) tookOut(r *Room, user string) bool {
 // giveBack reserves a seat for a user, with what was kept of him.
 func (a Undo) giveBack(r *Room, by Origin, user string, seat int) {
 	was := a.Were[user]
-	back := Update{Type: KindJoin, User: user, Seat: seat, Session: reserved + a.Session, At: was.At}
-	if r.state.settings.Closed {
-		back.Detail = broughtBack
-	}
-	r.update(by.Node, back)
-	if had := (Detail{Data: jsonOf(was.Data.String())}); was.Ready || was.Data != nil {
-		if was.Ready {
-			had.Ready = &was.Ready
-		}
-		r.update(by.Node, Update{Type: KindMember, User: user, Seat: seat, Detail: &had})
-	}
-	if was.Private != nil {
-		r.update(by.Node, Update{Type: KindPrivate, User: user, Seat: seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
-	}
+	was.Seat, was.Session, was.Node = seat, reserved+a.Session, by.Node
+	r.seatAgain(user, was, Detail{Again: r.state.settings.Closed})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 )
 
 // Each entry has a mark that its text makes, and names the mark of the entry before. So who changes
@@ -82,21 +83,26 @@ func (c *chain) checkPrev(e *entry, before string, known bool) {
 	switch says1 := says(theEntry, "it builds on mark %s", quoted(e.Prev)); {
 	case known && e.Prev != before:
 		c.find(RuleChain, e.Version, says1, says("the chain", "version %d has mark %s", e.Version-1, quoted(before)))
-	case (e.Prev == "") != (e.Version == 1):
-		c.find(RuleChain, e.Version, says1, says("the chain", "only version 1 builds on nothing"))
+	case e.Version == 1 && e.Prev != "", e.Version > 1 && e.Prev == "" && !e.recalls():
+		c.find(RuleChain, e.Version, says1, says("the chain", "only version 1, and what comes back, builds on nothing"))
 	}
 }
 
-// renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis
-// still had. What was committed after that is lost.
+// recalls reports whether the entry brings something back that Redis had lost.
+func (e *entry) recalls() bool {
+	return slices.ContainsFunc(e.Changes, func(o change) bool { return o.Again })
+}
+
+// renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis still had, or that a node
+// knew. What was committed after that is lost. Where Redis had forgotten the room, what comes back builds on nothing.
 func (c *chain) renew(e *entry) {
 	switch was := c.marks.of(e.Version - 1); {
-	case c.epochs[e.Epoch], e.Version > c.version+1:
+	case c.epochs[e.Epoch], e.Version > c.version+1 && !(e.recalls() && (e.Prev == "" || e.Prev == c.mark)):
 		c.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
 			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(c.epoch), c.version))
 	default:
-		c.checkPrev(e, was, was != "")
-		c.lost += c.version + 1 - e.Version
+		c.checkPrev(e, was, was != "" && !(e.Prev == "" && e.recalls()))
+		c.lost += c.version - min(c.version, e.Version-1)
 	}
 	c.epochs[c.epoch] = true
 	c.renewals++

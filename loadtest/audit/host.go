@@ -24,8 +24,8 @@ type hostState struct {
 func (o *oracle) appoint(e *entry, c *change) {
 	was := o.host
 	o.host = hostState{known: true, user: c.User, before: was.user}
-	if c.Again && was.before == c.User && o.mayBeIn(c.User) {
-		return // he lost the part by a move that was undone
+	if c.Again && (was.before == c.User || o.since == e.Version) && o.mayBeIn(c.User) {
+		return // he lost the part by a move that was undone, or Redis had lost that he has it
 	}
 	says1 := says(theEntry, "the host is %s", quoted(c.User))
 	switch {

@@ -141,7 +141,7 @@ func (o *oracle) next(e *entry) {
 func (o *oracle) follows(e *entry) bool {
 	switch {
 	case !o.begun:
-		if e.Version == 1 {
+		if e.Prev == "" { // with what comes back, if Redis had forgotten the room
 			o.state = newState(true)
 		}
 		o.checkPrev(e, "", false)

@@ -158,8 +158,6 @@ func (l *listener) follows(p Point) bool {
 		return p.Version == l.last.Version+1 || l.gap != nil && p.Version > l.last.Version
 	case is && i > 0 && l.journal[i-1].Epoch == p.Epoch:
 		return l.gap != nil // its epoch has begun before
-	case !is && p.Version > 1 && l.gap == nil:
-		return p.Version <= l.last.Version+1 // an epoch goes on behind what an earlier one has left
 	}
 	return true
 }

@@ -96,10 +96,6 @@ func TestFeed(t *testing.T) {
 			told = lost(h, told, lossy)
 			return append(slices.Delete(told, 4, 5), told[4])
 		}},
-		{"an epoch that goes too far", "order", func(h *History, told []Told) []Told {
-			told = lost(h, told, lossy)
-			return append(told[:len(told)-2], Told{At: ms(900), Room: room42, Point: Point{"epoch-three", 9}})
-		}},
 	} {
 		h, told := heard()
 		v := Feed(h, Readers{"reader": tt.spoil(h, told)})

@@ -205,7 +205,7 @@ type Change struct {
 	// What only journals say. Times are in ms since 1970, by the clock of Redis.
 	At    int64 `json:"-"` // of a join
 	Until int64 `json:"-"` // of a ban
-	Again bool  `json:"-"` // of a join: it brings back who had lost the place by a failure
+	Again bool  `json:"-"` // it was so before Redis lost it; or of a join, it brings back who had lost the place by a failure
 }
 
 // Event is something that a connection was told besides replies: changes from one version to another, or the whole room,

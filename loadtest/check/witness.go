@@ -149,8 +149,8 @@ func (w *witness) index() {
 			for v := e.from + 1; v <= e.Version; v++ {
 				w.position[at{e.Epoch, v}] = i
 			}
-		case before.version == 0 && e.Version != 1, e.Epoch == before.epoch && e.Version != before.version+1,
-			e.Epoch != before.epoch && e.Version > before.version+1:
+		case before.version == 0 && e.Version != 1 && !e.recalls(), e.Epoch == before.epoch && e.Version != before.version+1,
+			e.Epoch != before.epoch && e.Version > before.version+1 && !e.recalls():
 			w.broken("gap", 0, "the journal has version %d of epoch %s behind version %d of epoch %s", e.Version, short(e.Epoch), before.version, short(before.epoch))
 		}
 		if _, twice := w.position[here]; twice && !w.public {
@@ -165,6 +165,9 @@ func (w *witness) index() {
 				w.left[removed{c.User, c.Reason}] = true
 			}
 			value, at := cmp.Or(c.Data, c.Text), w.values[cmp.Or(c.Data, c.Text)]
+			if c.Again {
+				continue // it was told before Redis lost it
+			}
 			if c.Type == "private" && len(at) > 0 && at[len(at)-1] == i {
 				continue // several were dealt the same
 			}
@@ -180,6 +183,11 @@ func (w *witness) index() {
 		}
 		before = here
 	}
+}
+
+// recalls reports whether the entry brings something back that Redis had lost, and so may go on behind what a node knew.
+func (e *Entry) recalls() bool {
+	return slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Again })
 }
 
 // carried reports whether a change has private data that a member has brought from another room.

@@ -90,7 +90,7 @@ func (w *worker) apply(b *batch) {
 	if r := w.copy.Room; w.ends != "" && r.Epoch == w.ends {
 		r.Renew()
 	}
-	w.copy.Room.Recall(w.ws.feeds.Memory(w.id))
+	w.ws.feeds.Recall(w.copy.Room)
 	for i, r := range b.requests {
 		w.applyOne(r, b.hold.Node, &b.outcomes[i])
 	}

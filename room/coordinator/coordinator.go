@@ -230,7 +230,10 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	}
 	known := c.feeds.At(id)
 	r, err := c.store.Load(ctx, id)
-	if err == nil && r.Renewed() { // not whole: what remains of it is a new epoch
+	if err == nil {
+		c.feeds.Recall(r)
+	}
+	if err == nil && r.Renewed() { // not whole: what is known of it is a new epoch
 		if _, err = c.workers.Run(ctx, id, room.Renew{Epoch: r.Epoch}); err == nil {
 			r, err = c.store.Load(ctx, id)
 		}

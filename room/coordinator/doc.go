@@ -35,7 +35,7 @@
 //
 // Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has
 // changed. Room:<id>:Meta counts the members: a node that finds another number of them
-// begins a new epoch with those who are there. It also has the room's settings, data, bans and
+// begins a new epoch with what is known of the room, or with those who are there. It also has the room's settings, data, bans and
 // who was taken out of it (gone), each as JSON, where there are some. If one of the two keys is of another type, or
 // a field is none that roomd writes, every action fails with [room.ErrForeign], which names it.
 // Options.Journal adds each commit to a stream, too; where Redis does not take the entry the commit counts
@@ -106,7 +106,8 @@
 // # What it does not promise
 //
 //   - Redis replicates asynchronously: a failover may lose commits that were
-//     acknowledged, and Redis that comes back empty has lost all of them.
+//     acknowledged, and Redis that comes back empty has lost all of them. What a node on which the
+//     room is watched knows of it comes back, but for timers and kept messages ([room.Memory]).
 //   - Redis has to keep what it has: its maxmemory-policy must be noeviction, and its
 //     ACL must allow all that [Coordinator.Check] tries.
 //   - Actions in rooms of a master that is away fail. Redis Cluster stops as a whole when

@@ -3,7 +3,10 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -39,92 +42,64 @@ func awaitHeard(t *testing.T, c *Coordinator, version uint64) {
 	})
 }
 
-var forTwo = room.Settings{Capacity: 2, Data: room.DataAdmins, Labels: `{"mode":"x"}`}
+var forTwo = room.Settings{Capacity: 2, Data: room.DataAdmins, Labels: `{"mode":"x"}`, Host: room.HostLongest}
 
-// Whichever node restores its member first, and whoever comes before, the room has what it had.
+// Whatever comes first, by a node that knows the room, the room has what it had.
 func TestForgotten_ComesBack(t *testing.T) {
-	for name, restore := range map[string]func(t *testing.T, first, second *Coordinator){
-		"the node that configured it": func(t *testing.T, first, second *Coordinator) {
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-			mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain})
+	again := func(user string) room.Join { return room.Join{User: user, Session: "s", Mode: room.JoinAgain} }
+	for name, first := range map[string]func(t *testing.T, first, second *Coordinator){
+		"a member of the node that configured it":    func(t *testing.T, first, _ *Coordinator) { mustDo(t, first, "42", again("a")) },
+		"a member of the node that only heard of it": func(t *testing.T, _, second *Coordinator) { mustDo(t, second, "42", again("b")) },
+		"a newcomer": func(t *testing.T, first, _ *Coordinator) {
+			expectRefused(t, "a third", first, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
 		},
-		"the node that only heard of it": func(t *testing.T, first, second *Coordinator) {
-			if r := mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain}); r.Settings != forTwo {
-				t.Errorf("it begins with %+v", r.Settings)
-			}
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
+		"a newcomer by the node that only heard of it": func(t *testing.T, _, second *Coordinator) {
+			expectRefused(t, "a third", second, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
 		},
-		"a join that is refused comes before": func(t *testing.T, first, second *Coordinator) {
-			expectRefused(t, "a banned user", second, "42", room.Join{User: "rude", Session: "s"}, room.ErrBanned)
-			mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain})
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-		},
-		"what changes nothing comes before": func(t *testing.T, first, second *Coordinator) {
-			expectRefused(t, "who is not there any more", second, "42", room.Keep{User: "b", Session: "s"}, room.ErrNotMember)
-			mustDo(t, second, "42", room.Unban{User: "somebody else"})
-			if r := mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain}); r.Version != 1 {
-				t.Errorf("it begins at version %d", r.Version)
-			}
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-		},
-		"it is read before": func(t *testing.T, first, second *Coordinator) {
+		"what changes nothing": func(t *testing.T, _, second *Coordinator) { mustDo(t, second, "42", room.Unban{User: "somebody else"}) },
+		"a read": func(t *testing.T, first, second *Coordinator) {
+			shown := make(chan room.Snapshot, 4)
 			for _, c := range []*Coordinator{first, second} {
-				heard := make(chan struct{}, 1)
-				stop, err := c.Watch(t.Context(), "42", func(e *room.Event) {
-					if e.Snapshot != nil {
-						heard <- struct{}{}
-					}
-				})
+				stop, err := c.Watch(t.Context(), "42", func(e *room.Event) { shown <- *e.Snapshot })
 				redistest.OK(t, err)
-				_, err = c.Read(t.Context(), "42")
-				redistest.OK(t, err)
-				redistest.Receive(t, heard, "a snapshot of nothing")
-				stop()
+				t.Cleanup(stop)
 			}
-			mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain})
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
+			now, err := second.Read(t.Context(), "42")
+			redistest.OK(t, err)
+			for _, s := range []room.Snapshot{now, redistest.Receive(t, shown, "a snapshot"), redistest.Receive(t, shown, "another")} {
+				if s.Count() != 2 {
+					t.Errorf("%v are shown", s.Users())
+				}
+			}
 		},
-		"more are moved there than it has seats": func(t *testing.T, first, second *Coordinator) {
+		"more are moved there than it has seats": func(t *testing.T, first, _ *Coordinator) {
 			for _, user := range []string{"x", "y", "z"} {
 				mustDo(t, first, "43", room.Join{User: user, Session: "s"})
 			}
 			if _, _, err := first.Move(soon(t), "43", "42", "r", "x", "y", "z"); !errors.Is(err, room.ErrFull) {
 				t.Errorf("three are moved: %v", err)
 			}
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-			mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain})
-		},
-		"somebody new sits down by a node that does not know it": func(t *testing.T, first, second *Coordinator) {
-			third := newCoordinator(t, first.store.Client, Options{})
-			mustDo(t, third, "42", room.Join{User: "new", Session: "s"})
-			awaitUntil(t, patience, func() string {
-				if now, err := third.Read(t.Context(), "42"); err != nil || now.Settings != forTwo {
-					return fmt.Sprintf("it has %+v, %v", now.Settings, err)
-				}
-				return ""
-			})
-			mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-			expectRefused(t, "the last member", second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain}, room.ErrFull)
+			mustDo(t, first, "42", again("a"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first, second, forget := played(t, forTwo)
-			before, err := first.Read(t.Context(), "42")
+			node, second, forget := played(t, forTwo)
+			before, err := node.Read(t.Context(), "42")
 			redistest.OK(t, err)
 			forget()
-			restore(t, first, second)
-			for _, c := range []*Coordinator{first, second} {
-				expectRefused(t, "a third", c, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
-				if _, err := c.Do(t.Context(), "42", room.SetData{User: "a", Session: "s", Data: "1"}); !errors.Is(err, room.ErrForbidden) {
-					t.Errorf("a member sets the data of a refereed room: %v", err)
-				}
-			}
+			first(t, node, second)
 			now, err := second.Read(t.Context(), "42")
 			redistest.OK(t, err)
-			if now.Epoch == before.Epoch || now.Settings != before.Settings {
-				t.Errorf("it has %+v, and had %+v", now.Settings, before.Settings)
+			if now.Epoch == before.Epoch || now.Settings != before.Settings || !slices.Equal(now.Users(), before.Users()) || now.Host() != "a" {
+				t.Errorf("it has %+v with %v and the host %q, and had %+v with %v", now.Settings, now.Users(), now.Host(), before.Settings, before.Users())
 			}
-			if err := now.MayWatch("42", "rude", first.Now()); !errors.Is(err, room.ErrBanned) {
+			for i, c := range []*Coordinator{node, second} {
+				expectRefused(t, "a third", c, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
+				if r := mustDo(t, c, "42", room.Keep{User: string(rune('a' + i)), Session: "s"}); r.Node == "" || r.Seat != i {
+					t.Errorf("a member is on seat %d", r.Seat)
+				}
+			}
+			if err := now.MayWatch("42", "rude", node.Now()); !errors.Is(err, room.ErrBanned) {
 				t.Errorf("the ban is over: %v", err)
 			}
 		})
@@ -141,9 +116,106 @@ func TestForgotten_Watched(t *testing.T) {
 	_, err = third.Read(t.Context(), "42")
 	redistest.OK(t, err)
 	forget()
-	if r := mustDo(t, third, "42", room.Join{User: "new", Session: "s"}); r.Settings != forTwo {
-		t.Errorf("it has %+v", r.Settings)
+	expectRefused(t, "a third", third, "42", room.Join{User: "new", Session: "s"}, room.ErrFull)
+	if now, err := first.Read(t.Context(), "42"); err != nil || now.Count() != 2 {
+		t.Errorf("%v are there, %v", now.Users(), err)
 	}
+}
+
+// Who watches a room of which no event has come yet hears by a snapshot that another epoch has begun.
+func TestForgotten_Snapshot(t *testing.T) {
+	first, _, forget := played(t, forTwo)
+	third := newCoordinator(t, first.store.Client, Options{})
+	heard := make(chan *room.Event, 4)
+	stop, err := third.Watch(t.Context(), "42", func(e *room.Event) { heard <- e })
+	redistest.OK(t, err)
+	defer stop()
+	_, err = third.Read(t.Context(), "42")
+	redistest.OK(t, err)
+	forget()
+	mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
+	if e := redistest.Receive(t, heard, "an event"); e.Snapshot == nil {
+		t.Errorf("a new epoch began by changes from %d to %d", e.From, e.Version)
+	}
+}
+
+// Somebody new is let in by a node that does not know the room: what is free of it comes back at once, and who finds no seat does not.
+func TestForgotten_Newcomer(t *testing.T) {
+	first, second, forget := played(t, forTwo)
+	third := newCoordinator(t, first.store.Client, Options{})
+	forget()
+	mustDo(t, third, "42", room.Join{User: "new", Session: "s"})
+	awaitUntil(t, patience, func() string {
+		now, err := third.Read(t.Context(), "42")
+		if users := now.Users(); err != nil || now.Settings != forTwo || len(users) != 2 || users[0].User != "new" || users[1].User != "b" || now.Host() != "b" {
+			return fmt.Sprintf("it has %+v, %v and the host %q, %v", now.Settings, users, now.Host(), err)
+		}
+		return ""
+	})
+	expectRefused(t, "the last member", first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain}, room.ErrFull)
+	mustDo(t, second, "42", room.Join{User: "b", Session: "s", Mode: room.JoinAgain})
+}
+
+// Redis comes back from an old copy. The first action by a node that knows better makes the room what it was.
+func TestForgotten_OldCopy(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), patient(Options{}))
+	stop, err := c.Watch(t.Context(), "42", func(*room.Event) {})
+	redistest.OK(t, err)
+	defer stop()
+	for _, user := range []string{"gone", "b"} {
+		mustDo(t, c, "42", room.Join{User: user, Session: "s"})
+	}
+	mustDo(t, c, "42", room.Configure{Settings: room.Settings{Capacity: 3, Host: room.HostLongest}})
+	save(t, server)
+	mustDo(t, c, "42", room.Leave{User: "gone", Session: "s"})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	before := mustDo(t, c, "42", room.Configure{Settings: forTwo})
+	restartOld(server)
+	expectRefused(t, "a third", c, "42", room.Join{User: "new", Session: "s"}, room.ErrFull)
+	now, err := c.Read(soon(t), "42")
+	redistest.OK(t, err)
+	if now.Epoch == before.Epoch || now.Settings != forTwo || !slices.Equal(now.Users(), before.Users()) || now.Host() != "b" {
+		t.Errorf("it has %+v with %v and the host %q, and had %v", now.Settings, now.Users(), now.Host(), before.Users())
+	}
+}
+
+// A member of a node that is dead comes back with the room, and leaves as the others of that node do.
+func TestForgotten_DeadNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, forget := played(t, forTwo)
+		die(second)
+		forget()
+		if r := mustDo(t, first, "42", room.Unban{User: "x"}); r.Count() != 2 {
+			t.Fatalf("%v are there", r.Users())
+		}
+		mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain}) // under the node's new name
+		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
+		if now, err := first.Read(t.Context(), "42"); err != nil || now.Count() != 1 {
+			t.Errorf("%v are there, %v", now.Users(), err)
+		}
+	})
+}
+
+// Somebody has brought back a member of a node that lives, and for whom no session answers there. The node finds out.
+func TestForgotten_Unanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		owner := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		owner.AnswerFor(func(id, _ string) bool { return id != "42" })
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, owner, "1", room.Join{User: "b", Session: "s"})
+		mustDo(t, other, "1", room.Join{User: "c", Session: "s"})
+		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Users", "b", `{"seat":1,"session":"s","node":"`+owner.Node()+`","at":1}`).Err())
+		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "epoch", "lost", "version", "9").Err())
+		if r := mustDo(t, other, "42", room.Join{User: "c", Session: "s"}); r.Count() != 2 {
+			t.Fatalf("%v are there", r.Users())
+		}
+		time.Sleep(2 * time.Minute)
+		if now, err := other.Read(t.Context(), "42"); err != nil || now.Count() != 1 {
+			t.Errorf("%v are there, %v", now.Users(), err)
+		}
+	})
 }
 
 // A room that everybody has left, or that was closed, and that Redis then forgets, is a new one.

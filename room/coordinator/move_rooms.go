@@ -79,10 +79,10 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 		r.Renew()
 	}
 	h.room = r
+	m.ws.feeds.Recall(r)
 	if !r.Renewed() { // else nobody sees it before its new epoch
 		h.result.Snapshot = r.Snapshot()
 	}
-	r.Recall(m.ws.feeds.Memory(id))
 	for _, user := range m.users {
 		if member, ok := r.Member(user); ok {
 			h.since[user] = member.At
@@ -162,7 +162,7 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 
 // undoOf returns what takes back what the move does to the room to, as it is before that.
 func (m *move) undoOf(to *room.Room) *room.Undo {
-	undo := &room.Undo{Session: m.session, From: m.from, Since: to.Version, Host: to.Host(), Data: to.Data(), Were: make(map[string]room.Member), Users: m.users, Back: m.back}
+	undo := &room.Undo{Session: m.session, From: m.from, Since: to.Next() - 1, Host: to.Host(), Data: to.Data(), Were: make(map[string]room.Member), Users: m.users, Back: m.back}
 	for _, user := range slices.Concat(m.users, m.back) {
 		if member, ok := to.Member(user); ok {
 			undo.Were[user] = member

@@ -165,10 +165,12 @@ func (j *simJudge) commit(n int, c *simCommit) {
 			j.fault("room %s: %v is written at %s, while another client has the lock", c.room, c.simPosition, c.at.Format("4:05.000"))
 		}
 	}
-	state, faults := before.apply(c, j.idle)
+	state, faults := before.apply(c, j.idle, j.lostOf(c))
 	j.faults = append(j.faults, faults...)
+	at := before.clone()
 	for _, change := range c.Changes {
-		j.explain(n, c, change, before)
+		j.explain(n, c, change, at)
+		at.change(change, c.Version)
 	}
 	c.state = state
 	j.rooms[c.room], j.at[c.room][c.simPosition] = state, n
@@ -179,6 +181,16 @@ func (j *simJudge) lockLost(from, until time.Time) bool {
 	return j.record.stepped || slices.ContainsFunc(j.losses, func(n int) bool {
 		return !j.commits[n].at.Before(from) && !j.commits[n].at.After(until)
 	})
+}
+
+// lostOf returns the room at all versions of other epochs than that of a commit.
+func (j *simJudge) lostOf(c *simCommit) (lost []*simState) {
+	for at, n := range j.at[c.room] {
+		if at.Epoch != c.Epoch {
+			lost = append(lost, j.commits[n].state)
+		}
+	}
+	return lost
 }
 
 func (j *simJudge) epochsOf(id string) []string {
@@ -197,7 +209,7 @@ func (j *simJudge) explain(n int, c *simCommit, change simChange, before *simSta
 	was := strings.TrimLeft(before.members[change.User].session, "~+")
 	sign := ""
 	switch {
-	case change.Type == "defaults", change.Type == "settings": // nobody configures here: they came back with a room that Redis had forgotten
+	case change.Again, change.Type == "defaults", change.Type == "settings", change.Type == "host": // the room says whether that may be
 		return
 	case change.Type == "away", change.Type == "leave" && change.Reason == "node":
 		if since := j.record.excused; since.IsZero() || c.at.Before(since) {

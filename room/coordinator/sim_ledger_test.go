@@ -42,9 +42,11 @@ type simCommit struct {
 type simChange struct {
 	Type, User, Session, Old, Reason, Text, Target string
 
-	Seat  int
-	Data  json.RawMessage
+	Seat           int
+	Data, Settings json.RawMessage
+
 	Timer *simTimer
+	Again bool // Redis had lost that
 }
 
 // simTimer is what a change says of a timer.
@@ -81,6 +83,8 @@ type simState struct {
 	members map[string]simMember
 	data    string
 	dataAt  uint64
+	host    string
+	rules   string          // the settings
 	timers  map[string]bool // those that are set, and have not fired
 	most    int             // members while the actions of its commit were run
 	anew    bool            // commits were lost: the next one begins a new epoch
@@ -145,30 +149,29 @@ func (l *simLedger) all() []*simCommit {
 	return slices.Clone(l.commits)
 }
 
-// apply returns the room after a commit, and says what the commit has broken.
-func (s *simState) apply(c *simCommit, idle time.Duration) (next *simState, faults []string) {
+// apply returns the room after a commit, and says what the commit has broken. lost are the versions that the room had before in
+// other epochs, which nodes may know.
+func (s *simState) apply(c *simCommit, idle time.Duration, lost []*simState) (next *simState, faults []string) {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Sprintf("room %s, %v at %s: ", c.room, c.simPosition, c.at.Format("4:05.000"))+fmt.Sprintf(format, args...))
 	}
 	if len(s.members) == 0 && s.Epoch != c.Epoch && c.Version == 1 && c.Prev == "" && c.at.Sub(s.at) >= idle {
 		s = new(simState) // Redis has forgotten the empty room
 	}
-	next = &simState{simPosition: c.simPosition, mark: c.Mark, members: maps.Clone(s.members), data: s.data, dataAt: s.dataAt, timers: maps.Clone(s.timers), at: c.at}
-	if next.members == nil {
-		next.members = make(map[string]simMember)
-	}
-	if next.timers == nil {
-		next.timers = make(map[string]bool)
-	}
+	next = s.clone()
+	next.simPosition, next.mark, next.at = c.simPosition, c.Mark, c.at
 	switch {
-	case c.Version != s.Version+1:
+	case c.Version != s.Version+1 && (c.Epoch == s.Epoch || c.Version <= s.Version):
 		fault("version %d follows version %d of epoch %.4s", c.Version, s.Version, s.Epoch)
 	case c.Prev != s.mark:
 		fault("it builds on another commit than the one before")
 	case c.Epoch == s.Epoch && s.anew:
 		fault("the epoch goes on, although Redis has lost commits")
-	case c.Epoch != s.Epoch && s.Epoch != "" && !s.anew && !slices.ContainsFunc(c.Changes, func(c simChange) bool { return c.Type == "settings" }): // those come back behind a newcomer
+	case c.Epoch != s.Epoch && s.Epoch != "" && !s.anew && !slices.ContainsFunc(lost, func(was *simState) bool { return was.Version >= s.Version }): // that comes back behind a newcomer
 		fault("an epoch begins, and Redis has lost nothing")
+	}
+	if wrong := s.recalled(c, lost); wrong != "" {
+		fault("%s", wrong)
 	}
 	next.most = len(next.members)
 	for _, change := range c.Changes {
@@ -177,7 +180,73 @@ func (s *simState) apply(c *simCommit, idle time.Duration) (next *simState, faul
 		}
 		next.most = max(next.most, len(next.members))
 	}
+	if _, in := next.members[next.host]; strings.Contains(next.rules, `"host":"longest"`) && in != (len(next.members) > 0) {
+		fault("the host is %q, and the list is %s", next.host, next.list())
+	}
 	return next, faults
+}
+
+func (s *simState) clone() *simState {
+	next := &simState{simPosition: s.simPosition, data: s.data, dataAt: s.dataAt, host: s.host, rules: s.rules, members: make(map[string]simMember), timers: make(map[string]bool)}
+	maps.Copy(next.members, s.members)
+	maps.Copy(next.timers, s.timers)
+	return next
+}
+
+// recalled says why the room is not as it was at one of the versions that were lost, behind the changes of a commit that say they bring
+// that back, and if versions are left out, as it was at the last of them.
+func (s *simState) recalled(c *simCommit, lost []*simState) (wrong string) {
+	last := -1
+	for i, change := range c.Changes {
+		if change.Again {
+			last = i
+		}
+	}
+	if last < 0 && (c.Version == s.Version+1 || c.Epoch == s.Epoch) { // that is another fault
+		return ""
+	}
+	next := s.clone()
+	for _, change := range c.Changes[:last+1] {
+		next.change(change, c.Version)
+	}
+	wrong = "nobody has seen what it goes on with"
+	for _, was := range lost {
+		if was.Version < c.Version && (c.Version == s.Version+1 || was.Version == c.Version-1) {
+			if wrong = next.differs(was, s); wrong == "" {
+				return ""
+			}
+		}
+	}
+	return "it is to be as it was: " + wrong
+}
+
+// differs says in what the room is not what it was. Of a room that others have begun meanwhile, now, everything stays.
+func (s *simState) differs(was, now *simState) string {
+	whole := was.Epoch == now.Epoch
+	for user, m := range s.members {
+		before, in := was.members[user]
+		if there, stays := now.members[user]; whole && m != before || !in && !stays || stays && !whole && m != there {
+			return fmt.Sprintf("%s is %v, and was %v, %v", user, m, before, in)
+		}
+	}
+	for user, m := range was.members {
+		_, in := s.members[user]
+		taken := len(s.members) == simSeats || strings.Contains(s.list(), fmt.Sprintf("@%d", m.seat))
+		if !in && (whole || !taken) {
+			return fmt.Sprintf("%s is missing on seat %d", user, m.seat)
+		}
+	}
+	_, in := s.members[was.host]
+	_, began := now.members[was.host]
+	switch {
+	case s.data != was.data && (whole || s.data != now.data || now.data == ""):
+		return fmt.Sprintf("the data are %q, and were %q", s.data, was.data)
+	case s.rules != was.rules && (whole || s.rules != now.rules):
+		return fmt.Sprintf("the settings are %s, and were %s", s.rules, was.rules)
+	case s.host != was.host && in && !began:
+		return fmt.Sprintf("the host is %s, and was %s", s.host, was.host)
+	}
+	return ""
 }
 
 // change applies one change, and says what it has broken.
@@ -206,6 +275,10 @@ func (s *simState) change(c simChange, version uint64) (fault string) {
 			fault = fmt.Sprintf("no member with session %s on seat %d", c.Old, c.Seat)
 		}
 		s.members[c.User] = simMember{c.Seat, c.Session}
+	case "host":
+		s.host = c.User
+	case "settings", "defaults":
+		s.rules = string(c.Settings)
 	case "data":
 		s.data, s.dataAt = string(c.Data), version
 	case "countdown":
@@ -218,7 +291,7 @@ func (s *simState) change(c simChange, version uint64) (fault string) {
 			fault = c.Timer.Name + " fires, and is not set"
 		}
 		delete(s.timers, c.Timer.Name)
-	case "message", "defaults", "settings":
+	case "message":
 	default:
 		fault = "unexpected"
 	}

@@ -170,7 +170,7 @@ func (p *simPlayer) join(limit time.Duration) *simAction {
 	p.mu.Unlock()
 	p.set(a.session)
 	done := p.w.do(a, limit, func(ctx context.Context, c *Coordinator) (room.Result, error) {
-		return c.Do(ctx, p.room, room.Join{User: p.user, Session: a.session})
+		return c.Do(ctx, p.room, room.Join{User: p.user, Session: a.session, Begin: &room.Settings{Capacity: simSeats, Host: room.HostLongest}})
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -117,7 +117,7 @@ func TestWatch_Gap(t *testing.T) {
 	})
 }
 
-// Redis came back empty: the room begins anew, and a snapshot says so.
+// Redis came back empty: the room goes on in another epoch, and a snapshot says so.
 func TestWatch_NewEpoch(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb := client()
@@ -127,7 +127,7 @@ func TestWatch_NewEpoch(t *testing.T) {
 		f.expect(t, "1<0 +李四@0")
 		rdb.FlushAll(t.Context())
 		mustDo(t, c, "42", room.Join{User: "张三", Session: "s2"})
-		if e := f.expect(t, "1= 张三@0"); e.Epoch == first.Epoch || e.Epoch == "" {
+		if e := f.expect(t, "2= 李四@0 张三@1"); e.Epoch == first.Epoch || e.Epoch == "" {
 			t.Errorf("the epoch is %q, it was %q", e.Epoch, first.Epoch)
 		}
 	})

@@ -163,7 +163,7 @@ func (l *lease) abandoned(who *Identity) bool {
 }
 
 // prolong prolongs a lease that is not over in Redis, and completes the set of the node's
-// rooms there.
+// rooms there; or here, where others have brought a room back that had members of this node: see [Node.List].
 func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (kept bool, err error) {
 	ctx, cancel := l.attempt(ctx, until)
 	defer cancel()
@@ -173,7 +173,12 @@ func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (ke
 		return false, err
 	}
 	l.set(who, sent)
-	if rooms >= min(before, who.rooms.size()) {
+	switch now := who.rooms.size(); {
+	case rooms > max(before, now):
+		listed, err := l.store.Client.SMembers(ctx, l.store.NodeRooms(who.Node)).Result()
+		who.rooms.add(listed...)
+		return true, err
+	case rooms >= min(before, now):
 		return true, nil
 	}
 	for chunk := range slices.Chunk(who.rooms.all(), listChunk) {

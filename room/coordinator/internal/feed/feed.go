@@ -26,7 +26,9 @@ type feed struct {
 	at      room.Position       // guarded by mu
 	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
 	forked  bool                // guarded by mu: Redis has lost commits that the watchers know, in the epoch of at
-	memory  room.Memory         // guarded by mu: of the room as far as it is known here
+	whole   bool                // guarded by mu: no event is missed any more, but by an interruption
+	memory  room.Memory         // guarded by mu: of the room as far as it is known here, if whole
+	unseen  buffer              // guarded by mu: events that came before the room was seen
 	held    buffer              // guarded by mu: if it drops some, the gap after the snapshot leads to another one
 }
 
@@ -84,7 +86,15 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 			return true
 		}
 	}
-	f.known, f.at, f.memory = true, e.Position(), f.memory.After(e)
+	if !f.known && f.beginsAnewLocked(e.Epoch) {
+		f.syncing = true
+		f.held.add(e, size)
+		return true
+	}
+	f.known, f.at = true, e.Position()
+	if f.whole && !f.memory.Follow(e) {
+		f.unseen.add(e, size)
+	}
 	f.publishLocked(e)
 	return false
 }
@@ -130,22 +140,55 @@ func (f *feed) rejoin() {
 	f.publishLocked(room.RejoinEvent(f.id, f.at))
 }
 
-// hasLost reports whether the room as it was read lacks commits that the watchers know, or what its new epoch has to
-// begin with.
+// hasLost reports whether the room as it was read lacks commits that are known here.
 func (f *feed) hasLost(now *room.Room) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now.Epoch != "" && f.memory.Outlives(now.Memory()) {
-		return true
-	}
-	return f.known && (f.at.Lost(now.Position) || f.forked && f.at.Epoch == now.Epoch)
+	return f.memory.Outlives(now) || f.known && (f.at.Lost(now.Position) || f.forked && f.at.Epoch == now.Epoch)
 }
 
-// saw records what the room was when it was read or written.
-func (f *feed) saw(m room.Memory) {
+// beginsAnewLocked reports whether an epoch is another one than that of the room as it was seen here: watchers may know that,
+// also if no event has come yet.
+func (f *feed) beginsAnewLocked(epoch string) bool {
+	was := f.memory.Epoch()
+	return was != "" && was != epoch
+}
+
+// saw records the room as it was read or written, and reports whether a snapshot has to be read for it. While one is, that
+// says more.
+func (f *feed) saw(now *room.Room) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.memory = f.memory.Seen(m)
+	switch {
+	case !f.whole, f.syncing:
+	case !f.known && f.beginsAnewLocked(now.Epoch):
+		f.syncing, gap = true, true
+	default:
+		f.sawLocked(now)
+	}
+	return gap
+}
+
+func (f *feed) sawLocked(now *room.Room) {
+	f.memory.See(now)
+	for _, e := range f.unseen.events {
+		f.memory.Follow(e)
+	}
+	f.unseen = buffer{}
+}
+
+// subscribed records that from now on all events come.
+func (f *feed) subscribed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.whole = true
+}
+
+// recall gives the room back what Redis has lost of it, as far as it is known here.
+func (f *feed) recall(now *room.Room) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now.Recall(&f.memory)
 }
 
 // position returns what the watchers know, also while a snapshot is read. The zero
@@ -176,7 +219,8 @@ func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	defer f.mu.Unlock()
 	held := f.held
 	f.syncing, f.forked, f.held = false, false, buffer{}
-	f.known, f.at, f.memory = true, r.Position, f.memory.Seen(r.Memory())
+	f.known, f.at, f.whole = true, r.Position, true
+	f.sawLocked(r)
 	f.publishLocked(room.SnapshotEvent(r, alive, held.events))
 	for i, e := range held.events {
 		if i < held.early && e.Epoch != r.Epoch {

@@ -245,3 +245,36 @@ func TestFollow_Await(t *testing.T) {
 		}
 	})
 }
+
+// What is known of a room is what was seen since all of its events come, and those that came before it was seen. Another epoch that
+// is seen then is one of which the watchers have not heard.
+func TestFeed_Recall(t *testing.T) {
+	seen := func(epoch string) *room.Room {
+		return room.NewRoom("42", room.Position{Epoch: epoch, Version: 1}, map[string]room.Member{"a": {Session: "s", Node: "n", At: 1}})
+	}
+	recalled := func(f *feed) int {
+		now := room.NewRoom("42", room.Position{}, make(map[string]room.Member))
+		f.recall(now)
+		return now.Count()
+	}
+	f := newFeed("42")
+	if f.saw(seen("e")); recalled(f) != 0 {
+		t.Error("it knows a room of which events may be missing")
+	}
+	f.subscribed()
+	f.receive(changesAt("e", 2, room.Update{Type: room.KindJoin, User: "b", Seat: 1, Session: "s", At: 2}), 100)
+	if gap := f.saw(seen("e")); gap || recalled(f) != 2 {
+		t.Errorf("it knows %d members, a gap %v", recalled(f), gap)
+	}
+	f = newFeed("42")
+	f.subscribed()
+	f.saw(seen("e"))
+	if gap := f.saw(seen("e")); gap {
+		t.Error("a snapshot is read of what is known")
+	}
+	later := seen("other")
+	later.Version = 2
+	if gap := f.saw(later); !gap || f.interrupt() {
+		t.Errorf("another epoch: a gap %v", gap)
+	}
+}

@@ -79,6 +79,7 @@ func (fs *Feeds) Watch(ctx context.Context, id string, fn func(*room.Event)) (st
 	stop = func() { fs.remove(f, w) }
 	for range 2 { // a connection that has just broken is made anew
 		if err = f.sub.Wait(ctx); err == nil {
+			f.subscribed()
 			return stop, nil
 		}
 	}
@@ -154,19 +155,15 @@ func (fs *Feeds) Committed(id string, c *room.Commit) {
 // Saw has the room's feed here, if there is one, remember the room as it was read or written.
 func (fs *Feeds) Saw(r *room.Room) {
 	if f := fs.of(r.ID); f != nil {
-		f.saw(r.Memory())
+		fs.sawGap(f, f.saw(r))
 	}
 }
 
-// Memory returns what is known of a room that is watched here.
-func (fs *Feeds) Memory(id string) room.Memory {
-	f := fs.of(id)
-	if f == nil {
-		return room.Memory{}
+// Recall gives the room what is known of it here and Redis has lost, if it is watched here; see [room.Room.Recall].
+func (fs *Feeds) Recall(r *room.Room) {
+	if f := fs.of(r.ID); f != nil {
+		f.recall(r)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.memory
 }
 
 // of returns the room's feed, nil if nobody watches it here.

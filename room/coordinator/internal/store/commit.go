@@ -121,7 +121,7 @@ func newRequestID() string { return idPrefix + strconv.FormatUint(idCount.Add(1)
 
 // Prepare turns what was done to a room into the commit of a hold.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
-	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Version + 1, Epoch: r.Epoch, CommitID: r.CommitID}
+	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Next(), Epoch: r.Epoch, CommitID: r.CommitID}
 	var epoch, idle, journal string
 	var text, event []byte // text is all that is encoded
 	var updates []room.Update

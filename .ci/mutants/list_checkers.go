@@ -65,7 +65,7 @@ var checkerMutants = []mutant{
 	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
 	{"audit: an entry that was changed", "loadtest/audit/chain.go", "	if e.Mark != e.sum {", "	if false {", audit, "TestTampering_EachField"},
 	{"audit: a broken chain", "loadtest/audit/chain.go", "	case known && e.Prev != before:", "	case false:", audit, "TestOracle_EachRule"},
-	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case c.epochs[e.Epoch], e.Version > c.version+1:", "	case c.epochs[e.Epoch]:", audit, "TestOracle_EachRule"},
+	{"audit: an epoch that begins in the middle", "loadtest/audit/chain.go", "	case c.epochs[e.Epoch], e.Version > c.version+1 &&", "	case c.epochs[e.Epoch], false &&", audit, "TestOracle_EachRule"},
 	{"audit: a member whom Redis has lost", "loadtest/audit/final.go", "		if _, ok := o.users[user]; !ok {", "		if false {", audit, "TestOracle_EachRule"},
 	{"audit: another version in Redis", "loadtest/audit/final.go", `	case o.meta["epoch"] != o.epoch || version != o.version || o.meta["mark"] != o.mark:`, "	case false:", audit, "TestOracle_EachRule"},
 	{"audit: a member on another seat", "loadtest/audit/final.go", "	case o.seats.Of[user] != r.Seat:", "	case false:", audit, "TestOracle_EachRule"},

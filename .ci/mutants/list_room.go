@@ -25,7 +25,7 @@ var roomMutants = []mutant{
 	{"rules: a move ends private data", "room/group.go", "if m, ok := r.Member(user); ok && m.Private.String() != \"\" {", "if m, ok := r.Member(user); ok && false && m.Private.String() != \"\" {", rules, "TestReserve_Carried"},
 	{"exchange: undone, it brings back who had left for another reason", "room/undo.go", " && g.Version == a.Since+1", "", rules, "TestUndo"},
 	{"exchange: undone, it leaves the host to another one", "room/undo.go", "a.reserved(m) && r.Host() != a.Host", "a.reserved(m) && false", rules, "TestUndo"},
-	{"exchange: undone, it ends what was ready and set", "room/undo.go", "was.Ready || was.Data != nil {", "false {", rules, "TestUndo"},
+	{"exchange: undone, it ends what was ready and set", "room/memory.go", "if m.Ready || m.Data != nil {", "if false {", rules, "TestUndo"},
 	{"exchange: undone, what was private in the other room stays", "room/undo.go", "written && m.Private.since() == a.Since+1 &&", "false &&", rules, "TestUndo_WhoHadASeat"},
 	{"exchange: undone, the game's own rule is asked for the old seat", "room/undo.go", "case r.members.seats.has(seat) ||", "case true ||", rules, "TestUndo_WhoHadASeat"},
 	{"rules: who is moved brings data over those of the room", "room/group.go", " && (m.Reserved() || m.Private.String() == \"\")", "", rules, "TestReserve_Carried"},

@@ -43,6 +43,7 @@ type change struct {
 	Target   string         `json:"target"`
 	Shut     bool           `json:"shut"`
 	Again    bool           `json:"again"`
+	Of       string         `json:"of"` // of a join that comes back: the node, if it is not that of the entry
 	To       []string       `json:"to"`
 	Timer    *countdown     `json:"timer"`
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"strings"
 
 	"roomd/loadtest/internal/model"
@@ -21,7 +22,7 @@ func (o *oracle) join(e *entry, c *change) {
 		o.find(RuleCapacity, e.Version, says1, says("the rules", "seats are from 0 to %d", model.MaxSeats-1))
 	}
 	o.checkBan(c.User, sighting{e.Version, c.At}, o.bans[c.User])
-	m := &member{since: e.Version, session: c.Session, node: e.Node, at: c.At, readyKnown: true, data: dataState{known: true}, private: dataState{known: true}}
+	m := &member{since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node), at: c.At, readyKnown: true, data: dataState{known: true}, private: dataState{known: true}}
 	o.put(c.User, c.Seat, m)
 	o.more++
 	o.admit(e, c, says1)

@@ -56,3 +56,42 @@ func TestOracle_Undone(t *testing.T) {
 		t.Errorf("a join by a session that nothing was reserved for: it finds\n%s", text(found))
 	}
 }
+
+// recalled is a room with a host, who is away, and of which Redis has kept so many commits of three, with the journal: a node brings back what
+// it knew.
+func recalled(kept int) *world {
+	w := newWorld()
+	w.commit("n1", w.join("a", "n1", 1, true)...)
+	w.now += 10
+	w.commit("n2", w.join("b", "n2", 0, false)...)
+	w.commit("n1", append(w.configure(object{"capacity": 2, "host": hostLongest}), w.appoint()...)...)
+	w.host = "a"
+	w.begin("e2", uint64(kept))
+	w.version, w.commits = 3, w.commits[:kept]
+	changes := []object{{"type": typeSettings, "user": "", "seat": 0, "settings": w.settings, "again": true}}
+	for i, user := range []string{"a", "b"} {
+		if m := w.members[user]; i >= kept {
+			changes = append(changes, object{"type": typeJoin, "user": user, "seat": m.Seat, "session": m.Session, "at": m.At, "of": m.Node, "again": true})
+		}
+	}
+	w.commit("n3", append(changes, object{"type": typeHost, "user": "a", "again": true})...)
+	return w
+}
+
+// What a node knew comes back in an epoch that goes on behind that, also where Redis has an old copy, or nothing at all.
+func TestOracle_Recalled(t *testing.T) {
+	for kept := range 3 {
+		w := recalled(kept)
+		if found := judge(t, w.commits, w.final()); len(found) > 0 {
+			t.Errorf("behind %d commits it finds\n%s", kept, text(found))
+		}
+		edit(w, kept+1, func(_ object, changes []any) {
+			for _, c := range changes {
+				delete(c.(object), "again")
+			}
+		})
+		if found := judge(t, w.commits, w.final()); len(found) == 0 {
+			t.Errorf("behind %d commits it finds nothing where nothing says that it comes back", kept)
+		}
+	}
+}

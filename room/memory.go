@@ -120,6 +120,7 @@ func (r *Room) recallMembers(was *Room, whole bool) {
 	for _, user := range users {
 		m := was.members.byUser[user]
 		_, out := r.state.gone.of(user)
+		out = out || r.state.bans[user] > was.state.bans[user]
 		free := r.Count() < seats && m.Seat < seats && !r.members.seats.has(m.Seat)
 		if r.isMember(user) || !whole && (out || !free) {
 			continue

@@ -245,6 +245,23 @@ func TestWitness_CountsWhatMayBeLost(t *testing.T) {
 	}
 }
 
+// A node brings back what it knew, behind the versions that it knew.
+func TestWitness_WhatComesBack(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		h := lossy(Fault{Name: "redis-old", From: ms(900), To: ms(990), Since: ms(300), Loses: true})
+		h.Journals[room42] = append(h.entries()[:3], Entry{Epoch: epoch2, Version: 7, Changes: []Change{
+			{Type: "leave", User: "李四", Seat: 1, Reason: "timeout", Again: again}, {Type: "data", Data: "data-1", Again: again},
+		}})
+		broken := make(map[string]bool)
+		for _, v := range Witness(h).Violations {
+			broken[v.Rule] = true
+		}
+		if broken["gap"] == again || broken["twice"] == again {
+			t.Errorf("it comes back, as the journal says, %v: %v", again, broken)
+		}
+	}
+}
+
 func TestWitness_OneContentOfALostVersion(t *testing.T) {
 	h := lossy(Fault{Name: "redis-old", From: ms(900), To: ms(990), Since: ms(600), Loses: true})
 	told := Event{Conn: 1, User: "李四", Frame: &Frame{Room: room42, Epoch: epoch1, From: 5, Version: 6, Changes: []Change{{Type: "leave", User: "张三", Reason: "left"}}}}

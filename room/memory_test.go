@@ -186,8 +186,10 @@ func TestMemory_Follows(t *testing.T) {
 	m, ahead := memoryOf(r), memoryOf(r)
 	before := memoryOf(r).room
 	left := commitTo(t, r, "new", "n", Configure{Settings: Settings{Keep: true}})
-	if !m.Follow(left) || !m.Follow(left) || !m.Outlives(nothing) {
-		t.Error("it does not know the room any more")
+	for range 2 { // the second time it knows that already
+		if !m.Follow(left) || !m.Outlives(nothing) {
+			t.Error("it does not know the room any more")
+		}
 	}
 	m.See(before)
 	m.See(nothing)

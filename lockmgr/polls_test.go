@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,14 +44,14 @@ func TestPolls(t *testing.T) {
 			} else {
 				redistest.OK(t, clients[0].Set(t.Context(), "Lock:a", tt.holder, 2*long).Err())
 			}
-			requests := 0
-			clients[1].AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { requests++; return nil }})
+			var requests atomic.Int64
+			clients[1].AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { requests.Add(1); return nil }})
 			got := make(chan *Lock, 1)
 			time.Sleep(DefaultClaim / 3) // its polls do not come when the hold ends
 			go func() { got <- mustAcquire(t, managers[1], "a") }()
 			time.Sleep(long + time.Millisecond)
-			if most := int(long / poll / 8); requests > most != tt.often {
-				t.Errorf("%s: %d requests in %v", name, requests, long)
+			if most, n := int(long/poll/8), int(requests.Load()); n > most != tt.often {
+				t.Errorf("%s: %d requests in %v", name, n, long)
 			}
 			tt.end(t, held, clients[0])
 			ended := time.Now()

@@ -277,16 +277,22 @@ func TestMove_AwayAndBack(t *testing.T) {
 	}
 }
 
+// askWhileMoving moves a to room T, whose events the node gets only once subscribe is closed, and has its client ask there before.
+func askWhileMoving(t *testing.T, first, second *testNode, a *testClient) (subscribe chan struct{}) {
+	subscribe = make(chan struct{})
+	first.hook.watching = func(string) { <-subscribe }
+	second.moveTo(t, "42", "T", "a")
+	a.expect(lostMoved)
+	a.send(`{"id":9,"room":"T","action":"ready","value":true}`)
+	synctest.Wait()
+	return subscribe
+}
+
 // A request about the room of a move, which the node is about to watch, has its reply before its own event.
 func TestMove_ReplyBeforeItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		subscribe := make(chan struct{})
-		first.hook.watching = func(string) { <-subscribe }
-		second.moveTo(t, "42", "T", "a")
-		a.expect(lostMoved)
-		a.send(`{"id":9,"room":"T","action":"ready","value":true}`)
-		synctest.Wait()
+		subscribe := askWhileMoving(t, first, second, a)
 		first.hook.mu.Lock()
 		first.hook.after = func(a room.Action) {
 			if room.KindOf(a) == room.KindReady {
@@ -308,13 +314,7 @@ func TestMove_LostBeforeReply(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		newer := second.connect(t, "a")
 		newer.takeOver("T", false)
-		subscribe := make(chan struct{})
-		first.hook.watching = func(string) { <-subscribe }
-		second.moveTo(t, "42", "T", "a")
-		a.expect(lostMoved)
-		a.send(`{"id":9,"room":"T","action":"ready","value":true}`)
-		synctest.Wait()
-		close(subscribe)
+		close(askWhileMoving(t, first, second, a))
 		a.expectWithin(fmt.Sprintf(lostReplaced, "T"), time.Minute)
 		a.expect(`{"id":9,"room":"T","error":{"code":"not_member","message":"a is in room T with another session","retry":false}}`)
 		a.expectClose(protocol.CloseReplaced)

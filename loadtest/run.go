@@ -7,6 +7,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,11 +94,7 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, errors.Join(ErrNothingDone, g.errors.FirstError())
 	}
 	ctx = context.WithoutCancel(ctx) // a run that was stopped is checked, too
-	catchUp := cfg.catchUp
-	if catchUp == 0 {
-		catchUp = defaultCatchUp
-	}
-	if err := g.Settle(ctx, catchUp); err != nil {
+	if err := g.Settle(ctx, cmp.Or(cfg.catchUp, defaultCatchUp)); err != nil {
 		return nil, fmt.Errorf("read the lists at the end: %w", err)
 	}
 	g.Disconnect()

@@ -75,7 +75,7 @@ func (s *Store) room(ctx context.Context, room string) (epoch string, version ui
 	type value struct {
 		Value jsontext.Value `json:"value"`
 	}
-	list = &check.List{All: true, Private: make(map[string]string), Host: ""}
+	list = &check.List{All: true, Private: make(map[string]string)}
 	version, _ = strconv.ParseUint(meta.Val()["version"], 10, 64)
 	for user, text := range users.Val() {
 		var m struct {

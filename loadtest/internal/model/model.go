@@ -93,12 +93,6 @@ func (s *Seats) Settle() (clashes []string) {
 	return clashes
 }
 
-// Clear removes everybody.
-func (s *Seats) Clear() {
-	clear(s.Of)
-	clear(s.At)
-}
-
 // Join returns what is wrong about a user who comes in on a seat. It allocates nothing if all is well.
 func (s *Seats) Join(user string, seat int) (broken []Breach) {
 	if was, there := s.Of[user]; there {

@@ -20,6 +20,7 @@ var roomMutants = []mutant{
 	{"rules: nobody follows a host who leaves", "room/host.go", "host == \"\" || !r.isMember(host)", "host == \"\"", rules, "TestHost"},
 	{"rules: the clock of a node decides who has sat longest", "room/roster.go", "return max(by.At, m.newest+1)", "return by.At", rules, "TestHost_ClocksDiffer"},
 	{"rules: a txn does not look whether somebody was faster", "room/txn.go", "	if err := a.Expect.checkPlay(r); err != nil {", "	if err := a.Expect.checkPlay(r); err != nil && false {", rules, "TestTxn"},
+	{"rules: a refused action is written in part", "room/action.go", "		r.undo(before)\n", "", rules, "TestTxn_AllOrNothing"},
 	{"rules: a txn goes on behind what was refused", "room/txn.go", "apply(r, rules, by); err != nil {", "apply(r, rules, by); err != nil && len(a.Actions) == 1 {", rules, "TestTxn"},
 	{"rules: what is said to admins is said to all", "room/private.go", "case len(c.To) == 0:\n\t\t\treturn v.Authority", "case len(c.To) == 0:\n\t\t\treturn true", rules, "TestTxn"},
 	{"rules: a move ends private data", "room/group.go", "if m, ok := r.Member(user); ok && m.Private.String() != \"\" {", "if m, ok := r.Member(user); ok && false && m.Private.String() != \"\" {", rules, "TestReserve_Carried"},

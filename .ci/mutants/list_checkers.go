@@ -71,11 +71,11 @@ var checkerMutants = []mutant{
 	{"audit: a member on another seat", "loadtest/audit/final.go", "	case o.seats.Of[user] != r.Seat:", "	case false:", audit, "TestOracle_EachRule"},
 	{"audit: a join into a closed room", "loadtest/audit/members.go", "		case !c.Again:\n			o.find(RuleClosed", "		case false:\n			o.find(RuleClosed", audit, "TestOracle_EachRule"},
 	{"audit: a session out of turn", "loadtest/audit/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", audit, "TestOracle_EachRule"},
-	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/holders.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
+	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/find.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
 	{"lab: no way to the next failure", "loadtest/lab/html.go", "				last = cell\n", "", "./loadtest/lab", "TestPage"},
 	{"lab: roomd is excused", "loadtest/lab/table.go", "c.Discipline != roomd.name && ", "", "./loadtest/lab", "TestMatrix"},
 	{"lab: a late taking is no new hold", "loadtest/lab/observer.go", "late := before.held", "late := false && before.held", "./loadtest/lab", "TestObserver_LateTaking"},
 	{"lab: every reply is lost", "loadtest/lab/wire.go", "	w.loses = nil\n", "", "./loadtest/lab", "TestWire_LosesOneReply"},
-	{"lab: a refused user in the list", "loadtest/lab/anomaly/members.go", "case b == out && first >= 0:", "case b == out && false:", "./loadtest/lab/anomaly", ""},
+	{"lab: a refused user in the list", "loadtest/lab/anomaly/find.go", "case b == out && first >= 0:", "case b == out && false:", "./loadtest/lab/anomaly", ""},
 	{"lab: another time to live than published", "loadtest/lab/commands.go", "\"EX\", seconds(3), \"NX\"", "\"EX\", seconds(4), \"NX\"", "./loadtest/lab", "TestDiscipline_SendsWhatIsPublished"},
 }

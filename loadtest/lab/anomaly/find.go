@@ -2,6 +2,7 @@ package anomaly
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,16 +52,11 @@ type Findings struct {
 
 // Find returns what is wrong in a history.
 func Find(h History) Findings {
-	kept := kept(h.Events)
-	f := Findings{All: slices.Concat(members(h), overlaps(holds(h.Events)), deletions(h.Events), kept)}
-	w := longestWait(h.Events)
-	f.Longest = w.length
-	if w.gaveUp && (w.length >= stuckTTLs*h.TTL || h.Forever) {
-		f.All = append(f.All, Finding{What: Stuck, At: w.until, Subject: w.waiter})
-		f.Forever = h.Forever
-	}
-	f.Forever = f.Forever || h.Forever && len(kept) > 0
+	longest, stuck := stuck(h)
+	f := Findings{All: slices.Concat(members(h), overlaps(holds(h.Events)), releases(h.Events), stuck), Longest: longest}
 	slices.SortStableFunc(f.All, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
+	c := f.Counts()
+	f.Forever = h.Forever && c.Stuck+c.Kept > 0
 	return f
 }
 
@@ -99,4 +95,199 @@ func (c *Counts) of(what string) *int {
 		Lost: &c.Lost, Phantom: &c.Phantom, Duplicate: &c.Duplicate, TwoHolders: &c.TwoHolders,
 		Deleted: &c.Deleted, Kept: &c.Kept, Stuck: &c.Stuck,
 	}[what]
+}
+
+// belief is where a user must be, by the replies so far.
+type belief int
+
+const (
+	out belief = iota // left, or never came in
+	in
+	open // may be either
+)
+
+// members compares the replies that users got with the list that they read for their next request, and with the list at the
+// end. It finds each wrong outcome once: afterwards the user believes the list.
+func members(h History) (found []Finding) {
+	believed := make(map[string]belief)
+	twice := make(map[string]bool)  // was found in a list more than once, and has not left
+	leaves := make(map[string]bool) // what a user asked for and got no reply to yet
+	look := func(user string, list []string, at time.Duration) {
+		first := slices.Index(list, user)
+		switch b := believed[user]; {
+		case b == in && first < 0:
+			found, believed[user] = append(found, Finding{What: Lost, At: at, Subject: user}), out
+		case b == out && first >= 0:
+			found, believed[user] = append(found, Finding{What: Phantom, At: at, Subject: user}), in
+		}
+		again := first >= 0 && slices.Contains(list[first+1:], user)
+		if again && !twice[user] {
+			found = append(found, Finding{What: Duplicate, At: at, Subject: user})
+		}
+		twice[user] = again
+	}
+	for _, user := range h.Initial {
+		believed[user] = in
+	}
+	var end time.Duration
+	for _, e := range h.Events {
+		end = e.At
+		switch e.Kind {
+		case Asked:
+			leaves[e.Caller] = e.Leave
+			continue
+		case Read:
+			look(e.Caller, e.Users, e.At)
+			continue
+		case ToldOK:
+			believed[e.Caller] = in
+			if leaves[e.Caller] {
+				believed[e.Caller] = out
+			}
+		case ToldUnknown, Crashed:
+			believed[e.Caller] = open
+		case ToldFailed:
+		default:
+			continue
+		}
+		delete(leaves, e.Caller)
+	}
+	for user := range leaves { // the history ends before their reply
+		believed[user] = open
+	}
+	users := slices.AppendSeq(slices.Clone(h.Final), maps.Keys(believed))
+	slices.Sort(users)
+	for _, user := range slices.Compact(users) {
+		look(user, h.Final, end)
+	}
+	return found
+}
+
+// hold is the time from which a caller had the lock to its last write under it.
+type hold struct {
+	caller       string
+	from, to     time.Duration
+	begun, wrote bool
+}
+
+// holds returns all holds that wrote, in the order in which they began.
+func holds(events []Event) (all []hold) {
+	current := make(map[string]hold)
+	end := func(caller string) {
+		if h := current[caller]; h.wrote {
+			all = append(all, h)
+		}
+		delete(current, caller)
+	}
+	begin := func(caller string, at time.Duration) {
+		if current[caller].wrote {
+			end(caller)
+		}
+		current[caller] = hold{caller: caller, from: at, begun: true}
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case Acquired:
+			begin(e.Caller, e.At)
+		case Locked:
+			begin(e.Owner, e.At)
+		case Read:
+			if !current[e.Caller].begun { // there is no lock
+				begin(e.Caller, e.At)
+			}
+		case Wrote, Stored:
+			if h := current[e.Caller]; h.begun {
+				h.to, h.wrote = e.At, true
+				current[e.Caller] = h
+			}
+		case ToldOK, ToldFailed, ToldUnknown, Crashed:
+			end(e.Caller)
+		}
+	}
+	for caller := range current {
+		end(caller)
+	}
+	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.caller, b.caller)) })
+	return all
+}
+
+// overlaps returns a finding for each hold that began within another's. The holds are in the order in which they began.
+func overlaps(holds []hold) (found []Finding) {
+	var last hold // of those that began, the one that ends last
+	for i, h := range holds {
+		if i > 0 && h.from < last.to && h.caller != last.caller {
+			found = append(found, Finding{What: TwoHolders, At: h.from, Subject: last.caller, By: h.caller})
+		}
+		if i == 0 || h.to > last.to {
+			last = h
+		}
+	}
+	return found
+}
+
+// releases returns a finding for each lock that another caller's command removed, and for each caller that released the lock,
+// by its own account, while the lock was still its own.
+func releases(events []Event) (found []Finding) {
+	owner := ""
+	for _, e := range events {
+		switch e.Kind {
+		case Locked:
+			owner = e.Owner
+		case Unlocked, Expired, Forgotten:
+			owner = ""
+			if e.Kind == Unlocked && e.Owner != e.Caller {
+				found = append(found, Finding{What: Deleted, At: e.At, Subject: e.Owner, By: e.Caller})
+			}
+		case Released:
+			if owner == e.Caller {
+				found = append(found, Finding{What: Kept, At: e.At, Subject: e.Caller})
+			}
+		}
+	}
+	return found
+}
+
+// stuckTTLs is after how many TTLs without progress a room counts as stuck. A dead holder's lock expires after one.
+const stuckTTLs = 2
+
+// stuck returns the longest time in which callers waited without any progress, and a finding if it ended because nobody waited
+// any more.
+func stuck(h History) (longest time.Duration, found []Finding) {
+	var since time.Duration // the last progress
+	var last Finding        // of the longest time
+	waiting := make(map[string]bool)
+	paused := make(map[string]bool) // and asking
+	gaveUp := false
+	look := func(e Event, ends bool) {
+		if d := e.At - since; len(waiting) > 0 && d > longest {
+			longest, last, gaveUp = d, Finding{What: Stuck, At: e.At, Subject: e.Caller}, ends
+		}
+	}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Asked, Resumed:
+			if e.Kind == Resumed && !paused[e.Caller] {
+				continue
+			}
+			if len(waiting) == 0 {
+				since = e.At
+			}
+			waiting[e.Caller] = true
+			delete(paused, e.Caller)
+		case Acquired, Locked, Wrote, Stored, ToldOK:
+			look(e, false)
+			since = e.At
+			if e.Kind == ToldOK {
+				delete(waiting, e.Caller)
+			}
+		case ToldFailed, ToldUnknown, Crashed, Paused:
+			look(e, len(waiting) == 1 && (e.Kind == ToldFailed || e.Kind == ToldUnknown))
+			paused[e.Caller] = waiting[e.Caller] && e.Kind == Paused
+			delete(waiting, e.Caller)
+		}
+	}
+	if gaveUp && (longest >= stuckTTLs*h.TTL || h.Forever) {
+		found = append(found, last)
+	}
+	return longest, found
 }

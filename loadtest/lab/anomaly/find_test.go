@@ -49,21 +49,6 @@ func story(lines ...string) []Event {
 	return events
 }
 
-func TestStoriesAreUnderstood(t *testing.T) {
-	got := story("a join", "50ms a locks for b", "a stores x y", "expires b")
-	want := []Event{
-		{At: time.Millisecond, Caller: "a", Kind: Asked},
-		{At: 50 * time.Millisecond, Caller: "a", Kind: Locked, Owner: "b"},
-		{At: 51 * time.Millisecond, Caller: "a", Kind: Stored, Users: []string{"x", "y"}},
-		{At: 52 * time.Millisecond, Kind: Expired, Owner: "b"},
-	}
-	if !slices.EqualFunc(got, want, func(a, b Event) bool {
-		return a.At == b.At && a.Caller == b.Caller && a.Kind == b.Kind && a.Owner == b.Owner && slices.Equal(a.Users, b.Users)
-	}) {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // Histories with known anomalies, and the counts that Find must return.
 var histories = []struct {
 	name    string

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/loadtest/redisserver"
+	"roomd/loadtest/internal/scratch"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room/coordinator"
 )
@@ -108,7 +108,7 @@ type server interface {
 
 // target is where a node works.
 type target struct {
-	redis       *redisserver.Redis
+	redis       *scratch.Redis
 	name        string // of the node; unique, with the run's prefix
 	connections int
 	network     string // the address by which Redis is reached; "" is its own

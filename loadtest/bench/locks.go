@@ -191,10 +191,10 @@ func (s synced) close() { _ = s.client.Close() }
 type tracked struct{ locker rueidislock.Locker }
 
 func openRueidislock(t target) (locker, error) {
-	if t.redis.DB().IsEmbedded() {
+	if t.redis.IsEmbedded() {
 		return nil, errors.New("the embedded Redis has no client tracking")
 	}
-	o, err := rueidis.ParseURL(t.redis.URL())
+	o, err := rueidis.ParseURL(t.redis.URL)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/loadtest/internal/scratch"
 	"roomd/loadtest/internal/tally"
-	"roomd/loadtest/redisserver"
 	"roomd/loadtest/report"
 	"roomd/lockmgr/redistest"
 )
@@ -59,7 +59,7 @@ func TestLocks_LostWakeUp(t *testing.T) {
 // all alike. times-as-fast compares the medians of lockmgr and redislock, the fastest of the others. rueidislock
 // does not take part: it forgets to wake a waiter at times, and its goroutines slow down whoever follows it.
 func BenchmarkPaired(b *testing.B) {
-	server, err := redisserver.Open(b.Context(), redistest.Start(b).URL())
+	server, err := scratch.Open(b.Context(), redistest.Start(b).URL())
 	redistest.OK(b, err)
 	b.Cleanup(server.Close)
 	order := slices.DeleteFunc(of(workload{kind: ofLocks}), func(c contender) bool { return c.name == "rueidislock" })

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"roomd/loadtest/redisserver"
+	"roomd/loadtest/internal/scratch"
 	"roomd/lockmgr/redistest"
 )
 
@@ -27,7 +27,7 @@ const short = 100 * time.Millisecond
 // testBench returns a run without output.
 func testBench(t *testing.T, url string) *bench {
 	t.Helper()
-	server, err := redisserver.Open(t.Context(), url)
+	server, err := scratch.Open(t.Context(), url)
 	redistest.OK(t, err)
 	b := newBench(server, Config{Duration: short, Out: io.Discard, Log: io.Discard})
 	t.Cleanup(func() {

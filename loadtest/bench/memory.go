@@ -33,7 +33,7 @@ type Memory struct {
 // tryMemory measures a server in a process of its own. Some clients come and go before, so that what it needs once, such as its
 // connections to Redis, is there already.
 func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
-	server, err := openChild(ctx, task{Server: c.who.name, Redis: c.redis.URL(), Name: c.prefix + "node"})
+	server, err := openChild(ctx, task{Server: c.who.name, Redis: c.redis.URL, Name: c.prefix + "node"})
 	if err != nil {
 		return nil, err
 	}

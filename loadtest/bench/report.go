@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"roomd/loadtest/internal/scratch"
 	"roomd/loadtest/internal/tally"
-	"roomd/loadtest/redisserver"
 	"roomd/loadtest/report"
 )
 
@@ -59,7 +59,7 @@ type Ratio struct {
 	P99           report.Figure `json:"p99"`           // less is better
 }
 
-func newReport(r *redisserver.Redis, duration time.Duration) *Report {
+func newReport(r *scratch.Redis, duration time.Duration) *Report {
 	return &Report{
 		Redis:     r.String(),
 		Go:        runtime.Version(),

@@ -60,10 +60,10 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 
 // openNetwork puts a network between the nodes and Redis, until the returned function is called.
 func (c *cell) openNetwork(ctx context.Context) (end func(), err error) {
-	if c.redis.DB().IsEmbedded() {
+	if c.redis.IsEmbedded() {
 		return nil, errors.New("there is no network to the embedded Redis")
 	}
-	network, err := openChild(ctx, task{Server: networkName, Redis: c.redis.URL(), Delay: c.load.delay})
+	network, err := openChild(ctx, task{Server: networkName, Redis: c.redis.URL, Delay: c.load.delay})
 	if err != nil {
 		return nil, err
 	}

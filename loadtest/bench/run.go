@@ -16,13 +16,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/internal/process"
-	"roomd/loadtest/redisserver"
+	"roomd/loadtest/internal/scratch"
 	"roomd/loadtest/report"
 )
 
 // Config says what to measure. Out, Log and Duration are required.
 type Config struct {
-	// Redis is the URL of the Redis; see redisserver.Open. The bench uses and removes
+	// Redis is the URL of the Redis; see scratch.Open. The bench uses and removes
 	// only keys with names of its own.
 	Redis string
 
@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 	if c.Connections < 0 {
 		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
 	}
-	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()), redisserver.Validate(c.Redis))
+	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()), scratch.Validate(c.Redis))
 }
 
 // checkNames returns an error if one of the names is not among all.
@@ -119,7 +119,7 @@ func (c Config) cells(connections int) (list []cell) {
 
 // bench is one run.
 type bench struct {
-	redis       *redisserver.Redis
+	redis       *scratch.Redis
 	rdb         *redis.Client // outside the measurements
 	meter       *meter
 	prefix      string // in every key of the run
@@ -140,7 +140,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("heap-profile: %w", err)
 		}
 	}
-	server, err := redisserver.Open(ctx, cfg.Redis)
+	server, err := scratch.Open(ctx, cfg.Redis)
 	if err != nil {
 		return nil, err
 	}
@@ -165,14 +165,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		if connections < wanted {
 			fmt.Fprintf(b.log, "the limit of %d open files (ulimit -n) allows %d connections instead of %d\n", process.MaxFiles(), connections, wanted)
 		}
-		if b.redis.DB().IsEmbedded() {
+		if b.redis.IsEmbedded() {
 			fmt.Fprintln(b.log, "a node in a process of its own has its embedded Redis there, so its memory includes that of Redis")
 		}
 	}
 	return b.run(ctx, cells)
 }
 
-func newBench(server *redisserver.Redis, cfg Config) *bench {
+func newBench(server *scratch.Redis, cfg Config) *bench {
 	return &bench{
 		redis: server, rdb: server.NewClient(1), meter: newMeter(server), prefix: "bench-" + uuid.NewString()[:8] + "-",
 		duration: cfg.Duration, heapProfile: cfg.HeapProfile, out: cfg.Out, log: cfg.Log,

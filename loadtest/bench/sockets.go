@@ -211,7 +211,7 @@ func (c *crowd) close() {
 // the same time, and nobody would be in the room to get an event.
 func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	nodes, closeAll, err := openAll(c, func(t target) (server, error) {
-		return c.who.serve(ctx, serverConfig{db: c.redis.DB(), name: t.name, seats: c.load.clients / c.load.rooms})
+		return c.who.serve(ctx, serverConfig{db: c.redis.DB, name: t.name, seats: c.load.clients / c.load.rooms})
 	}, server.Close)
 	defer closeAll()
 	if err != nil {

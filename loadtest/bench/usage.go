@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/internal/process"
-	"roomd/loadtest/redisserver"
+	"roomd/loadtest/internal/scratch"
 )
 
 // usage is what was used until a moment, or between two. NaN means unknown.
@@ -36,7 +36,7 @@ type meter struct {
 	embedded bool
 }
 
-func newMeter(r *redisserver.Redis) *meter { return &meter{r.NewClient(1), r.DB().IsEmbedded()} }
+func newMeter(r *scratch.Redis) *meter { return &meter{r.NewClient(1), r.IsEmbedded()} }
 
 func (m *meter) close() { _ = m.rdb.Close() }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"roomd/loadtest/internal/scratch"
 	"roomd/loadtest/lab/anomaly"
-	"roomd/loadtest/redisserver"
 )
 
 // Config says what to run. The zero value runs everything.
@@ -116,7 +116,7 @@ func (c Config) Validate() error {
 	case c.Second != 0 && (c.Second < defaultSecond || c.Second > time.Second):
 		return fmt.Errorf("second is %v, it must be from %v to 1s", c.Second, defaultSecond)
 	}
-	return redisserver.Validate(c.Redis)
+	return scratch.Validate(c.Redis)
 }
 
 // lab is one run.
@@ -139,13 +139,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	server, err := redisserver.Open(ctx, cfg.Redis)
+	server, err := scratch.Open(ctx, cfg.Redis)
 	if err != nil {
 		return nil, err
 	}
 	defer server.Close()
 	const connections = 32 // of the driver's own
-	l := &lab{cfg: cfg, redis: server.NewClient(connections), embedded: server.DB().IsEmbedded(), seed: cfg.Seed}
+	l := &lab{cfg: cfg, redis: server.NewClient(connections), embedded: server.IsEmbedded(), seed: cfg.Seed}
 	defer l.redis.Close()
 	for l.seed == 0 {
 		l.seed = rand.Uint64()

@@ -77,5 +77,5 @@ var checkerMutants = []mutant{
 	{"lab: a late taking is no new hold", "loadtest/lab/observer.go", "late := before.held", "late := false && before.held", "./loadtest/lab", "TestObserver_LateTaking"},
 	{"lab: every reply is lost", "loadtest/lab/wire.go", "	w.loses = nil\n", "", "./loadtest/lab", "TestWire_LosesOneReply"},
 	{"lab: a refused user in the list", "loadtest/lab/anomaly/find.go", "case b == out && first >= 0:", "case b == out && false:", "./loadtest/lab/anomaly", ""},
-	{"lab: another time to live than published", "loadtest/lab/commands.go", "\"EX\", seconds(3), \"NX\"", "\"EX\", seconds(4), \"NX\"", "./loadtest/lab", "TestDiscipline_SendsWhatIsPublished"},
+	{"lab: another time to live than published", "loadtest/lab/disciplines.go", "var cardLock = &lock{draw: drawUniqid, take: \"SET lock value EX 3s", "var cardLock = &lock{draw: drawUniqid, take: \"SET lock value EX 4s", "./loadtest/lab", "TestDiscipline_SendsWhatIsPublished"},
 }

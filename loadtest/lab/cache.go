@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"roomd/loadtest/lab/anomaly"
@@ -53,7 +52,7 @@ const (
 )
 
 // unguarded is no lock at all.
-var unguarded = discipline{name: "no-guard", ttl: timestampTTL}
+var unguarded = discipline{name: "no-guard", ttl: 2}
 
 // scene is callers that come to an expired entry. A few have a process each, under the observer; many share some.
 type scene struct {
@@ -117,7 +116,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 			play(&r.Old, scene{comes: make([]float64, cacheCallers), keeps: true})
 			play(&r.Slow, scene{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true}) // before the lock expires, and after
 			play(&r.Dead, scene{comes: []float64{0, 1}, keeps: true, dies: true})
-			if d.lock == nil || d.lock.keepsEmpty {
+			if d.lock == nil || d.article == stampArticle {
 				play(&r.Empty, scene{comes: []float64{0, 1, 2}, empty: true})
 			}
 			return err
@@ -237,7 +236,7 @@ var (
 // waits means what it means to its article's caller: 1, load; 2, read the value, which should be there; 0, an error, unless the
 // caller may look once more.
 func (e *entry) get(ctx context.Context, c *caller) (string, error) {
-	if value, err := c.get(ctx, e.value); !errors.Is(err, redis.Nil) {
+	if value, there, err := c.get(ctx, e.value); err != nil || there {
 		return value, err
 	}
 	lock := e.x.d.lock
@@ -246,9 +245,9 @@ func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 		case err != nil:
 			return "", err
 		case o == acquired:
-		case !lock.waits && e.keeps:
+		case lock.again == 0 && e.keeps:
 			return c.read(ctx, e.old)
-		case !lock.waits:
+		case lock.again == 0:
 			return e.await(ctx, c)
 		case o == vanished || lock.looksAfterTimeout:
 			return c.read(ctx, e.value)
@@ -257,11 +256,11 @@ func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 		}
 	}
 	value, err := e.load(ctx, c)
-	if err == nil && (value != "" || lock != nil && lock.keepsEmpty) {
-		if value == "" {
-			value = emptyCode
-		}
-		err = c.do(ctx, "SETEX", e.value, seconds(cacheFresh), value).Err()
+	if value == "" && e.x.d.article == stampArticle {
+		value = emptyCode
+	}
+	if err == nil && value != "" {
+		err = c.send(ctx, fmt.Sprintf("SETEX %s %ds %s", e.value, cacheFresh, value)).Err()
 	}
 	if err != nil || lock == nil {
 		return value, err
@@ -283,9 +282,9 @@ func (e *entry) await(ctx context.Context, c *caller) (string, error) {
 
 // read returns a value that should be there.
 func (p *process) read(ctx context.Context, key string) (string, error) {
-	value, err := p.get(ctx, key)
-	if errors.Is(err, redis.Nil) {
-		return "", errNoValue
+	value, there, err := p.get(ctx, key)
+	if err == nil && !there {
+		err = errNoValue
 	}
 	return value, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
-	"strconv"
 	"time"
 
 	"roomd/loadtest/lab/anomaly"
@@ -28,8 +27,9 @@ type caller struct {
 	x       *cell
 	user    string
 	leave   bool
-	ahead   int64 // published seconds by which its clock is ahead
-	value   string
+	ahead   int64  // published seconds by which its clock is ahead
+	value   string // drawn for the lock
+	end     string // the last that it has set there with its clock
 	random  *rand.Rand
 	drawsAt time.Time          // when uniqid is called; zero means now
 	cancel  context.CancelFunc // of its request
@@ -120,9 +120,6 @@ func (c *caller) now() int64 { return time.Now().UnixNano()/int64(c.x.second) + 
 func (c *caller) nowMillis() int64 {
 	return time.Now().UnixNano()/int64(c.x.second/1000) + 1000*c.ahead
 }
-
-// number draws a random number from low to high.
-func (c *caller) number(low, high int) string { return strconv.Itoa(low + c.random.IntN(high-low+1)) }
 
 // step is a place in a discipline where the driver can stop or crash a caller.
 type step string

@@ -104,6 +104,12 @@ func (x *cell) end() {
 	x.running.Wait()
 }
 
+// timescale says how long a published second lasts.
+type timescale struct{ second time.Duration }
+
+// seconds returns how long published seconds last.
+func (s timescale) seconds(n float64) time.Duration { return time.Duration(n * float64(s.second)) }
+
 // now returns the time since the history began.
 func (x *cell) now() time.Duration { return time.Since(x.begun) }
 

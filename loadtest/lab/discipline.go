@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +19,7 @@ import (
 type discipline struct {
 	name    string
 	article string   // that publishes it; one of the names in disciplines.go
-	about   string   // its steps in a line
+	about   string   // its steps in a line; "" where the commands of lock say it
 	ttl     float64  // of its lock, in published seconds
 	steps   []step   // at which the driver can strike
 	lock    *lock    // nil if it has no lock that could guard something else
@@ -29,27 +30,13 @@ type discipline struct {
 	phpArray bool // its client stores a list as the word "Array"
 }
 
-// lock is the part of a discipline that can guard anything.
-type lock struct {
-	ask    attempt
-	waits  bool // ask waits by steps of its own; where nothing about that is published, a player's join asks again every 5 ms
-	unlock func(ctx context.Context, c *caller) error
-
-	looksAfterTimeout bool // a cache's caller reads the value after timedOut, before it gives up
-	keepsEmpty        bool // a cache's caller stores also that there is nothing to store
+// describe returns its steps in a line.
+func (d *discipline) describe() string {
+	if d.about != "" {
+		return d.about
+	}
+	return strings.TrimSuffix(d.lock.take+", "+d.lock.then, ", ") + " … " + d.lock.release
 }
-
-// attempt asks for a lock.
-type attempt func(ctx context.Context, c *caller) (outcome, error)
-
-// outcome is the result of an attempt. The numbers are the published ones of those that wait.
-type outcome int
-
-const (
-	timedOut outcome = iota // or it was taken
-	acquired
-	vanished // another caller had the lock, and it is gone
-)
 
 // waited is listed where the others wait for the whole TTL, or nearly so, which is no anomaly.
 const waited = "waited"
@@ -75,28 +62,23 @@ func (d *discipline) has(steps ...step) bool {
 // phpArray is what PHP makes of a list where a string belongs.
 const phpArray = "Array"
 
-var errNoList = errors.New("the list is no list")
-
 // encode returns a list as the discipline's client stores it: a JSON array in one string, which is the lab's choice.
-func (d *discipline) encode(users []string) (string, error) {
+func (d *discipline) encode(users []string) string {
 	if d.phpArray {
-		return phpArray, nil
+		return phpArray
 	}
-	text, err := json.Marshal(users)
-	return string(text), err
+	text, _ := json.Marshal(users)
+	return string(text)
 }
 
-// decode decodes a reply of GET.
-func decode(text string, err error) (users []string, _ error) {
-	switch {
-	case errors.Is(err, redis.Nil):
+// decode decodes a list. It returns nil for "", which is no key, and an empty list with an error for a word.
+func decode(text string) (users []string, err error) {
+	if text == "" {
 		return nil, nil
-	case err != nil:
-		return nil, err
-	case text == phpArray:
-		return []string{}, errNoList
 	}
-	return users, json.Unmarshal([]byte(text), &users)
+	users = []string{}
+	err = json.Unmarshal([]byte(text), &users)
+	return users, err
 }
 
 // session returns the name of a user's only session.
@@ -104,37 +86,27 @@ func session(user string) string { return "session of " + user }
 
 // fill puts the first players into the room. For roomd that also loads the scripts into Redis, before the fault.
 func (x *cell) fill(ctx context.Context, users []string) error {
-	if x.d == &roomd {
-		for _, user := range users {
-			if _, err := x.home.rooms.Do(ctx, x.id, room.Join{User: user, Session: session(user)}); err != nil {
-				return err
-			}
+	if x.d != &roomd {
+		return x.home.rdb.Set(ctx, x.listKey, x.d.encode(users), 0).Err()
+	}
+	for _, user := range users {
+		if _, err := x.home.rooms.Do(ctx, x.id, room.Join{User: user, Session: session(user)}); err != nil {
+			return err
 		}
-		return nil
 	}
-	text, err := x.d.encode(users)
-	if err != nil {
-		return err
-	}
-	return x.home.rdb.Set(ctx, x.listKey, text, 0).Err()
+	return nil
 }
 
 // members adds the question who is in the list, and returns the function that reads the answer.
-func (x *cell) members(ctx context.Context, p redis.Pipeliner) func() ([]string, error) {
+func (x *cell) members(ctx context.Context, p redis.Pipeliner) func() []string {
 	if x.d == &roomd {
 		keys := p.HKeys(ctx, x.listKey)
-		return func() ([]string, error) {
-			slices.Sort(keys.Val()) // a hash has no order
-			return keys.Result()
-		}
+		return func() []string { return slices.Sorted(slices.Values(keys.Val())) } // a hash has no order
 	}
 	text := p.Get(ctx, x.listKey)
-	return func() ([]string, error) {
-		users, err := decode(text.Result())
-		if errors.Is(err, errNoList) {
-			err = nil
-		}
-		return users, err
+	return func() []string {
+		users, _ := decode(text.Val())
+		return users
 	}
 }
 
@@ -182,53 +154,27 @@ func (c *caller) askRoomd(ctx context.Context) error {
 // readChangeWrite is GET, append, SET. As published, a join appends without checking who is there. A leave is the lab's
 // choice.
 func (c *caller) readChangeWrite(ctx context.Context) error {
-	users, err := decode(c.get(ctx, c.x.listKey))
-	if errors.Is(err, errNoList) { // [] operator not supported for strings
-		c.die()
-	}
+	text, _, err := c.get(ctx, c.x.listKey)
 	if err != nil {
 		return err
+	}
+	users, err := decode(text)
+	if err != nil { // [] operator not supported for strings
+		c.die()
 	}
 	c.record(anomaly.Event{Kind: anomaly.Read, Users: users})
 	c.at(stepRead)
 	if c.leave {
-		users = slices.DeleteFunc(append([]string{}, users...), func(user string) bool { return user == c.user })
+		users = slices.DeleteFunc(slices.Clone(users), func(user string) bool { return user == c.user })
 	} else {
-		users = append(users, c.user)
-	}
-	text, err := c.x.d.encode(users)
-	if err != nil {
-		return err
+		users = append(slices.Clip(users), c.user)
 	}
 	c.sent = true
 	sent := c.x.now()
-	if err := c.do(ctx, "SET", c.x.listKey, text).Err(); err != nil {
+	if err := c.rdb.Set(ctx, c.x.listKey, c.x.d.encode(users), 0).Err(); err != nil {
 		return err
 	}
 	c.record(anomaly.Event{At: sent, Kind: anomaly.Wrote, Users: users})
 	c.at(stepWrote)
 	return nil
-}
-
-// acquire returns when the caller has the lock. What waits was published for a cache, where vanished means that the value is
-// there. A player asks again.
-func (l *lock) acquire(ctx context.Context, c *caller) error {
-	for {
-		switch o, err := l.ask(ctx, c); {
-		case err != nil || o == acquired:
-			return err
-		case o == timedOut && l.waits:
-			return errBusy
-		}
-		if err := c.pause(ctx, spinPause); err != nil {
-			return err
-		}
-	}
-}
-
-func outcomeOf(took bool) outcome {
-	if took {
-		return acquired
-	}
-	return timedOut
 }

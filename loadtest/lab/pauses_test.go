@@ -128,23 +128,23 @@ func TestTimestamp_WholeSeconds(t *testing.T) {
 	}
 }
 
-// TTL rounds to the nearest second, also in milliseconds.
-func TestSecondsLeft(t *testing.T) {
+// TTL rounds to the nearest second, also in milliseconds, and numbers are drawn from the published ranges, ends included.
+func TestHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, rdb := bubbled(t, named("timestamp"), defaultSecond, "")
-		for ms, want := range map[int]int64{200: 2, 150: 2, 149: 1, 50: 1, 49: 0, 1: 0, 0: -1, -1: -2} { // 0: no expiry; -1: no lock
+		for ms, want := range map[int]bool{150: true, 50: true, 49: false, 1: false, 0: true, -1: true} { // 0: no expiry; -1: no lock
 			rdb.Set(t.Context(), c.x.lockKey, "x", time.Duration(max(0, ms))*time.Millisecond)
 			if ms < 0 {
 				rdb.Del(t.Context(), c.x.lockKey)
 			}
-			if n, err := c.secondsLeft(t.Context()); n != want || err != nil {
-				t.Errorf("with %d ms of a second of %v, %d s are left, want %d; %v", ms, defaultSecond, n, want, err)
+			if has, err := hasTime(t.Context(), c); has != want || err != nil {
+				t.Errorf("with %d ms of a second of %v, it has time: %t; %v", ms, defaultSecond, has, err)
 			}
 		}
-		// The numbers are drawn from the published ranges, ends included.
 		seen := make(map[string]bool)
 		for range 1000 {
-			seen[c.number(7, 9)] = true
+			drawNumber(7, 9)(c)
+			seen[c.value] = true
 		}
 		if len(seen) != 3 || !seen["7"] || !seen["9"] {
 			t.Errorf("from 7 to 9: %v", seen)

@@ -304,8 +304,10 @@ func (w *walk) name(arg string) string {
 	x := w.c.x
 	exactly := map[string]string{
 		x.lockKey: "lock", x.hashKey: "locks", x.listKey: "list", w.entry.value: "value", w.entry.old: "old",
-		luaSetnxLua: "<lua_setnx>", strings.ReplaceAll(luaSetnxLua, "'EXPIRE'", "'PEXPIRE'"): "<lua_setnx>",
-		compareDelLua: "<compare_del>", delIfNotAfterLua: "<del_if_not_after>", delIfPastLua: "<del_if_past>",
+	}
+	for _, name := range []string{"lua_setnx", "compare_del", "del_if_not_after", "del_if_past"} {
+		script, _ := scripts.ReadFile("lua/" + name + ".lua")
+		exactly[strings.ReplaceAll(string(script), "'EXPIRE'", "'PEXPIRE'")] = "<" + name + ">"
 	}
 	var users []string
 	number, err := strconv.ParseInt(arg, 10, 64)
@@ -314,6 +316,8 @@ func (w *walk) name(arg string) string {
 	switch {
 	case exactly[arg] != "":
 		return exactly[arg]
+	case exactly[strings.ReplaceAll(arg, "'EXPIRE'", "'PEXPIRE'")] != "":
+		return "<lua_setnx>"
 	case json.Unmarshal([]byte(arg), &users) == nil:
 		return strings.Join(users, " ")
 	case isCards && uniqid.MatchString(unique):

@@ -72,7 +72,7 @@ func newReport(cfg Config, seed uint64, redis string) *Report {
 		if !slices.Contains(cfg.Only, d.name) {
 			continue
 		}
-		row := &Row{Name: d.name, Article: d.article, About: d.about, Listed: []Listed{}, discipline: d}
+		row := &Row{Name: d.name, Article: d.article, About: d.describe(), Listed: []Listed{}, discipline: d}
 		for _, f := range faults {
 			if slices.Contains(cfg.Faults, f.name) {
 				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...), fault: f})

@@ -69,7 +69,7 @@ func Describe() string {
 	line := func(name, about string) { fmt.Fprintf(&b, "  %-*s%s\n", nameWidth, name, about) }
 	b.WriteString("Disciplines:\n")
 	for _, d := range disciplines {
-		line(d.name, d.about)
+		line(d.name, d.describe())
 	}
 	b.WriteString("\nFaults:\n")
 	for _, f := range faults {

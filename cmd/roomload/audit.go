@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"roomd/loadtest"
 	"roomd/loadtest/audit"
@@ -99,7 +97,12 @@ func (c *auditCmd) Run(ctx context.Context, std streams) error {
 	defer client.Close()
 	cfg, done := c.config(), func() {}
 	if !c.Quiet {
-		cfg.Progress, done = newAuditProgress(std.stderr)
+		show, end := newStatus(std.stderr)
+		done = end
+		cfg.Progress = func(p audit.Progress) {
+			show(p.Elapsed, false, fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings",
+				p.Rooms, p.AllRooms, p.Commits, float64(p.Commits)/p.Elapsed.Seconds(), p.Violations))
+		}
 	}
 	report, err := audit.Run(ctx, client, cfg)
 	done()
@@ -129,32 +132,4 @@ func (c *auditCmd) print(report *audit.Report, std streams) error {
 		return nil
 	}
 	return report.WriteSummary(text)
-}
-
-// newAuditProgress returns a function that shows an audit's progress on w, and one that ends the
-// display.
-func newAuditProgress(w io.Writer) (show func(audit.Progress), done func()) {
-	terminal := isTerminal(w)
-	pause := plainInterval
-	if terminal {
-		pause = 100 * time.Millisecond
-	}
-	var last time.Duration
-	show = func(p audit.Progress) {
-		if p.Elapsed-last < pause {
-			return
-		}
-		last = p.Elapsed
-		line := fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings", p.Rooms, p.AllRooms, p.Commits, float64(p.Commits)/p.Elapsed.Seconds(), p.Violations)
-		if terminal {
-			fmt.Fprintf(w, "\r\x1b[K%s", line)
-		} else {
-			fmt.Fprintln(w, line)
-		}
-	}
-	return show, func() {
-		if terminal && last > 0 {
-			fmt.Fprint(w, "\r\x1b[K")
-		}
-	}
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"time"
 
-	"roomd/loadtest"
 	"roomd/loadtest/chaos"
 )
 
@@ -24,7 +22,7 @@ type chaosCmd struct {
 	Duration   time.Duration `default:"60s" help:"How long faults are injected (${default})."`
 	Seed       uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
 	Faults     []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
-	Mix        []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run (${default})."`
+	Mix        []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run: names, all or none (${default})."`
 	Recover    time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
 	UpdateFrom string        `placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
 	History    string        `placeholder:"FILE" help:"Write each call, return, event and fault as a line of JSON."`
@@ -67,13 +65,9 @@ func (c *chaosCmd) config() chaos.Config {
 			replicas = 0
 		}
 	}
-	mix := c.Mix
-	if len(mix) == 1 && mix[0] == "all" {
-		mix = loadtest.MixNames
-	}
 	return chaos.Config{
 		Profile: c.Profile, Persist: c.Persist, Replicas: replicas, KeyPrefix: c.KeyPrefix, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity,
-		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mix, Recover: c.Recover, Logs: c.Logs, OtherVersion: c.UpdateFrom,
+		Duration: c.Duration, Seed: c.Seed, Faults: c.Faults, Mix: mixOf(c.Mix), Recover: c.Recover, Logs: c.Logs, OtherVersion: c.UpdateFrom,
 	}
 }
 
@@ -104,41 +98,12 @@ func (c *chaosCmd) Run(ctx context.Context, std streams) error {
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64N(1_000_000) + 1
 	}
-	cfg.Progress = newChaosProgress(std.stderr)
+	show, done := newStatus(std.stderr)
+	cfg.Progress = func(p chaos.Progress) { show(p.Elapsed, p.Changed, p.String()) }
 	report, err := chaos.Run(ctx, cfg)
+	done()
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
 	}
-	if err := report.WriteTable(c.table(std)); err != nil {
-		return err
-	}
-	if err := c.write(report, std.stdout); err != nil {
-		return err
-	}
-	if !report.Good() {
-		return errNotConsistent
-	}
-	return nil
-}
-
-// newChaosProgress returns a function that shows a run's progress on w: a line for each phase, and on a terminal what
-// happens in it.
-func newChaosProgress(w io.Writer) func(chaos.Progress) {
-	terminal := isTerminal(w)
-	var last time.Duration
-	return func(p chaos.Progress) {
-		line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %2d ghosts  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Ghosts, p.Phase)
-		if p.Problems > 0 {
-			line += fmt.Sprintf("  (%d PROBLEMS)", p.Problems)
-		}
-		switch {
-		case terminal && p.Changed:
-			fmt.Fprintf(w, "\r\x1b[K%s\n", line)
-		case terminal:
-			fmt.Fprintf(w, "\r\x1b[K%s", line)
-		case p.Changed || p.Elapsed-last >= plainInterval:
-			last = p.Elapsed
-			fmt.Fprintln(w, line)
-		}
-	}
+	return c.print(std, report.Good(), report)
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"roomd/loadtest"
 	"roomd/loadtest/chaos"
 )
 
@@ -18,13 +20,30 @@ func TestChaos_HelpNamesAllFaults(t *testing.T) {
 	}
 }
 
-func TestChaos_Progress(t *testing.T) {
+// Where there is no terminal, a line for each phase.
+func TestStatus(t *testing.T) {
 	var b bytes.Buffer
-	show := newChaosProgress(&b)
-	show(chaos.Progress{Phase: "players come", Changed: true})
-	show(chaos.Progress{Phase: "players come", Elapsed: time.Second})
-	show(chaos.Progress{Phase: "node-kill", Changed: true, Elapsed: 2 * time.Second, Actions: 7, Problems: 1})
+	show, done := newStatus(&b)
+	for _, p := range []chaos.Progress{
+		{Phase: "players come", Changed: true}, {Phase: "players come", Elapsed: time.Second},
+		{Phase: "node-kill", Changed: true, Elapsed: 2 * time.Second, Actions: 7, Problems: 1},
+	} {
+		show(p.Elapsed, p.Changed, p.String())
+	}
+	done()
 	if got := strings.Count(b.String(), "\n"); got != 2 || !strings.Contains(b.String(), "7 actions") || !strings.Contains(b.String(), "1 PROBLEMS") {
 		t.Errorf("%s", &b)
+	}
+}
+
+// all and none stand for names, in both commands.
+func TestMix(t *testing.T) {
+	for _, test := range []struct{ given, want []string }{
+		{[]string{"all"}, loadtest.MixNames}, {[]string{"none"}, nil}, {[]string{"say"}, []string{"say"}},
+	} {
+		chaos, run := (&chaosCmd{Mix: test.given}).config().Mix, (&runCmd{Mix: test.given}).config().Mix
+		if !slices.Equal(chaos, test.want) || !slices.Equal(run, test.want) {
+			t.Errorf("%q: %q and %q", test.given, chaos, run)
+		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"roomd/loadtest/bench"
@@ -99,65 +98,59 @@ func (c *compareCmd) measure(ctx context.Context, program, workload string, resu
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(problems.Bytes()))
 	}
-	r := struct { // programs of before report the workloads with WebSockets apart
-		bench.Report
-		WebSocket *bench.Result `json:"websocket"`
-		TwoNodes  *bench.Result `json:"websocket_two_nodes"`
-		Paced     *bench.Result `json:"websocket_paced"`
-	}{}
+	var r bench.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return fmt.Errorf("%s: its report: %w", program, err)
 	}
 	for name, of := range r.Workloads {
 		results[name] = of[c.Only]
 	}
-	for name, of := range map[string]*bench.Result{"websocket": r.WebSocket, "websocket-two-nodes": r.TwoNodes, "websocket-paced": r.Paced} {
-		if of != nil {
-			results[name] = of
-		}
-	}
 	return nil
 }
 
+// printComparison prints the medians of the rounds, and what the figures mean.
 func printComparison(out io.Writer, order []string, rounds [][2]map[string]*bench.Result) error {
 	all := maps.Clone(rounds[0][0])
 	maps.Copy(all, rounds[0][1])
 	known := slices.Sorted(maps.Keys(all))
 	slices.SortStableFunc(known, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "workload\tbefore/s\tafter/s\tratio\tof the rounds\tp50 ms\tcommands\tallocations")
+	t := report.Table{Columns: []report.Column{
+		{Head: "workload"}, {Head: "actions/s", About: "before and after: the medians of the rounds, as all figures"},
+		{Head: "ratio", About: "after to before within a round; more is better"},
+		{Head: "of the rounds", About: "the least and the greatest of these ratios: ratio counts if 1.00 is not between them"},
+		{Head: "p50 ms", About: "half of the actions took at most so long"},
+		{Head: "commands", About: "of Redis for an action, including those in scripts"},
+		{Head: "allocations", About: "of nodes and clients for an action"},
+	}}
 	for _, name := range known {
-		var rates, p50, commands, allocs [2][]report.Figure
+		var figures [4][2][]report.Figure
 		var ratios []report.Figure
 		for _, round := range rounds {
 			if round[0][name] == nil || round[1][name] == nil {
 				continue
 			}
-			for i, results := range round {
-				rates[i] = append(rates[i], results[name].ActionsPerSec)
-				p50[i] = append(p50[i], results[name].Latency.P50)
-				commands[i] = append(commands[i], results[name].Commands)
-				allocs[i] = append(allocs[i], results[name].Allocs)
+			for i := range round {
+				r := round[i][name]
+				for f, x := range []report.Figure{r.ActionsPerSec, r.Latency.P50, r.Commands, r.Allocs} {
+					figures[f][i] = append(figures[f][i], x)
+				}
 			}
 			ratios = append(ratios, report.Per(float64(round[1][name].ActionsPerSec), float64(round[0][name].ActionsPerSec)))
 		}
 		if len(ratios) == 0 {
-			fmt.Fprintf(table, "%s\tonly one of them has it\n", name)
+			t.Notes = append(t.Notes, "only one of them has "+name)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.2f–%.2f\t%.2f → %.2f\t%.2f → %.2f\t%.1f → %.1f\n", name, report.Median(rates[0]), report.Median(rates[1]), report.Median(ratios),
-			slices.Min(ratios), slices.Max(ratios), report.Median(p50[0]), report.Median(p50[1]), report.Median(commands[0]), report.Median(commands[1]), report.Median(allocs[0]), report.Median(allocs[1]))
+		change := func(f int, format string) string {
+			return report.Median(figures[f][0]).Text(format) + " → " + report.Median(figures[f][1]).Text(format)
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: []string{
+			name, change(0, "%.0f"), report.Median(ratios).Text("%.2f"), fmt.Sprintf("%.2f–%.2f", slices.Min(ratios), slices.Max(ratios)),
+			change(1, "%.2f"), change(2, "%.2f"), change(3, "%.1f"),
+		}})
 	}
-	if err := table.Flush(); err != nil {
+	if err := t.WriteText(out); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(out, `
-before/s, after/s  actions per second: the medians of the rounds, as all figures
-ratio              after to before within a round; more is better
-of the rounds      the least and the greatest of these ratios: ratio counts if 1.00 is not between them
-p50 ms             half of the actions took at most so long
-commands           of Redis for an action, including those in scripts
-allocations        of nodes and clients for an action
-`)
-	return err
+	return t.WriteMeanings(out, make(map[string]bool))
 }

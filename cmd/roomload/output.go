@@ -21,6 +21,20 @@ func (o outputFlags) table(std streams) io.Writer {
 	return std.stdout
 }
 
+// print prints a report, and writes it where the flags say. It returns errNotConsistent unless all was good.
+func (o outputFlags) print(std streams, good bool, report interface {
+	WriteTable(io.Writer) error
+	WriteHTML(io.Writer) error
+}) error {
+	if err := report.WriteTable(o.table(std)); err != nil {
+		return err
+	}
+	if err := o.write(report, std.stdout); err != nil || good {
+		return err
+	}
+	return errNotConsistent
+}
+
 // write writes a report as JSON and as a page, each to its file; see writeFile.
 func (o outputFlags) write(report interface{ WriteHTML(io.Writer) error }, stdout io.Writer) error {
 	if err := writeJSON(o.JSON, stdout, report); err != nil {

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
-	"github.com/schollz/progressbar/v3"
 
-	"roomd/loadtest"
 	"roomd/loadtest/lab"
 )
 
@@ -23,32 +21,25 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// newProgress returns a function that shows a run's progress on w, and one that ends the
-// display.
-func newProgress(w io.Writer, total time.Duration) (show func(loadtest.Progress), done func()) {
-	describe := func(p loadtest.Progress) string {
-		rate := float64(p.Actions) / max(p.Elapsed.Seconds(), 0.001)
-		return fmt.Sprintf("%d actions, %.0f/s, %d violations", p.Actions, rate, p.Violations)
-	}
+// newStatus returns a function that shows on w how far a command is, and one that ends that. A terminal has one line,
+// which is written again and again; elsewhere lines come plainInterval apart. A line that stays is one by itself.
+func newStatus(w io.Writer) (show func(at time.Duration, stays bool, line string), done func()) {
 	if !isTerminal(w) {
 		var last time.Duration
-		return func(p loadtest.Progress) {
-			if p.Elapsed-last >= plainInterval {
-				last = p.Elapsed
-				fmt.Fprintf(w, "%3.0f s of %.0f s: %s\n", p.Elapsed.Seconds(), total.Seconds(), describe(p))
+		return func(at time.Duration, stays bool, line string) {
+			if stays || at-last >= plainInterval {
+				last = at
+				fmt.Fprintln(w, line)
 			}
 		}, func() {}
 	}
-	bar := progressbar.NewOptions64(total.Milliseconds(),
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionFullWidth(),
-		progressbar.OptionClearOnFinish(),
-	)
-	return func(p loadtest.Progress) {
-		bar.Describe(describe(p))
-		_ = bar.Set64(min(p.Elapsed.Milliseconds(), total.Milliseconds()-1))
-	}, func() { _ = bar.Finish() }
+	return func(_ time.Duration, stays bool, line string) {
+		line = "\r\x1b[K" + noWrap + line + wrap
+		if stays {
+			line += "\n"
+		}
+		fmt.Fprint(w, line)
+	}, func() { fmt.Fprint(w, "\r\x1b[K") }
 }
 
 // Without wrapping the terminal cuts long lines, so that the number of lines is known.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,19 +41,19 @@ func (c *runCmd) config() loadtest.Config {
 	return loadtest.Config{
 		Targets: c.Target, Nodes: c.Nodes, Redis: c.Redis, KeyPrefix: c.KeyPrefix,
 		Clients: c.Clients, Rooms: c.Rooms, Capacity: c.Capacity, Duration: c.Duration,
-		Mix: c.mix(), SecretFile: c.Secret,
+		Mix: mixOf(c.Mix), SecretFile: c.Secret,
 	}
 }
 
-// mix returns the names that all and none stand for.
-func (c *runCmd) mix() []string {
+// mixOf returns the names that all and none stand for.
+func mixOf(names []string) []string {
 	switch {
-	case slices.Equal(c.Mix, []string{"all"}):
+	case slices.Equal(names, []string{"all"}):
 		return loadtest.MixNames
-	case slices.Equal(c.Mix, []string{"none"}):
+	case slices.Equal(names, []string{"none"}):
 		return nil
 	}
-	return c.Mix
+	return names
 }
 
 // Validate is called by kong.
@@ -61,21 +62,15 @@ func (c *runCmd) Validate() error { return wrongFlag(c.config().Validate()) }
 // Run is called by kong.
 func (c *runCmd) Run(ctx context.Context, std streams) error {
 	cfg := c.config()
-	progress, done := newProgress(std.stderr, c.Duration)
-	cfg.Progress = progress
+	show, done := newStatus(std.stderr)
+	cfg.Progress = func(p loadtest.Progress) {
+		show(p.Elapsed, false, fmt.Sprintf("%3.0f s of %.0f s: %d actions, %.0f/s, %d violations", p.Elapsed.Seconds(), c.Duration.Seconds(),
+			p.Actions, float64(p.Actions)/max(p.Elapsed.Seconds(), 0.001), p.Violations))
+	}
 	report, err := loadtest.Run(ctx, cfg)
 	done()
 	if err != nil {
 		return err
 	}
-	if err := report.WriteTable(c.table(std)); err != nil {
-		return err
-	}
-	if err := c.write(report, std.stdout); err != nil {
-		return err
-	}
-	if !report.Consistent() {
-		return errNotConsistent
-	}
-	return nil
+	return c.print(std, report.Consistent(), report)
 }

@@ -60,8 +60,8 @@ func TestDrive(t *testing.T) {
 			t.Errorf("%d actions, %d cut off, the first error: %v", all, cutOff, sum.FirstError())
 		}
 		// Those 20, the one under way at the end, the slow one and the cut one.
-		if n := sum.Recorded(); n != 23 {
-			t.Errorf("%d latencies", n)
+		if curve := sum.Curve(); curve[len(curve)-1].Count != 23 {
+			t.Errorf("latencies: %v", curve)
 		}
 		if l := sum.Latency(); math.Abs(float64(l.P50)-99) > 2 || math.Abs(float64(l.Max)-12500) > 200 {
 			t.Errorf("latency %+v", l)

@@ -98,20 +98,14 @@ func (r *Report) table(w workload) *report.Table {
 
 // writeTable writes the results of one workload, and explains the columns that are not explained yet.
 func (r *Report) writeTable(out io.Writer, w workload, explained map[string]bool) error {
-	var news report.Facts
-	for _, c := range w.columns() {
-		if !explained[c.head] {
-			explained[c.head] = true
-			news.Rows = append(news.Rows, report.Fact{Name: "  " + c.head, Text: c.about})
-		}
-	}
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
 	}
-	if err := r.table(w).WriteText(out); err != nil {
+	t := r.table(w)
+	if err := t.WriteText(out); err != nil {
 		return err
 	}
-	return news.WriteText(out, 0)
+	return t.WriteMeanings(out, explained)
 }
 
 // WriteHTML writes the report as one self-contained page: actions per second and

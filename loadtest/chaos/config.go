@@ -80,6 +80,15 @@ type Progress struct {
 	Problems int
 }
 
+// String returns it in a line.
+func (p Progress) String() string {
+	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %2d ghosts  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Ghosts, p.Phase)
+	if p.Problems > 0 {
+		line += fmt.Sprintf("  (%d PROBLEMS)", p.Problems)
+	}
+	return line
+}
+
 const defaultRecover = 30 * time.Second
 
 // Validate returns an error if a value cannot be used. The error begins with the name of the field, in small

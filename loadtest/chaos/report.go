@@ -165,6 +165,12 @@ func (c Config) command() string {
 	if c.OtherVersion != "" {
 		text += " --update-from " + c.OtherVersion
 	}
+	switch {
+	case len(c.Mix) == 0:
+		text += " --mix none"
+	case len(c.Mix) < len(loadtest.MixNames):
+		text += " --mix " + strings.Join(c.Mix, ",")
+	}
 	if len(c.Faults) > 0 {
 		text += " --faults " + strings.Join(c.Faults, ",")
 	}

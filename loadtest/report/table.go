@@ -87,6 +87,18 @@ func (t *Table) HTML() template.HTML {
 	return part("table", tableView{t})
 }
 
+// WriteMeanings writes what the columns mean that are not known yet, by their heads.
+func (t *Table) WriteMeanings(w io.Writer, known map[string]bool) error {
+	var news Facts
+	for _, c := range t.Columns {
+		if c.About != "" && !known[c.Head] {
+			known[c.Head] = true
+			news.Rows = append(news.Rows, Fact{Name: "  " + c.Head, Text: c.About})
+		}
+	}
+	return news.WriteText(w, 0)
+}
+
 // Meanings returns a list of what the columns mean.
 func (t *Table) Meanings() template.HTML {
 	var list []Fact

@@ -25,13 +25,6 @@ func (t *Tally) Latency() Latency {
 	return Latency{P50: ms(50), P90: ms(90), P99: ms(99), P999: ms(99.9), Max: ms(100)}
 }
 
-// Recorded returns how many latencies were recorded.
-func (t *Tally) Recorded() int64 {
-	t.lock()
-	defer t.mu.Unlock()
-	return t.latency.TotalCount()
-}
-
 // Curve returns the latency by percentile, in µs, for a chart.
 func (t *Tally) Curve() []hdrhistogram.Bracket {
 	t.lock()

@@ -29,13 +29,6 @@ type Counts struct {
 	Unknown   int64 `json:"unknown"`
 }
 
-func (c *Counts) add(other Counts) {
-	c.Done += other.Done
-	c.Refused += other.Refused
-	c.Conflicts += other.Conflicts
-	c.Unknown += other.Unknown
-}
-
 const (
 	// Longest is what a longer latency counts as.
 	Longest = 5 * time.Minute
@@ -70,7 +63,14 @@ func (t *Tally) lock() {
 func Sum(all ...*Tally) *Tally {
 	sum := new(Tally)
 	for _, t := range all {
-		sum.Add(t)
+		sum.AddErrors(t)
+		t.mu.Lock()
+		for name, c := range t.counts {
+			of := sum.ofLocked(name)
+			*of = Counts{of.Done + c.Done, of.Refused + c.Refused, of.Conflicts + c.Conflicts, of.Unknown + c.Unknown}
+		}
+		sum.latency.Merge(t.latency)
+		t.mu.Unlock()
 	}
 	return sum
 }
@@ -125,19 +125,6 @@ func (t *Tally) failLocked(text string, n int64) {
 	}
 }
 
-// Add adds the counts of another tally.
-func (t *Tally) Add(other *Tally) {
-	t.AddErrors(other)
-	other.lock()
-	defer other.mu.Unlock()
-	t.lock()
-	defer t.mu.Unlock()
-	for name, c := range other.counts {
-		t.ofLocked(name).add(*c)
-	}
-	t.latency.Merge(other.latency)
-}
-
 // AddErrors adds the errors of another tally.
 func (t *Tally) AddErrors(other *Tally) {
 	other.lock()
@@ -162,33 +149,6 @@ func (t *Tally) Of(name string) Counts {
 		return *c
 	}
 	return Counts{}
-}
-
-// Total returns the outcomes of all names except some.
-func (t *Tally) Total(except ...string) (sum Counts) {
-	t.lock()
-	for _, c := range t.counts {
-		sum.add(*c)
-	}
-	t.mu.Unlock()
-	for _, name := range except {
-		c := t.Of(name)
-		sum.add(Counts{-c.Done, -c.Refused, -c.Conflicts, -c.Unknown})
-	}
-	return sum
-}
-
-// Refusals returns how many actions were refused, by name.
-func (t *Tally) Refusals() map[string]int64 {
-	t.lock()
-	defer t.mu.Unlock()
-	all := make(map[string]int64)
-	for name, c := range t.counts {
-		if c.Refused > 0 {
-			all[name] = c.Refused
-		}
-	}
-	return all
 }
 
 // Errors returns how many errors there were, and the texts of some with how often each came.

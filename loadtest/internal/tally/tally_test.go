@@ -49,20 +49,17 @@ func TestTally_Sum(t *testing.T) {
 	if join := got.Of("join"); join != (Counts{Done: 1, Conflicts: 1, Unknown: 1}) {
 		t.Errorf("join: %+v", join)
 	}
-	if total := got.Total("users"); total != (Counts{1, 1, 1, 1}) {
-		t.Errorf("all but users: %+v", total)
-	}
-	if refused := got.Refusals(); !maps.Equal(refused, map[string]int64{"busy": 1}) {
-		t.Errorf("refused: %v", refused)
+	if busy := got.Of("busy"); busy != (Counts{Refused: 1}) || got.Of("none") != (Counts{}) {
+		t.Errorf("busy: %+v", busy)
 	}
 	n, texts := got.Errors()
 	if n != 3 || !maps.Equal(texts, map[string]int64{"broken": 2, "other": 1}) || got.FirstError().Error() != "broken" {
 		t.Errorf("%d errors, %v, the first: %v", n, texts, got.FirstError())
 	}
-	if l := got.Latency(); math.Abs(float64(l.P50)-2) > 0.05 || math.Abs(float64(l.Max)/float64(Longest.Milliseconds())-1) > 0.01 || got.Recorded() != 5 {
-		t.Errorf("latency %+v of %d", l, got.Recorded())
+	if l := got.Latency(); math.Abs(float64(l.P50)-2) > 0.05 || math.Abs(float64(l.Max)/float64(Longest.Milliseconds())-1) > 0.01 || got.Curve()[len(got.Curve())-1].Count != 5 {
+		t.Errorf("latency %+v of %v", l, got.Curve())
 	}
-	if empty := new(Tally); empty.Latency().P99.IsKnown() || empty.FirstError() != nil || empty.Total() != (Counts{}) {
+	if empty := new(Tally); empty.Latency().P99.IsKnown() || empty.FirstError() != nil {
 		t.Error("nothing was counted, and yet there are figures")
 	}
 }

@@ -35,21 +35,38 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// An audit beside finds nothing, while the load goes on and afterwards.
 func TestRun_Consistent(t *testing.T) {
 	for name, redisURL := range map[string]func(t *testing.T) string{
 		"embedded": func(*testing.T) string { return redisurl.Embedded },
 		"real":     func(t *testing.T) string { return redistest.Start(t).URL() },
+		"cluster": func(t *testing.T) string {
+			redistest.Thorough(t)
+			return "redis+cluster://" + strings.Join(redistest.StartCluster(t).Addrs(), ",")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			never := "anything"
+			never, url, audited := "anything", redisURL(t), func() {}
+			if url != redisurl.Embedded {
+				db, err := redisurl.Open(url)
+				redistest.OK(t, err)
+				client := db.NewClient()
+				t.Cleanup(func() { _ = client.Close(); db.Close() })
+				audited = func() {
+					if found, err := audit.Run(t.Context(), client, audit.Config{}); err != nil || found.Rooms > 0 && found.Commits == 0 || !found.Clean() {
+						t.Errorf("audit: %v, %+v", err, found)
+					}
+				}
+			}
 			for range 5 { // on a machine with other work, little happens in a second
 				shown := 0
 				r, err := Run(t.Context(), Config{
-					Nodes: 3, Redis: redisURL(t), Clients: 60, Rooms: 3, Capacity: 25, Duration: time.Second, Mix: MixNames,
-					Progress: func(Progress) { shown++ },
+					Nodes: 3, Redis: url, Clients: 60, Rooms: 3, Capacity: 25, Duration: time.Second, Mix: MixNames,
+					Progress: func(Progress) { shown++; audited() },
 				})
 				redistest.OK(t, err)
+				audited()
 				if !r.Consistent() || r.Errors > 0 || r.Unknown > 0 || shown == 0 || r.Actions < r.Joins+r.Leaves || r.Watched > 0 || r.Linearized == 0 {
 					t.Errorf("%+v", *r)
 				}

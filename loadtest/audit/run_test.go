@@ -4,15 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,24 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// A mistake in the server's rules must not hide in the proof.
-func TestAudit_ImportsNothingOfTheServer(t *testing.T) {
-	files, err := os.ReadDir(".")
-	redistest.OK(t, err)
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, parser.ImportsOnly)
-		redistest.OK(t, err)
-		for _, spec := range file.Imports {
-			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(path, "roomd/") && path != "roomd/lockmgr/redisconn" && path != "roomd/loadtest/internal/model" {
-				t.Errorf("%s imports %s", f.Name(), path)
-			}
-		}
-	}
-}
 
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -85,36 +61,6 @@ func mustRun(t testing.TB, client redis.UniversalClient, cfg Config) *Report {
 	return r
 }
 
-// play has players do everything that they can, on all nodes, until stop says so. failing says that Redis
-// may be away.
-func play(t *testing.T, nodes []*coordinator.Coordinator, rooms int, failing bool, stop *atomic.Bool) (wait func()) {
-	var wg sync.WaitGroup
-	for player := range 24 {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(7, uint64(player)))
-			user := fmt.Sprint("player", player%16) // some are two connections of one user
-			for i := 0; !stop.Load(); i++ {
-				id, session := fmt.Sprint("table-", random.IntN(rooms)), fmt.Sprintf("s%d.%d", player, i/20)
-				node := nodes[random.IntN(len(nodes))]
-				if failing { // else all wait for the node that fails
-					node = nodes[player%len(nodes)]
-				}
-				_, err := node.Do(t.Context(), id, anything(random, user, session))
-				if to := fmt.Sprint("table-", random.IntN(rooms)); i%20 == 19 && err == nil {
-					_, _, err = node.Move(t.Context(), id, to, "move"+session, user)
-				} else if i%20 == 9 && err == nil {
-					_, _, err = node.Exchange(t.Context(), id, to, "move"+session, []string{user}, []string{fmt.Sprint("player", random.IntN(16))})
-				}
-				if !failing && (errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown)) {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	return wg.Wait
-}
-
 // anything returns something that can be done for a user, or in spite of one.
 func anything(random *rand.Rand, user, session string) room.Action {
 	data := fmt.Sprintf(`{"x":%d}`, random.IntN(3))
@@ -131,75 +77,6 @@ func anything(random *rand.Rand, user, session string) room.Action {
 		all = []room.Action{room.Close{}, room.Unban{User: user}, room.Kick{User: user, Text: "enough"}, room.Kick{User: user, Until: now + int64(random.IntN(100))}, room.Release{Users: []string{user}}}
 	}
 	return all[random.IntN(len(all))]
-}
-
-// Audits of three nodes under load find nothing, while the load goes on and afterwards, whether
-// journals are whole or trimmed.
-func auditUnderLoad(t *testing.T, newClient func() redis.UniversalClient, journal int) {
-	nodes := []*coordinator.Coordinator{newNode(t, newClient(), journal), newNode(t, newClient(), journal), newNode(t, newClient(), journal)}
-	var stop atomic.Bool
-	wait := play(t, nodes, 5, false, &stop)
-	reader := newClient()
-	last := new(Report)
-	for began := time.Now(); (last.Commits < 1500 || time.Since(began) < time.Second) && time.Since(began) < 20*time.Second; {
-		last = mustRun(t, reader, Config{page: 100})
-		if !last.Clean() {
-			_ = last.WriteFindings(t.Output())
-			t.Fatalf("under load: %d findings", last.Violations)
-		}
-		if journal < 1000 && last.Middle == 5 {
-			break
-		}
-	}
-	stop.Store(true)
-	wait()
-	if last = mustRun(t, reader, Config{}); !last.Clean() {
-		_ = last.WriteFindings(t.Output())
-		t.Errorf("afterwards: %d findings", last.Violations)
-	}
-	if last.Rooms != 5 || last.Commits < 400 || last.WithoutJournal != 0 || (last.Middle == 5) != (journal < 1000) {
-		t.Errorf("%+v", *last)
-	}
-	if journal >= 1000 {
-		expectKinds(t, reader, typeJoin, typeLeave, typeReplace, typeAway, typeBack, typeSettings, typeMember, typePrivate, typeData, typeMessage, typeBan, typeHost, typeCountdown, typeTimer, typeSeat)
-	}
-	t.Logf("%+v", *last)
-}
-
-// expectKinds wants a change of each kind in the five journals together: in one of them alone, one that is
-// seldom may be missing.
-func expectKinds(t *testing.T, reader redis.UniversalClient, kinds ...string) {
-	t.Helper()
-	var journals strings.Builder
-	for table := range 5 {
-		for _, entry := range reader.XRange(t.Context(), keysOf(reader, "", fmt.Sprint("table-", table))[0], "-", "+").Val() {
-			text, _ := entry.Values["commit"].(string)
-			journals.WriteString(text)
-		}
-	}
-	for _, kind := range kinds {
-		if !strings.Contains(journals.String(), `"type":"`+kind+`"`) {
-			t.Errorf("no %s in the journals: the load is too small", kind)
-		}
-	}
-}
-
-func TestAudit_RealSystem(t *testing.T) {
-	for _, journal := range []int{100, 1_000_000} {
-		t.Run(fmt.Sprint("journal ", journal), func(t *testing.T) {
-			if journal > 100 {
-				redistest.Thorough(t)
-			}
-			server := redistest.Start(t)
-			auditUnderLoad(t, func() redis.UniversalClient { return server.Client() }, journal)
-		})
-	}
-}
-
-func TestAudit_Cluster(t *testing.T) {
-	redistest.Thorough(t)
-	cluster := redistest.StartCluster(t)
-	auditUnderLoad(t, func() redis.UniversalClient { return cluster.Client() }, 1_000_000)
 }
 
 // What somebody does to Redis by hand is found.

@@ -1,44 +1,194 @@
 package audit
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
 )
 
-// world makes valid histories of a room, and what Redis then has.
+// world is a room: its journal, and what Redis has.
 type world struct {
-	epoch    string
-	version  uint64
-	mark     string
-	now      int64
-	members  map[string]*record
-	settings map[string]any // nil: none
-	data     *datum
-	bans     map[string]int64
-	timers   map[string]setTimer
-	timed    uint64 // when timers were last changed
-	gone     map[string]removal
-	been     map[string]bool // who was ever in
-	host     string          // "" for none
-	sessions int
-
-	commits []string // the entries
-}
-
-// maxSeats is how many seats a room without a capacity has.
-const maxSeats = 1 << 16
-
-func newWorld() *world {
-	return &world{epoch: "e1", now: 1_000_000, members: map[string]*record{}, bans: map[string]int64{}, timers: map[string]setTimer{}, gone: map[string]removal{}, been: map[string]bool{}}
+	epoch   string
+	version uint64
+	mark    string
+	commits []string
+	*final
 }
 
 type object = map[string]any
+
+// The rooms of the tests. A line is a commit, with its node and its changes; or an epoch, the version that Redis had when it began, and the one behind
+// which it goes on; or what Redis has in the end: of Meta, which has the last position besides, Users, or what was said.
+const (
+	// story has each kind of change with each of its fields.
+	story = `
+n1 {"type":"join","user":"a","seat":0,"session":"s1","at":1000000},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}},{"type":"join","user":"b","seat":1,"session":"s2","at":1000000}
+n2 {"type":"join","user":"c","seat":2,"session":"~s3","at":1000000}
+n1 {"type":"away","user":"a","seat":0,"session":"~s1","old":"s1"}
+n2 {"type":"back","user":"a","seat":0,"session":"s5","old":"~s1"}
+n2 {"type":"replace","user":"b","seat":1,"session":"s6","old":"s2"}
+n1 {"type":"member","user":"b","seat":1,"ready":true,"data":{"x":1}}
+n1 {"type":"data","user":"","seat":0,"data":[1,2]}
+n1 {"type":"data","user":"","seat":0,"data":{"pot":9}}
+n1 {"type":"join","user":"d","seat":3,"session":"s7","at":1000000}
+n1 {"type":"leave","user":"d","seat":3,"reason":"kicked","text":"enough"},{"type":"ban","user":"d","seat":0,"until":2000000}
+n1 {"type":"join","user":"e","seat":3,"session":"s8","at":1000000}
+n1 {"type":"leave","user":"e","seat":3,"reason":"moved","target":"43"}
+n1 {"type":"message","user":"a","seat":0,"text":"hi","to":["b","c"]}
+n1 {"type":"message","user":"","seat":0,"data":{}}
+n1 {"type":"ban","user":"x","seat":0,"until":1000005}
+n1 {"type":"ban","user":"x","seat":0,"until":0}
+n1 {"type":"join","user":"g","seat":3,"session":"s9","at":1000000}
+n2 {"type":"leave","user":"g","seat":3,"reason":"node"}
+n1 {"type":"settings","user":"","seat":0,"settings":{"capacity":4,"closed":true,"data":"admins"}}
+n1 {"type":"join","user":"g","seat":3,"session":"s10","at":1000000,"again":true}
+n1 {"type":"leave","user":"g","seat":3,"reason":"left"}
+n1 {"type":"private","user":"b","seat":1,"data":"QUEEN"}
+n1 {"type":"countdown","user":"","seat":0,"timer":{"name":"turn","due":5000}},{"type":"countdown","user":"","seat":0,"timer":{"name":"game","due":9000}}
+n1 {"type":"countdown","user":"","seat":0,"timer":{"name":"turn","due":6000,"was":5000}}
+n1 {"type":"timer","user":"","seat":0,"timer":{"name":"turn","was":6000}}
+n1 {"type":"countdown","user":"","seat":0,"timer":{"name":"turn","due":7000}}
+n1 {"type":"seat","user":"a","seat":1},{"type":"seat","user":"b","seat":2},{"type":"seat","user":"c","seat":0}
+n1 {"type":"seat","user":"a","seat":2},{"type":"seat","user":"b","seat":0},{"type":"seat","user":"c","seat":1}
+n1 {"type":"seat","user":"a","seat":0},{"type":"seat","user":"b","seat":1},{"type":"seat","user":"c","seat":2}
+n1
+Meta settings {"capacity":4,"closed":true,"data":"admins"}
+Meta data {"version":8,"value":{"pot":9}}
+Meta bans {"d":2000000}
+Meta gone {"d":{"version":10,"reason":"kicked","text":"enough"},"e":{"version":12,"reason":"moved","target":"43"}}
+Meta timers {"timers":{"game":{"due":9000,"version":23},"turn":{"due":7000,"version":26}},"version":26}
+Users a {"seat":0,"session":"s5","node":"n2","at":1000000}
+Users b {"seat":1,"session":"s6","node":"n2","at":1000000,"ready":true,"data":{"version":6,"value":{"x":1}},"private":{"version":22,"value":"QUEEN"}}
+Users c {"seat":2,"session":"~s3","node":"n2","at":1000000}`
+
+	hosted = `
+n1 {"type":"join","user":"a","seat":1,"session":"s1","at":10},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}}
+n2 {"type":"join","user":"b","seat":0,"session":"s2","at":20}
+n1 {"type":"settings","user":"","seat":0,"settings":{"capacity":4,"host":"longest"}},{"type":"host","user":"a","seat":0}
+n1 {"type":"join","user":"c","seat":2,"session":"s3","at":30}
+n1 {"type":"away","user":"b","seat":0,"session":"~s2","old":"s2"}
+n1 {"type":"leave","user":"a","seat":1,"reason":"left"},{"type":"host","user":"c","seat":0}
+n2 {"type":"back","user":"b","seat":0,"session":"s5","old":"~s2"}
+n2 {"type":"join","user":"a","seat":1,"session":"s6","at":70}
+n2 {"type":"leave","user":"c","seat":2,"reason":"left"},{"type":"host","user":"b","seat":0},{"type":"leave","user":"b","seat":0,"reason":"left"},{"type":"host","user":"a","seat":0}
+n1 {"type":"join","user":"b","seat":3,"session":"s7","at":90}
+Meta settings {"capacity":4,"host":"longest"}
+Meta host "a"
+Users a {"seat":1,"session":"s6","node":"n2","at":70}
+Users b {"seat":3,"session":"s7","node":"n1","at":90}`
+
+	// undone has a host who was to change places with x of another room, and has the seat and the host's part again.
+	undone = `
+n1 {"type":"join","user":"a","seat":1,"session":"s1","at":10},{"type":"defaults","user":"","seat":0,"settings":{"capacity":2,"host":"longest"}},{"type":"host","user":"a"}
+n2 {"type":"join","user":"b","seat":0,"session":"s2","at":20}
+n1 {"type":"leave","user":"a","seat":1,"reason":"moved","target":"43"},{"type":"join","user":"x","seat":1,"session":"~+r","at":30},{"type":"host","user":"b"}
+n1 {"type":"settings","user":"","seat":0,"settings":{"capacity":2,"host":"longest","closed":true}}
+n1 {"type":"leave","user":"x","seat":1,"reason":"left"},{"type":"join","user":"a","seat":1,"session":"~+r","at":10,"again":true},{"type":"host","user":"a","again":true}
+Meta settings {"capacity":2,"host":"longest","closed":true}
+Meta host "a"
+Users a {"seat":1,"session":"~+r","node":"n1","at":10}
+Users b {"seat":0,"session":"s2","node":"n2","at":20}`
+
+	begun = `
+n1 {"type":"join","user":"a","seat":1,"session":"~s1","at":10},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}}`
+	joined = `
+n2 {"type":"join","user":"b","seat":0,"session":"s2","at":20}`
+	backA = `{"type":"join","user":"a","seat":1,"session":"~s1","at":10,"of":"n1","again":true},`
+	backB = `{"type":"join","user":"b","seat":0,"session":"s2","at":20,"of":"n2","again":true},`
+	back  = `{"type":"settings","user":"","seat":0,"settings":{"capacity":2,"host":"longest"},"again":true},{"type":"host","user":"a","again":true}
+Meta settings {"capacity":2,"host":"longest"}
+Meta host "a"
+Users a {"seat":1,"session":"~s1","node":"n1","at":10}
+Users b {"seat":0,"session":"s2","node":"n2","at":20}`
+
+	// What a node knew comes back behind that, where Redis has an old copy, or nothing at all.
+	emptied = `
+epoch e2 0 3
+n3 ` + backA + backB + back
+	older = begun + `
+epoch e2 1 3
+n3 ` + backB + back
+	old = begun + joined + `
+epoch e2 2 3
+n3 ` + back
+
+	kept = `
+n1 {"type":"join","user":"a","seat":0,"session":"s1","at":1},{"type":"settings","user":"","seat":0,"settings":{"capacity":4,"keep":true}}
+n1 {"type":"leave","user":"a","seat":0,"reason":"left"}
+Meta settings {"capacity":4,"keep":true}`
+
+	shut = `
+n1 {"type":"join","user":"a","seat":0,"session":"s1","at":1},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}}
+n1 {"type":"leave","user":"a","seat":0,"reason":"closed"},{"type":"settings","user":"","seat":0,"settings":{"capacity":4,"closed":true},"shut":true}
+Meta settings {"capacity":4,"closed":true}
+Meta gone {"":{"version":2,"reason":"closed"}}`
+
+	talk = `
+n1 {"type":"join","user":"a","seat":0,"session":"s1","at":1},{"type":"settings","user":"","seat":0,"settings":{"history":2}}
+n1 {"type":"message","user":"a","seat":0,"text":"one"}
+n1 {"type":"message","user":"a","seat":0,"text":"two","to":["b"]}
+n1 {"type":"message","user":"a","seat":0,"text":"three"}`
+	talked = talk + `
+n1 {"type":"settings","user":"","seat":0,"settings":{"history":2,"capacity":5}}
+Meta settings {"capacity":5,"history":2}
+Users a {"seat":0,"session":"s1","node":"n1","at":1}
+Said {"epoch":"e1","version":3,"user":"a","text":"two","to":["b"]}
+Said {"epoch":"e1","version":4,"user":"a","text":"three"}`
+	silent = talk + `
+n1 {"type":"settings","user":"","seat":0,"settings":{"capacity":5}}
+Meta settings {"capacity":5}
+Users a {"seat":0,"session":"s1","node":"n1","at":1}`
+)
+
+// read makes a room.
+func (w *world) read(text string) *world {
+	w.final = &final{users: map[string]string{}, meta: map[string]string{}, ttls: []int64{-1, -1, -1, -1}}
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		kind, rest, _ := strings.Cut(line, " ")
+		name, value, _ := strings.Cut(rest, " ")
+		switch kind {
+		case "Meta":
+			w.meta[name] = value
+		case "Users":
+			w.users[name] = value
+		case "Said":
+			w.said = append(w.said, rest)
+		case "epoch":
+			var had int
+			_, err := fmt.Sscan(value, &had, &w.version)
+			if w.epoch, w.mark = name, ""; err == nil && had > 0 {
+				w.mark = markIn(w.commits[had-1])
+			}
+		default:
+			w.commit(kind, rest)
+		}
+	}
+	if len(w.users) == 0 && w.meta["settings"] != `{"capacity":4,"keep":true}` {
+		w.ttls = []int64{1000, -2, 1000, -2}
+	}
+	w.meta["members"] = strconv.Itoa(len(w.users))
+	w.stand()
+	return w
+}
+
+// stand brings Meta to the end of the journal.
+func (w *world) stand() {
+	w.meta["epoch"], w.meta["version"], w.meta["mark"] = w.epoch, fmt.Sprint(w.version), w.mark
+}
+
+func worldOf(text string) *world { return (&world{epoch: "e1"}).read(text) }
+
+// trimmed returns the room without the first entries of its journal.
+func (w *world) trimmed(entries int) *world {
+	w.commits = w.commits[entries:]
+	return w
+}
 
 func encode(v any) string {
 	text, err := json.Marshal(v)
@@ -49,13 +199,10 @@ func encode(v any) string {
 }
 
 // commit writes an entry.
-func (w *world) commit(node string, changes ...object) {
+func (w *world) commit(node, changes string) {
 	w.version++
-	if changes == nil {
-		changes = []object{}
-	}
 	var text string
-	text, w.mark = marked(object{"epoch": w.epoch, "version": w.version, "prev": w.mark, "node": node, "changes": changes})
+	text, w.mark = marked(object{"epoch": w.epoch, "version": w.version, "prev": w.mark, "node": node, "changes": json.RawMessage("[" + changes + "]")})
 	w.commits = append(w.commits, text)
 }
 
@@ -69,311 +216,185 @@ func marked(e object) (text, mark string) {
 	return strings.Replace(text, `"mark":"`+blank, `"mark":"`+mark, 1), mark
 }
 
-// begin has a new epoch begin behind a version of the room, 0 for none.
-func (w *world) begin(epoch string, version uint64) {
-	w.epoch, w.version, w.mark = epoch, version, ""
-	if version > 0 {
-		w.mark = markIn(w.commits[version-1])
-	}
-}
-
-func markIn(entry string) string {
-	var e struct{ Mark string }
+func parsed(entry string) (e object) {
 	if err := json.Unmarshal([]byte(entry), &e); err != nil {
 		panic(err)
 	}
-	return e.Mark
+	return e
 }
 
-func (w *world) session() string {
-	w.sessions++
-	return fmt.Sprint("s", w.sessions)
-}
+func markIn(entry string) string { return parsed(entry)["mark"].(string) }
 
-func (w *world) capacity() int {
-	if n, _ := w.settings["capacity"].(int); n > 0 {
-		return n
+// remark gives entries the marks that they would have.
+func (w *world) remark(from, to int) {
+	for i := from - 1; i < to; i++ {
+		e := parsed(w.commits[i])
+		if i > from-1 {
+			e["prev"] = markIn(w.commits[i-1])
+		}
+		w.commits[i], w.mark = marked(e)
 	}
-	if w.settings == nil {
-		return standard
-	}
-	return maxSeats
 }
 
-// standard is the capacity that rooms begin with.
-const standard = 4
+// judge has an oracle replay a journal, and compare the outcome.
+func (w *world) judge() (findings []Finding) {
+	o := newOracle("42", func(f Finding) { findings = append(findings, f) })
+	a, middle := new(auditor), false
+	for i, text := range w.commits {
+		a.replay(o, raw{fmt.Sprintf("%d-0", i+1), text}, &middle)
+	}
+	(&ending{o, w.final}).compare()
+	return findings
+}
 
-func (w *world) seated(seat int) bool {
-	for _, m := range w.members {
-		if m.Seat == seat {
-			return true
+func text(findings []Finding) string {
+	var b strings.Builder
+	for _, f := range findings {
+		b.WriteString(f.String())
+	}
+	return b.String()
+}
+
+// damage is what somebody does to a room.
+type damage func(w *world)
+
+func (d damage) and(more damage) damage { return func(w *world) { d(w); more(w) } }
+
+// edit returns an edit of an entry.
+func edit(version int, change func(e object, changes []any)) damage {
+	return func(w *world) {
+		i := slices.IndexFunc(w.commits, func(text string) bool { return parsed(text)["version"] == float64(version) })
+		e := parsed(w.commits[i])
+		changes, _ := e["changes"].([]any)
+		change(e, changes)
+		w.commits[i] = encode(e)
+	}
+}
+
+// field sets a field of an entry's first change, or removes it.
+func field(version int, name string, value any) damage { return fieldOf(version, 0, name, value) }
+
+func fieldOf(version, change int, name string, value any) damage {
+	return edit(version, func(_ object, changes []any) {
+		if changes[change].(object)[name] = value; value == nil {
+			delete(changes[change].(object), name)
+		}
+	})
+}
+
+// extra adds changes to an entry, and less removes one.
+func extra(version int, more string) damage {
+	return edit(version, func(e object, changes []any) {
+		e["changes"] = append(changes, parsed(`{"changes":[` + more + `]}`)["changes"].([]any)...)
+	})
+}
+
+func less(version, change int) damage {
+	return edit(version, func(e object, changes []any) { e["changes"] = slices.Delete(changes, change, change+1) })
+}
+
+// rewritten makes an edit one of somebody who computes all marks anew.
+func rewritten(version int, edit damage) damage {
+	return func(w *world) {
+		edit(w)
+		w.remark(version, len(w.commits))
+		w.meta["mark"] = w.mark
+	}
+}
+
+// appended appends an entry that fits the chain, and brings Meta to it.
+func appended(changes string) damage { return func(w *world) { w.commit("n1", changes); w.stand() } }
+
+func meta(name, value string) damage {
+	return func(w *world) {
+		if w.meta[name] = value; value == "" {
+			delete(w.meta, name)
 		}
 	}
-	return false
 }
 
-// join returns the changes of a join, or none if the room does not let the user in.
-func (w *world) join(user, node string, seat int, away bool) []object {
-	if w.members[user] != nil || w.seated(seat) || seat >= w.capacity() || w.settings["closed"] == true || w.bans[user] > w.now {
-		return nil
-	}
-	session := w.session()
-	if away {
-		session = "~" + session
-	}
-	w.members[user] = &record{Seat: seat, Session: session, Node: node, At: w.now}
-	delete(w.gone, user)
-	w.been[user] = true
-	changes := []object{{"type": typeJoin, "user": user, "seat": seat, "session": session, "at": w.now}}
-	if w.settings == nil {
-		w.settings = object{"capacity": standard}
-		changes = append(changes, object{"type": typeDefaults, "user": "", "seat": 0, "settings": w.settings})
-	}
-	return changes
+func inMeta(name, old, replacement string) damage {
+	return func(w *world) { replace(w.meta, name, old, replacement) }
 }
 
-// rejoin returns the changes of a join by which a user comes back into a closed room after a failure.
-func (w *world) rejoin(user, node string, seat int) []object {
-	_, removed := w.gone[user]
-	if _, shut := w.gone[everybody]; shut || removed || w.settings["closed"] != true || !w.been[user] {
-		return nil
-	}
-	w.settings["closed"] = false
-	changes := w.join(user, node, seat, false)
-	w.settings["closed"] = true
-	if changes != nil {
-		changes[0]["again"] = true
-	}
-	return changes
+func user(name, old, replacement string) damage {
+	return func(w *world) { replace(w.users, name, old, replacement) }
 }
 
-func (w *world) leave(user, reason string) []object {
-	m := w.members[user]
-	if m == nil {
-		return nil
+func replace(all map[string]string, name, old, replacement string) {
+	was := all[name]
+	if all[name] = strings.Replace(was, old, replacement, 1); all[name] == was {
+		panic(was)
 	}
-	delete(w.members, user)
-	change := object{"type": typeLeave, "user": user, "seat": m.Seat, "reason": reason}
-	why := removal{Version: w.version + 1, Reason: reason}
-	switch reason {
-	case reasonKicked:
-		why.Text, change["text"] = "enough", "enough"
-	case reasonMoved:
-		why.Target, change["target"] = "43", "43"
-	default:
-		return []object{change}
-	}
-	w.gone[user] = why
-	return []object{change}
 }
 
-// shut returns the changes of closing the room for good.
-func (w *world) shut() (changes []object) {
-	for _, user := range w.users() {
-		changes = append(changes, w.leave(user, reasonClosed)...)
-	}
-	w.settings = object{"capacity": w.capacity(), "closed": true}
-	w.gone[everybody] = removal{Version: w.version + 1, Reason: reasonClosed}
-	return append(changes, object{"type": typeSettings, "user": "", "seat": 0, "settings": w.settings, "shut": true})
+// added adds a member to Redis.
+func added(name, text string) damage {
+	return func(w *world) { w.users[name] = text; w.meta["members"] = strconv.Itoa(len(w.users)) }
 }
 
-// speak returns the changes by which the member goes away or comes back, or another session
-// takes over.
-func (w *world) speak(user, node, kind string) []object {
-	m := w.members[user]
-	if m == nil || (kind == typeBack) != strings.HasPrefix(m.Session, "~") {
-		return nil
-	}
-	old := m.Session
-	m.Session = w.session()
-	if kind == typeAway {
-		m.Session = "~" + old
-	} else {
-		m.Node = node
-	}
-	return []object{{"type": kind, "user": user, "seat": m.Seat, "session": m.Session, "old": old}}
+func expires(key int, ms int64) damage { return func(w *world) { w.ttls[key] = ms } }
+
+func said(spoil func(said []string) []string) damage {
+	return func(w *world) { w.said = spoil(w.said) }
 }
 
-func (w *world) member(user string, ready bool, data string) []object {
-	m := w.members[user]
-	if m == nil {
-		return nil
-	}
-	change := object{"type": typeMember, "user": user, "seat": m.Seat}
-	if m.Ready != ready {
-		m.Ready, change["ready"] = ready, ready
-	}
-	switch {
-	case data == "" && m.Data != nil && m.Data.Value != nil:
-		m.Data, change["data"] = &datum{Version: w.version + 1}, json.RawMessage("null")
-	case data != "" && (m.Data == nil || string(m.Data.Value) != data):
-		m.Data, change["data"] = &datum{w.version + 1, []byte(data)}, json.RawMessage(data)
-	}
-	return []object{change}
+// way is how somebody damages a room, and what is found; at is the version that the finding has to name, if it is not 0.
+type way struct {
+	name string
+	do   damage
+	want Rule
+	at   uint64
 }
 
-func (w *world) deal(user string, data string) []object {
-	m := w.members[user]
-	if m == nil || data == "" && (m.Private == nil || m.Private.Value == nil) || m.Private != nil && string(m.Private.Value) == data {
-		return nil
+// try damages a room in each way.
+func try(t *testing.T, begin func() *world, ways []way) {
+	t.Helper()
+	if found := begin().judge(); len(found) > 0 {
+		t.Fatalf("before all damage:\n%s", text(found))
 	}
-	change := object{"type": typePrivate, "user": user, "seat": m.Seat, "data": json.RawMessage("null")}
-	if m.Private = (&datum{Version: w.version + 1}); data != "" {
-		m.Private.Value, change["data"] = []byte(data), json.RawMessage(data)
-	}
-	return []object{change}
-}
-
-func (w *world) setData(data string) []object {
-	change := object{"type": typeData, "user": "", "seat": 0}
-	if w.data == nil && data == "" || w.data != nil && string(w.data.Value) == data {
-		return nil
-	}
-	w.data = &datum{Version: w.version + 1}
-	if data != "" {
-		w.data.Value = []byte(data)
-		change["data"] = json.RawMessage(data)
-	}
-	return []object{change}
-}
-
-func (w *world) configure(s object) []object {
-	seats := maxSeats
-	if n, _ := s["capacity"].(int); n > 0 {
-		seats = n
-	}
-	for _, m := range w.members {
-		if m.Seat >= seats {
-			return nil
+	for _, way := range ways {
+		w := begin()
+		way.do(w)
+		found := w.judge()
+		fits := func(f Finding) bool { return f.Rule == way.want && (way.at == 0 || f.Version == way.at) }
+		if way.want == notFound && len(found) > 0 || way.want != notFound && !slices.ContainsFunc(found, fits) {
+			t.Errorf("%s: want %q, version %d, found:\n%s", way.name, way.want, way.at, text(found))
 		}
 	}
-	w.settings = s
-	if s["closed"] != true {
-		delete(w.gone, everybody)
-	}
-	return []object{{"type": typeSettings, "user": "", "seat": 0, "settings": s}}
 }
 
-// appoint returns the change behind an action by which another member becomes the host.
-func (w *world) appoint() []object {
-	host := ""
-	if w.settings["host"] == hostLongest && len(w.members) > 0 {
-		users := w.users()
-		slices.SortFunc(users, func(a, b string) int {
-			return cmp.Compare(w.place(a), w.place(b))
-		})
-		if host = users[0]; w.members[w.host] != nil {
-			host = w.host
+// variants returns JSON with each of its values changed, and removed, by path.
+func variants(v any) map[string]any {
+	all := make(map[string]any)
+	switch v := v.(type) {
+	case map[string]any:
+		for name, field := range v {
+			less := maps.Clone(v)
+			delete(less, name)
+			all["."+name+" removed"] = less
+			for path, edited := range variants(field) {
+				more := maps.Clone(v)
+				more[name] = edited
+				all["."+name+path] = more
+			}
 		}
-	}
-	if host == w.host {
-		return nil
-	}
-	w.host = host
-	return []object{{"type": typeHost, "user": host, "seat": 0}}
-}
-
-// place returns what sorts members by who becomes the host first.
-func (w *world) place(user string) string {
-	m := w.members[user]
-	return fmt.Sprintf("%t %020d %05d", strings.HasPrefix(m.Session, "~"), m.At, m.Seat)
-}
-
-func (w *world) ban(user string, until int64) []object {
-	if w.bans[user] = until; until == 0 {
-		delete(w.bans, user)
-	}
-	return []object{{"type": typeBan, "user": user, "seat": 0, "until": until}}
-}
-
-// shuffle gives members the seats of others, one on in the order of their names.
-func (w *world) shuffle() (changes []object) {
-	users := w.users()
-	if len(users) < 2 {
-		return nil
-	}
-	first := w.members[users[0]].Seat
-	for i, user := range users {
-		seat := first
-		if i+1 < len(users) {
-			seat = w.members[users[i+1]].Seat
+	case []any:
+		all[" with one more"] = append(slices.Clone(v), "more")
+		for i, element := range v {
+			all[fmt.Sprintf("[%d] removed", i)] = slices.Delete(slices.Clone(v), i, i+1)
+			for path, edited := range variants(element) {
+				more := slices.Clone(v)
+				more[i] = edited
+				all[fmt.Sprintf("[%d]%s", i, path)] = more
+			}
 		}
-		w.members[user].Seat = seat
-		changes = append(changes, object{"type": typeSeat, "user": user, "seat": seat})
+	case string:
+		all[" longer"] = v + "x"
+	case float64:
+		all[" more"] = v + 1
+	case bool:
+		all[" not"] = !v
 	}
-	return changes
+	return all
 }
-
-// countdown sets a timer; due is 0 if it is cancelled. fire has it fire.
-func (w *world) countdown(name string, due int64) []object { return w.timer(typeCountdown, name, due) }
-func (w *world) fire(name string) []object                 { return w.timer(typeTimer, name, 0) }
-
-func (w *world) timer(kind, name string, due int64) []object {
-	was, set := w.timers[name]
-	if due == 0 && !set {
-		return nil
-	}
-	timer := object{"name": name}
-	if set {
-		timer["was"] = was.Due
-	}
-	if w.timed = w.version + 1; due != 0 {
-		timer["due"], w.timers[name] = due, setTimer{due, w.version + 1}
-	} else {
-		delete(w.timers, name)
-	}
-	return []object{{"type": kind, "user": "", "seat": 0, "timer": timer}}
-}
-
-// final returns what Redis has.
-func (w *world) final() *final {
-	f := &final{users: map[string]string{}, ttls: []int64{-1, -1, -1}, meta: map[string]string{
-		"epoch": w.epoch, "version": fmt.Sprint(w.version), "mark": w.mark, "members": fmt.Sprint(len(w.members)),
-	}}
-	for user, m := range w.members {
-		o := object{"seat": m.Seat, "session": m.Session, "node": m.Node, "at": m.At}
-		if m.Ready {
-			o["ready"] = true
-		}
-		if m.Data != nil {
-			o["data"] = m.Data.stored()
-		}
-		if m.Private != nil {
-			o["private"] = m.Private.stored()
-		}
-		f.users[user] = encode(o)
-	}
-	if w.settings != nil {
-		f.meta["settings"] = encode(w.settings)
-	}
-	if w.data != nil {
-		f.meta["data"] = encode(w.data.stored())
-	}
-	if w.host != "" {
-		f.meta["host"] = encode(w.host)
-	}
-	if len(w.gone) > 0 {
-		f.meta["gone"] = encode(w.gone)
-	}
-	if len(w.members) == 0 && w.settings["keep"] != true {
-		f.ttls = []int64{1000, -2, 1000}
-	}
-	if w.timed > 0 {
-		f.meta["timers"] = encode(object{"version": w.timed, "timers": w.timers})
-	}
-	if len(w.bans) > 0 {
-		f.meta["bans"] = encode(w.bans)
-	}
-	return f
-}
-
-// stored returns data as Redis has it.
-func (d *datum) stored() object {
-	if d.Value == nil {
-		return object{"version": d.Version}
-	}
-	return object{"version": d.Version, "value": json.RawMessage(d.Value)}
-}
-
-// users returns who is in.
-func (w *world) users() []string { return slices.Sorted(maps.Keys(w.members)) }

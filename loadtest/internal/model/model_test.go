@@ -1,37 +1,11 @@
 package model
 
 import (
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-// A mistake in the server's rules must not hide in the proof.
-func TestModel_ImportsNothing(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range file.Imports {
-			if strings.Contains(spec.Path.Value, "roomd") || strings.Contains(spec.Path.Value, ".") {
-				t.Errorf("%s imports %s", name, spec.Path.Value)
-			}
-		}
-	}
-}
 
 func rules(broken []Breach) (list []Rule) {
 	for _, b := range broken {

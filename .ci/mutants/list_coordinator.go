@@ -7,8 +7,6 @@ const (
 
 // coordinatorMutants break a room's worker, and a node among the others.
 var coordinatorMutants = []mutant{
-	{"import: the lock is not looked at", "room/coordinator/internal/store/lua/import.lua", "if not lock_holds(1, ARGV[3]) then", "if false then", coordinators, "TestImport_Disturbed"},
-	{"import: the list may be another one", "room/coordinator/internal/store/lua/import.lua", "redis.sha1hex(table.concat(list)) ~= ARGV[#ARGV] or ", "", coordinators, "TestImport_Disturbed"},
 	{"forgotten: a room comes back without what it had", "room/coordinator/apply.go", "	w.ws.feeds.Recall(w.copy.Room)\n", "", coordinators, "TestForgotten_ComesBack/a_newcomer"},
 	{"forgotten: a move finds it open", "room/coordinator/move_rooms.go", "	m.ws.feeds.Recall(r)\n", "", coordinators, "TestForgotten_ComesBack/more_are_moved"},
 	{"forgotten: a read shows nothing", "room/coordinator/coordinator.go", "		c.feeds.Recall(r)\n", "", coordinators, "TestForgotten_ComesBack/a_read"},

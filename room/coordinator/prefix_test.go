@@ -89,8 +89,7 @@ func apart(t *testing.T, server *redistest.Server, cluster bool) {
 var nameKinds = map[string]*regexp.Regexp{
 	"LockRoom": regexp.MustCompile(`^LockRoom:[^:]+$`), "Queue": regexp.MustCompile(`^LockRoom:[^:]+:Queue$`), "Fence": regexp.MustCompile(`^LockRoom:[^:]+:Fence$`), "Wake": regexp.MustCompile(`^LockRoom:[^:]+:Wake:[0-9a-f]{8}$`),
 	"Users": regexp.MustCompile(`^Room:[^:]+:Users$`), "Meta": regexp.MustCompile(`^Room:[^:]+:Meta$`), "Log": regexp.MustCompile(`^Room:[^:]+:Log$`), "Said": regexp.MustCompile(`^Room:[^:]+:Said$`), "Events": regexp.MustCompile(`^Room:[^:]+:Events$`),
-	"imported": regexp.MustCompile(`^Room:[^:]+:Users:imported-\d+$`),
-	"Node":     regexp.MustCompile(`^Node:[^:]+$`), "Node Rooms": regexp.MustCompile(`^Node:[^:]+:Rooms$`), "Info": regexp.MustCompile(`^Node:[^:]+:Info$`), "Drain": regexp.MustCompile(`^Node:[^:]+:Drain$`), "Stopped": regexp.MustCompile(`^Node:[^:]+:Stopped$`), "Over": regexp.MustCompile(`^Node:[^:]+:Over$`),
+	"Node": regexp.MustCompile(`^Node:[^:]+$`), "Node Rooms": regexp.MustCompile(`^Node:[^:]+:Rooms$`), "Info": regexp.MustCompile(`^Node:[^:]+:Info$`), "Drain": regexp.MustCompile(`^Node:[^:]+:Drain$`), "Stopped": regexp.MustCompile(`^Node:[^:]+:Stopped$`), "Over": regexp.MustCompile(`^Node:[^:]+:Over$`),
 	"Nodes": regexp.MustCompile(`^Nodes(:\{..\})?$`), "Timers": regexp.MustCompile(`^Timers:(due|died:(\{..\})?\w+)$`),
 	"Lobby Rooms": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Rooms$`), "Changed": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Changed$`), "Gone": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Gone$`), "State": regexp.MustCompile(`^Lobby:(\{lobby\}:)?State$`), "Free": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Free:.+$`), "Check": regexp.MustCompile(`^Lobby:(\{lobby\}:)?~check$`), "Match": regexp.MustCompile(`^Lobby:(\{lobby\}:)?Match:.+$`),
 	"Entries": regexp.MustCompile(`^Feed:(\{feed\}:)?Entries$`), "Feed Rooms": regexp.MustCompile(`^Feed:(\{feed\}:)?Rooms$`), "Searched": regexp.MustCompile(`^Feed:(\{feed\}:)?Searched$`), "Readers": regexp.MustCompile(`^Feed:(\{feed\}:)?Readers$`),
@@ -256,7 +255,6 @@ func (d *deployment) play(t *testing.T) {
 	mustDo(t, d.b, "42", room.SetTimer{Name: d.name, In: 100})
 	mustDo(t, d.a, "ends", room.Join{User: d.user("c"), Session: "s"})
 	mustDo(t, d.a, "ends", room.Close{})
-	d.imports(t)
 	d.matches(t)
 	d.reads(t)
 	redistest.OK(t, d.a.Drain(soon(t), d.dies.Node()))
@@ -292,17 +290,6 @@ func (d *deployment) contend(t *testing.T) {
 	}
 	wg.Wait()
 	mustDo(t, d.b, "42", room.Join{User: d.user("b"), Session: "s"})
-}
-
-// imports makes a room of another program's list.
-func (d *deployment) imports(t *testing.T) {
-	redistest.OK(t, d.admin.RPush(t.Context(), d.key("Room:", "old", ":Users"), d.user("i")).Err())
-	var found []string
-	redistest.OK(t, d.a.FindForeign(soon(t), func(f Foreign) { found = append(found, f.Room) }))
-	redistest.Equal(t, "lists", strings.Join(found, " "), "old")
-	done, err := d.a.Import(soon(t), "old", true)
-	redistest.OK(t, err)
-	redistest.Equal(t, "imported", strings.Join(done.Users, " "), d.user("i"))
 }
 
 // matches finds a seat in the only room with that label that has some.
@@ -384,4 +371,11 @@ func (d *deployment) expectOwn(t *testing.T, nodes int) {
 	if len(d.alien) > 0 {
 		t.Errorf("%s has heard of others: %v", d.name, d.alien)
 	}
+}
+
+func mustRead(t *testing.T, c *Coordinator, id string) room.Snapshot {
+	t.Helper()
+	s, err := c.Read(soon(t), id)
+	redistest.OK(t, err)
+	return s
 }

@@ -255,7 +255,7 @@ func (f *findings) foreign(ctx context.Context, a *asked) {
 	})
 	switch {
 	case count > 0:
-		f.warn("rooms", "See what roomd import would make of it; else rename or delete what is there, or give roomd a --key-prefix, another Redis or another database",
+		f.warn("rooms", "Rename or delete what is there (the manual has a script for lists of users), or give roomd a --key-prefix, another Redis or another database",
 			"%d rooms refuse every action, since another program has written under their keys, the first of them %s, which is a %s and not a hash", count, first.Key, first.Type)
 	case err != nil:
 		f.ok("rooms", "not all keys could be searched for those of other programs: %v", err)

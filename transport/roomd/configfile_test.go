@@ -168,7 +168,7 @@ func TestConfig_Unreadable(t *testing.T) {
 		filepath.Join(t.TempDir(), "none"): "no such file", t.TempDir(): "is a directory",
 		settingsFile(t, strings.Repeat("# more\n", 1<<18)): "longer than 1 MiB",
 	} {
-		for _, args := range [][]string{{"serve"}, {"check"}, {"import"}, {"token", "--user", "a", "--auth-secret", secret}} {
+		for _, args := range [][]string{{"serve"}, {"check"}, {"token", "--user", "a", "--auth-secret", secret}} {
 			var stderr strings.Builder
 			code := command(room.Rules{}, append(args, "--config", path), io.Discard, &stderr)
 			if code != exitFailed || !strings.Contains(stderr.String(), "--config: "+path+": ") || !strings.Contains(stderr.String(), want) {
@@ -191,10 +191,6 @@ func TestConfig_Commands(t *testing.T) {
 	wantLine(t, lines, levelOK, "keys", "--auth-secret-file")
 	wantLine(t, lines, levelOK, "setting", "--grace=7s, from "+path+":1")
 	wantLine(t, lines, levelOK, "setting", "--burst=7, from the command line")
-	path = settingsFile(t, "redis: redis://127.0.0.1:1\n")
-	if code := command(room.Rules{}, []string{"import", "--config", path}, io.Discard, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "refused") {
-		t.Errorf("import: exit code %d, %s", code, &stderr)
-	}
 }
 
 // A secret in a file that everybody can read is reported.

@@ -49,10 +49,9 @@ type program struct {
 
 // cli is the command line.
 type cli struct {
-	Serve  config    `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
-	Check  checkCmd  `cmd:"" help:"Try a configuration, and say what to change."`
-	Import importCmd `cmd:"" help:"Make rooms of the lists of users that an older program has left in Redis."`
-	Token  tokenCmd  `cmd:"" help:"Print a token, by which a game client says who it is."`
+	Serve config   `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
+	Check checkCmd `cmd:"" help:"Try a configuration, and say what to change."`
+	Token tokenCmd `cmd:"" help:"Print a token, by which a game client says who it is."`
 
 	Version kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
 
@@ -126,7 +125,7 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 // parser returns what reads a command line into c, with the environment and the file that either names.
 func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
 	base := config{rules: p.rules, redisFlags: redisFlags{Files: fileflags.Redis{Dial: p.dial}}}
-	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}, Import: importCmd{config: base}}
+	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}}
 	opts = append(opts, kong.WithBeforeResolve(c.file.load))
 	parser, err = kong.New(c, append(options(p.name), opts...)...)
 	return c, parser, err
@@ -138,7 +137,7 @@ func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	if err != nil {
 		return nil, c.file.locate(err)
 	}
-	for _, cfg := range []*config{&c.Serve, &c.Check.config, &c.Import.config} {
+	for _, cfg := range []*config{&c.Serve, &c.Check.config} {
 		cfg.file, cfg.origins = c.file, c.file.originsOf(parsed)
 	}
 	return parsed, nil
@@ -175,8 +174,6 @@ func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Wri
 	switch command {
 	case "check":
 		err = c.Check.run(signals.ctx, stdout)
-	case "import":
-		err = c.Import.run(signals.ctx, stdout, stderr)
 	case "token":
 		err = c.Token.print(stdout)
 	default:

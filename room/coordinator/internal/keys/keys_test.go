@@ -28,7 +28,7 @@ func (s Space) names(id, node string) []string {
 		list = append(list, s.Room(id, kind))
 	}
 	lock := s.LockPrefix() + id
-	return append(list, lock, lock+":Queue", lock+":Fence", lock+":Wake:00c0ffee", s.Room(id, Users)+":imported-1795234393978")
+	return append(list, lock, lock+":Queue", lock+":Fence", lock+":Wake:00c0ffee")
 }
 
 // patterns returns what a deployment searches Redis for.

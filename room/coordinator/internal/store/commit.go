@@ -362,10 +362,9 @@ func (c *Commit) incomplete(reply []any, from int) {
 	}
 }
 
-// Move writes commits of rooms that are locked together, in one step: by move.lua, or by import.lua.
+// Move writes commits of rooms that are locked together, in one step, by move.lua.
 type Move struct {
 	store   *Store
-	script  *Script
 	commits []*Commit
 	slot    *lockmgr.Slot // of the first room's lock, which has the keys of all
 	args    []any
@@ -373,7 +372,7 @@ type Move struct {
 
 // NewMove prepares a request that writes those commits. Close it.
 func (s *Store) NewMove(locks *lockmgr.Manager, commits ...*Commit) (*Move, error) {
-	m := &Move{store: s, script: MoveScript, commits: commits}
+	m := &Move{store: s, commits: commits}
 	var keys []string
 	for i, c := range commits {
 		if i > 0 { // the slot has those of the first
@@ -394,7 +393,7 @@ func (m *Move) Close() { m.slot.Close() }
 func (m *Move) Send(ctx context.Context) error {
 	s, first := m.store, m.commits[0]
 	var unacked error
-	reply, err := s.run(ctx, first.keys.Meta, m.script, func(script *redis.Script) (cmd *redis.Cmd, err error) {
+	reply, err := s.run(ctx, first.keys.Meta, MoveScript, func(script *redis.Script) (cmd *redis.Cmd, err error) {
 		if s.acks == 0 {
 			return m.slot.Run(ctx, script, m.args...), nil
 		}

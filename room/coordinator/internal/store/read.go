@@ -101,7 +101,7 @@ const maxShown = 80
 
 func (s *Store) foreign(id, found string) error {
 	return room.Foreign("room %s holds something that is not roomd's: %s; roomd keeps a room in hashes of its own: "+
-		"roomd import makes rooms of lists of users; else rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
+		"rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
 }
 
 // explain is Explain for a request about a room.

@@ -75,7 +75,7 @@ var checkerMutants = []mutant{
 	{"lab: no way to the next failure", "loadtest/lab/html.go", "				last = cell\n", "", "./loadtest/lab", "TestPage"},
 	{"lab: roomd is excused", "loadtest/lab/table.go", "c.Discipline != roomd.name && ", "", "./loadtest/lab", "TestMatrix"},
 	{"lab: a late taking is no new hold", "loadtest/lab/observer.go", "late := before.held", "late := false && before.held", "./loadtest/lab", "TestObserver_LateTaking"},
-	{"lab: every reply is lost", "loadtest/lab/wire.go", "	w.loses = nil\n", "", "./loadtest/lab", "TestWire_LosesOneReply"},
+	{"lab: every reply is lost", "loadtest/lab/process.go", "	p.loses = nil\n", "", "./loadtest/lab", "TestWire_LosesOneReply"},
 	{"lab: a refused user in the list", "loadtest/lab/anomaly/find.go", "case b == out && first >= 0:", "case b == out && false:", "./loadtest/lab/anomaly", ""},
 	{"lab: another time to live than published", "loadtest/lab/disciplines.go", "var cardLock = &lock{draw: drawUniqid, take: \"SET lock value EX 3s", "var cardLock = &lock{draw: drawUniqid, take: \"SET lock value EX 4s", "./loadtest/lab", "TestDiscipline_SendsWhatIsPublished"},
 }

@@ -17,7 +17,6 @@ type labCmd struct {
 	Redis    string        `placeholder:"URL" help:"The Redis to use: redis://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
 	Duration time.Duration `default:"1s" help:"How long the heavy load lasts for each discipline (${default})."`
 	Second   time.Duration `default:"100ms" help:"How long a published second lasts, except under heavy load, from 100ms to 1s (${default})."`
-	Seed     uint64        `placeholder:"N" help:"Seed of the callers' random values. Without it roomload draws one, and prints it."`
 	outputFlags
 }
 
@@ -37,7 +36,7 @@ The web page has every step of each failure.
 }
 
 func (c *labCmd) config() lab.Config {
-	return lab.Config{Redis: c.Redis, Only: c.Only, Faults: c.Faults, Duration: c.Duration, Second: c.Second, Seed: c.Seed}
+	return lab.Config{Redis: c.Redis, Only: c.Only, Faults: c.Faults, Duration: c.Duration, Second: c.Second}
 }
 
 // Validate is called by kong. For the lab zero means the default; given as a flag it is

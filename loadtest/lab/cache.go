@@ -140,7 +140,7 @@ func (l *lab) playScene(ctx context.Context, d *discipline, s scene) (counts Cac
 		for i := range s.comes {
 			var c *caller
 			if name := fmt.Sprintf("caller-%02d", i+1); shared {
-				c = x.callerIn(x.processes[i%manyProcesses], name, false)
+				c = &caller{process: x.processes[i%manyProcesses], user: name}
 			} else if c, err = x.caller(name, false); err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (e *entry) play(ctx context.Context, callers []*caller) {
 			_ = c.process.rdb.Ping(ctx).Err() // if it fails, so does the next
 			ready.Done()
 			<-begin
-			if sleep(ctx, e.x.seconds(e.comes[i]), nil) != nil {
+			if sleep(ctx, e.x.seconds(e.comes[i])) != nil {
 				return
 			}
 			c.asked = time.Now()
@@ -195,12 +195,12 @@ func (e *entry) play(ctx context.Context, callers []*caller) {
 	if !e.empty { // others keep coming
 		ctx, cancel := context.WithTimeout(ctx, e.x.patience)
 		defer cancel()
-		c := e.x.callerIn(callers[len(callers)-1].process, "the last one", false)
+		c := &caller{process: callers[len(callers)-1].process, user: "the last one"}
 		for c.asked = time.Now(); !never; c.asked = time.Now() {
 			if value, _ := e.get(ctx, c); value == newValue {
 				break
 			}
-			never = sleep(ctx, spinPause, nil) != nil
+			never = sleep(ctx, spinPause) != nil
 		}
 	}
 	e.note(func(n *CacheCounts) { n.Callers, n.UpdatedMS, n.Never = len(callers), ms(time.Since(begun)), never })
@@ -213,7 +213,7 @@ func (e *entry) load(ctx context.Context, c *caller) (string, error) {
 		n.Loads, n.AtOnce = n.Loads+1, max(n.AtOnce, e.loading)
 	})
 	defer e.note(func(*CacheCounts) { e.loading-- })
-	switch err := sleep(ctx, e.takes, nil); {
+	switch err := sleep(ctx, e.takes); {
 	case err != nil:
 		return "", err
 	case e.dying == c:

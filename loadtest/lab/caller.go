@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -24,26 +23,25 @@ const spinPause = 5 * time.Millisecond
 // caller asks to join or to leave on behalf of one player.
 type caller struct {
 	*process
-	x       *cell
 	user    string
 	leave   bool
-	ahead   int64  // published seconds by which its clock is ahead
-	value   string // drawn for the lock
-	end     string // the last that it has set there with its clock
-	random  *rand.Rand
-	drawsAt time.Time          // when uniqid is called; zero means now
-	cancel  context.CancelFunc // of its request
+	ahead   int64              // published seconds by which its clock is ahead
+	value   string             // drawn for the lock
+	end     string             // the last that it has set there with its clock
+	drawsAt time.Time          // two with the same time draw the same; zero means now
+	cancel  context.CancelFunc // of its request, once that has begun
 
 	asked time.Time
 	sent  bool // its write; an error after that leaves the outcome unknown
 
 	// Guarded by x.mu.
-	plan   map[step]strike
-	held   bool // stopped at a step
-	dead   bool // crashed
-	done   bool // got its answer, or died
-	waited bool // found the lock taken
-	lost   bool // one of its replies was lost
+	strike   strike // what the driver does
+	strikeAt step   // at this step
+	held     bool   // stopped at a step
+	dead     bool   // crashed
+	done     bool   // got its answer, or died
+	waited   bool   // found the lock taken
+	lost     bool   // one of its replies was lost
 }
 
 // The states of a caller that the driver waits for. The cell's mu is held.
@@ -67,17 +65,15 @@ func (c *caller) request(ctx context.Context) {
 	err := c.ask(ctx)
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
-	if c.dead {
-		return
-	}
-	kind := anomaly.ToldFailed
 	switch {
+	case c.dead:
 	case err == nil:
-		kind = anomaly.ToldOK
+		c.record(anomaly.Event{Kind: anomaly.ToldOK})
 	case c.sent || errors.Is(err, errUnknown):
-		kind = anomaly.ToldUnknown
+		c.record(anomaly.Event{Kind: anomaly.ToldUnknown})
+	default:
+		c.record(anomaly.Event{Kind: anomaly.ToldFailed})
 	}
-	c.record(anomaly.Event{Kind: kind})
 }
 
 // turnedAway records that the caller found the lock taken.
@@ -94,24 +90,19 @@ func (c *caller) turnedAway() {
 // pause sleeps between two attempts. It fails with errBusy when the player has lost patience, or the time is up.
 func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	c.turnedAway()
-	if time.Since(c.asked) > c.x.patience {
+	if x := c.x; time.Since(c.asked) > x.patience || !x.ends.IsZero() && time.Now().After(x.ends) {
 		return errBusy
 	}
-	return sleep(ctx, d, c.x.over)
+	return sleep(ctx, d)
 }
 
-// sleep returns after d. It returns the cause of ctx if that ends before, and errBusy if over is closed before; nil is never
-// closed.
-func sleep(ctx context.Context, d time.Duration, over <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// sleep returns after d, or the cause of ctx if that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-over:
-		return errBusy
 	}
 }
 
@@ -152,7 +143,7 @@ func with(more ...step) []step { return append(more, lockSteps...) }
 type strike int
 
 const (
-	hold  strike = 1 + iota // stop until letGo
+	hold  strike = 1 + iota // stop until the driver lets it go on
 	crash                   // run no later step
 )
 
@@ -169,12 +160,12 @@ func (c *caller) reach(s step) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.reached[s] = true
-	switch c.plan[s] {
-	case crash:
+	switch {
+	case s != c.strikeAt:
+	case c.strike == crash:
 		c.crashLocked()
-	case hold:
-		delete(c.plan, s)
-		c.held = true
+	case c.strike == hold:
+		c.strikeAt, c.held = "", true
 		x.struckLocked(c)
 		c.record(anomaly.Event{Kind: anomaly.Paused})
 		for c.held && !c.dead {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -37,12 +35,13 @@ type cell struct {
 	timescale
 	patience time.Duration
 	begun    time.Time
+	ends     time.Time // callers wait no longer; may be zero
 	observer *observer
-	home     *process        // of the driver itself
-	over     <-chan struct{} // closed when callers must end
+	home     *process // of the driver itself
 
-	processes []*process
-	running   sync.WaitGroup // the callers
+	processes             []*process
+	victim, joins, leaves *caller        // those who meet the fault, see playFault
+	running               sync.WaitGroup // the callers
 
 	mu      sync.Mutex
 	changed *sync.Cond    // of what mu guards
@@ -128,29 +127,31 @@ func (x *cell) events() []anomaly.Event {
 	return slices.SortedStableFunc(slices.Values(x.history), func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
 }
 
-// caller adds a caller in a process of its own, over a wire.
+// add starts a process, and adds it to the cell: that of c, if that is not nil, over a wire.
+func (x *cell) add(c *caller) (*process, error) {
+	p, err := newProcess(x, fmt.Sprint(len(x.processes)+1), c)
+	if err == nil {
+		x.processes = append(x.processes, p)
+	}
+	return p, err
+}
+
+// caller returns a caller in a process of its own, over a wire.
 func (x *cell) caller(user string, leave bool) (c *caller, err error) {
-	c = x.callerIn(nil, user, leave)
-	if c.process, err = newProcess(x, fmt.Sprint(len(x.processes)+1), c); err != nil {
-		return nil, err
-	}
-	x.processes = append(x.processes, c.process)
-	return c, nil
+	c = &caller{user: user, leave: leave}
+	c.process, err = x.add(c)
+	return c, err
 }
 
-// callerIn adds a caller in a process that runs.
-func (x *cell) callerIn(p *process, user string, leave bool) *caller {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(x.d.name + x.f.name + user))
-	return &caller{
-		x: x, process: p, user: user, leave: leave,
-		random: rand.New(rand.NewPCG(x.lab.seed, h.Sum64())),
-		plan:   make(map[step]strike),
+// goOn lets a caller begin its one request, or continue, until the driver strikes at a step; "" is none.
+func (x *cell) goOn(ctx context.Context, c *caller, how strike, at step) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c.strike, c.strikeAt, c.held = how, at, false
+	x.changed.Broadcast()
+	if c.cancel != nil {
+		return
 	}
-}
-
-// start begins a caller's one request.
-func (x *cell) start(ctx context.Context, c *caller) {
 	ctx, c.cancel = context.WithCancel(ctx)
 	x.running.Go(func() {
 		defer func() { // also when it crashes
@@ -164,40 +165,22 @@ func (x *cell) start(ctx context.Context, c *caller) {
 	})
 }
 
-// strikeAt starts a caller, and waits until it is stopped at a step, or dies there.
-func (x *cell) strikeAt(ctx context.Context, c *caller, at step, how strike) {
-	c.plan[at] = how
-	x.start(ctx, c)
+// stop is goOn, and waits until the caller is stopped at the step, or has ended. crash is the same for a caller that dies there.
+func (x *cell) stop(ctx context.Context, c *caller, at step) {
+	x.goOn(ctx, c, hold, at)
 	x.until(ctx, x.patience, c.stopped)
 }
 
-// letGo lets a caller continue, up to a step if one is given.
-func (x *cell) letGo(c *caller, upTo ...step) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	clear(c.plan)
-	for _, s := range upTo {
-		c.plan[s] = hold
-	}
-	c.held = false
-	x.changed.Broadcast()
+func (x *cell) crash(ctx context.Context, c *caller, at step) {
+	x.goOn(ctx, c, crash, at)
+	x.until(ctx, x.patience, c.ended)
 }
 
-// resume lets a caller continue, and waits until it is stopped at the step if one is given, or has ended.
-func (x *cell) resume(ctx context.Context, c *caller, upTo ...step) {
-	x.letGo(c, upTo...)
-	if len(upTo) > 0 {
-		x.until(ctx, x.patience, c.stopped)
-	} else {
-		x.until(ctx, x.patience, c.ended)
-	}
-}
-
-// come starts callers one after the other, each as soon as the one before has ended or waits. So no two race, even without
-// a lock.
+// come is goOn for callers one after the other, each as soon as the one before has ended or waits. So no two race, even
+// without a lock.
 func (x *cell) come(ctx context.Context, callers ...*caller) {
 	for _, c := range callers {
-		x.start(ctx, c)
+		x.goOn(ctx, c, 0, "")
 		x.until(ctx, x.patience, c.idle)
 	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -73,7 +74,7 @@ var disciplines = []*discipline{{
 	// call.
 	name: "get-compare-del", article: setnxArticle, ttl: otherTTL, steps: with(stepChecked),
 	about: "SET lock <random> EX 10 NX … GET, compare, DEL",
-	lock: &lock{draw: func(c *caller) { c.value = strconv.FormatUint(c.random.Uint64(), 10) },
+	lock: &lock{draw: func(c *caller) { c.value = strconv.FormatUint(rand.Uint64(), 10) },
 		take: "SET lock value EX 10s NX", check: isOwn, release: "DEL lock"},
 	listed: []Listed{shows(pauseChecked, anomaly.Deleted, "expiry between GET and DEL deletes somebody else's lock")},
 }, {

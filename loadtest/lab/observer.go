@@ -54,30 +54,21 @@ func (o *observer) timeLeft() time.Duration {
 	return max(0, o.now.expires-o.x.now())
 }
 
-// fences returns the strings that belong to the lock, such as roomd's last fence.
-func (o *observer) fences(ctx context.Context) (map[string]string, error) {
+// failOver sets all keys of the lock, such as roomd's last fence, back to what they were before the holder came, as if the
+// replica that is the master now had not heard of the last writes.
+func (o *observer) failOver(ctx context.Context, holderComes func()) error {
 	rdb := o.x.home.rdb
-	keys, err := rdb.Keys(ctx, o.x.lockKey+"*").Result()
 	before := make(map[string]string)
-	for _, key := range keys {
-		if value, err := rdb.Get(ctx, key).Result(); err == nil {
+	for _, key := range rdb.Keys(ctx, o.x.lockKey+"*").Val() {
+		if value, err := rdb.Get(ctx, key).Result(); err == nil { // it is a string
 			before[key] = value
 		}
 	}
-	return before, err
-}
-
-// failOver sets all keys of the lock back to what they were before, as if the replica that is the master now had not heard
-// of the last writes.
-func (o *observer) failOver(ctx context.Context, before map[string]string) error {
+	holderComes()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	rdb := o.x.home.rdb
 	keys, err := rdb.Keys(ctx, o.x.lockKey+"*").Result()
-	if o.x.d.inHash {
-		err = errors.Join(err, rdb.HDel(ctx, o.x.hashKey, o.x.lockKey).Err())
-	}
-	for _, key := range keys {
+	for _, key := range append(keys, o.x.hashKey) {
 		if value, known := before[key]; known {
 			err = errors.Join(err, rdb.Set(ctx, key, value, redis.KeepTTL).Err())
 		} else {
@@ -170,7 +161,7 @@ func (o *observer) passExpiry(ctx context.Context) error {
 		if left > tooClose {
 			break
 		}
-		if err := sleep(ctx, left+o.now.gone-o.now.expires, nil); err != nil {
+		if err := sleep(ctx, left+o.now.gone-o.now.expires); err != nil {
 			return err
 		}
 		s, err := o.look(ctx)

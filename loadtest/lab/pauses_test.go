@@ -21,12 +21,11 @@ import (
 func bubbled(t *testing.T, d *discipline, second time.Duration, held any) (*caller, *redis.Client) {
 	t.Helper()
 	_, rdb := redistest.Mini(t)
-	x := newCell(&lab{cfg: Config{}.withDefaults(), redis: rdb, run: "bubble", seed: 1}, d, faults[0], second)
+	x := newCell(&lab{cfg: Config{}.withDefaults(), redis: rdb, run: "bubble"}, d, faults[0], second)
 	p, err := newProcess(x, "1", nil)
 	redistest.OK(t, err)
 	t.Cleanup(p.stop)
-	c := x.callerIn(p, victimUser, false)
-	c.asked = time.Now()
+	c := &caller{process: p, user: victimUser, asked: time.Now()}
 	if held != "" {
 		redistest.OK(t, rdb.Set(t.Context(), x.lockKey, held, 0).Err())
 	}

@@ -2,26 +2,42 @@ package lab
 
 import (
 	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redistest/proxy"
 	"roomd/room/coordinator"
 )
 
 // process is one of the processes that share Redis: a client with connections of its own and, for roomd, a coordinator.
+//
+// The process of a single caller reaches Redis over a wire, a proxy that passes the requests of all its connections one after
+// the other through the observer, and so knows the effect of each. It can swallow a reply, and holds all traffic while its
+// caller is stopped. It finds the steps of roomd, which does not call caller.at, by the effects of its requests.
 type process struct {
 	x     *cell
 	rdb   *redis.Client
-	wire  *wire                    // nil if it reaches Redis directly
 	rooms *coordinator.Coordinator // nil unless the discipline is roomd
+
+	caller *caller      // nil if there is no wire
+	wire   *proxy.Proxy // nil if there is none
+	ended  atomic.Bool
+	turn   sync.Mutex        // held from a request to its reply
+	loses  func(effect) bool // guarded by turn; the reply to swallow, once
 }
 
 // newProcess starts a process that reaches Redis directly, or over a wire for the requests of c if that is not nil. All
 // clients have go-redis' defaults; roomd's are those of its command.
 func newProcess(x *cell, name string, c *caller) (p *process, err error) {
-	p = &process{x: x}
+	p = &process{x: x, caller: c}
 	model := x.lab.redis.Options()
 	opts := &redis.Options{
 		Network: model.Network, Addr: model.Addr, Dialer: model.Dialer, TLSConfig: model.TLSConfig,
@@ -37,10 +53,15 @@ func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 			const backoff = 16 * time.Millisecond // at most, before the first retry
 			opts.ReadTimeout = min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
 		}
-		if p.wire, err = newWire(x, c); err != nil {
+		dial := func(ctx context.Context) (net.Conn, error) { return model.Dialer(ctx, model.Network, model.Addr) }
+		p.wire, err = proxy.Start(dial, p.exchange, func() { // returns when the wire does not hold its traffic
+			p.turn.Lock()
+			defer p.turn.Unlock()
+		})
+		if err != nil {
 			return nil, err
 		}
-		opts.Network, opts.Addr, opts.Dialer, opts.TLSConfig = "tcp", p.wire.proxy.Addr(), nil, nil
+		opts.Network, opts.Addr, opts.Dialer, opts.TLSConfig = "tcp", p.wire.Addr(), nil, nil
 	}
 	p.rdb = redis.NewClient(opts)
 	if x.d == &roomd {
@@ -53,26 +74,85 @@ func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 	return p, nil
 }
 
-// die cuts all connections of the process, for good.
-func (p *process) die() {
-	if p.wire != nil {
-		p.wire.cut()
-	}
+// lose makes the wire swallow the reply to the next request with that effect.
+func (p *process) lose(has func(effect) bool) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	p.loses = has
 }
 
-// closePatience is how long a coordinator without its Redis may take to close.
-const closePatience = 100 * time.Millisecond
+// exchange runs a request, and says what becomes of its reply. It cuts the connection if the caller is gone.
+func (p *process) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
+	x, c := p.x, p.caller
+	if p.ended.Load() {
+		return proxy.Cut
+	}
+	streams := strings.HasSuffix(args[0], "SUBSCRIBE")
+	if !streams {
+		p.turn.Lock()
+		defer p.turn.Unlock()
+	}
+	onLock := slices.Contains(args, x.lockKey)
+	if streams || !onLock && args[0] != "EXEC" && !slices.Contains(args, x.listKey) {
+		_, _ = carryOut() // the proxy knows its error
+		return proxy.Pass
+	}
+	follows := onLock && x.d == &roomd
+	if follows && x.observer.owner() == c.user && !c.reach(stepRead) {
+		return proxy.Cut
+	}
+	var reply []byte
+	did, err := x.observer.around(context.Background(), c.user, args, func() (err error) {
+		reply, err = carryOut()
+		return err
+	})
+	if err != nil {
+		if !p.ended.Load() {
+			x.fail(err)
+		}
+		return proxy.Cut
+	}
+	if did.gave {
+		c.reach(stepGave)
+	}
+	if follows && reply[0] != '-' { // the step that roomd's caller has reached
+		switch {
+		case did.stored && !(c.reach(stepWrote) && c.reach(stepGiving)), did.took && !did.stored && !c.reach(stepLocked):
+			return proxy.Cut
+		case !did.stored && !did.took && !did.owns:
+			c.turnedAway()
+		}
+	}
+	if p.loses == nil || !p.loses(did) {
+		return proxy.Pass
+	}
+	p.loses = nil
+	c.record(anomaly.Event{Kind: anomaly.ReplyLost})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c.lost = true
+	x.struckLocked(c)
+	return proxy.Silence
+}
+
+// die cuts all connections of the process, and every new one at its first request.
+func (p *process) die() {
+	if p.wire != nil {
+		p.ended.Store(true)
+		p.wire.Cut()
+	}
+}
 
 // stop ends the process and waits for its goroutines.
 func (p *process) stop() {
 	p.die()
-	if p.rooms != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	if p.rooms != nil { // it may have no Redis any more, and does not wait for that
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		_ = p.rooms.Close(ctx)
 	}
 	_ = p.rdb.Close()
 	if p.wire != nil {
-		p.wire.proxy.Close()
+		p.wire.Close()
 	}
 }

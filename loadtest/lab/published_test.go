@@ -171,13 +171,12 @@ func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration)
 	w := &walk{rest: server.Client(), names: make(map[string]string)}
 	w.rest.Options().PoolSize = 1
 	proxy := redistest.StartProxy(t, server.Addr())
-	l := &lab{cfg: Config{}.withDefaults(), redis: proxy.Client(), run: strconv.FormatInt(time.Now().UnixNano(), 36), seed: 1}
+	l := &lab{cfg: Config{}.withDefaults(), redis: proxy.Client(), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	x := newCell(l, named(p.discipline), faults[0], second)
 	process, err := newProcess(x, "1", nil)
 	redistest.OK(t, err)
 	t.Cleanup(process.stop)
-	w.c = x.callerIn(process, victimUser, false)
-	w.c.asked = time.Now()
+	w.c = &caller{process: process, user: victimUser, asked: time.Now()}
 	w.entry = newEntry(x, scene{keeps: strings.Contains(p.name, "old value")})
 	w.entry.takes = 0
 	w.begun = w.c.nowMillis()

@@ -18,7 +18,6 @@ const (
 // them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
 type Report struct {
 	Redis       string        `json:"redis"`
-	Seed        uint64        `json:"seed"`
 	SecondMS    float64       `json:"second_ms"` // how long a published second lasted
 	Duration    float64       `json:"duration_s"`
 	Disciplines []*Row        `json:"disciplines"`
@@ -66,8 +65,8 @@ type Cell struct {
 	findings anomaly.Findings
 }
 
-func newReport(cfg Config, seed uint64, redis string) *Report {
-	r := &Report{Redis: redis, Seed: seed, Duration: cfg.Duration.Seconds(), SecondMS: float64(cfg.Second.Microseconds()) / 1000}
+func newReport(cfg Config, redis string) *Report {
+	r := &Report{Redis: redis, Duration: cfg.Duration.Seconds(), SecondMS: float64(cfg.Second.Microseconds()) / 1000}
 	for _, d := range disciplines {
 		if !slices.Contains(cfg.Only, d.name) {
 			continue

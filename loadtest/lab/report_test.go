@@ -18,7 +18,7 @@ import (
 
 // played is a report in which every cell showed exactly what is listed for it.
 func played() *Report {
-	r := newReport(Config{}.withDefaults(), 7, "a Redis")
+	r := newReport(Config{}.withDefaults(), "a Redis")
 	for _, row := range r.Disciplines {
 		for _, c := range row.Cells {
 			c.Done, c.second = c.Applies, 100*time.Millisecond
@@ -83,14 +83,14 @@ func TestVerdict_AsListed(t *testing.T) {
 	if r.judge(); !r.AsListed() {
 		t.Error(r.Differences)
 	}
-	r = newReport(Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults(), 1, "")
+	r = newReport(Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults(), "")
 	if r.judge(); !r.AsListed() || len(r.Disciplines) != 2 || len(r.Disciplines[0].Cells) != 1 || len(r.Disciplines[1].Listed) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestMatrix(t *testing.T) {
-	r := newReport(Config{Only: []string{"setnx", "roomd"}, Faults: []string{noFault, pauseWrite, crashSet, crashLocked}}.withDefaults(), 1, "")
+	r := newReport(Config{Only: []string{"setnx", "roomd"}, Faults: []string{noFault, pauseWrite, crashSet, crashLocked}}.withDefaults(), "")
 	setnx := r.Disciplines[0]
 	setnx.Cells[0].Done = true
 	setnx.Cells[1].Done, setnx.Cells[1].Anomalies = true, anomaly.Counts{Lost: 1, Phantom: 2, TwoHolders: 3, Deleted: 4}
@@ -122,7 +122,7 @@ func TestTable(t *testing.T) {
 	r.judge()
 	var table bytes.Buffer
 	redistest.OK(t, r.WriteTable(&table, false))
-	for _, want := range []string{"a Redis; seed 7", "set-nx-lua", "no guard", "1.1", "1.6 TTLs", "never", "5.4 %", "uniqid, within a second", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", "∞    for ever"} {
+	for _, want := range []string{"a Redis. A published second lasts 100 ms", "set-nx-lua", "no guard", "1.1", "1.6 TTLs", "never", "5.4 %", "uniqid, within a second", "5: lock() for a cache", "SETEX and GET in the place", "dirty read", "verdict  as listed", "∞    for ever"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -140,7 +140,7 @@ func TestReport_Fields(t *testing.T) {
 	redistest.OK(t, json.Unmarshal(text, &got))
 	const counts = "at_once callers errors freed loads longest_wait_ms never stale updated_ms"
 	want := map[string]string{
-		"":       "cache differences disciplines duration_s redis second_ms seed verdict",
+		"":       "cache differences disciplines duration_s redis second_ms verdict",
 		"cache.": "dead empty gone guard old slow", "cache.dead.": counts, "cache.empty.": counts, "cache.gone.": counts, "cache.old.": counts, "cache.slow.": counts,
 		"disciplines.": "about article cells listed name", "disciplines.listed.": "anomaly fault forever seen text",
 		"disciplines.cells.":           "anomalies applies by_chance discipline done fault",
@@ -226,7 +226,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%d rows of %s", n, d.name)
 		}
 	}
-	if err := newReport(Config{Faults: []string{cacheGuard}}.withDefaults(), 1, "").WriteHTML(io.Discard); err != nil {
+	if err := newReport(Config{Faults: []string{cacheGuard}}.withDefaults(), "").WriteHTML(io.Discard); err != nil {
 		t.Errorf("a report of nothing: %v", err)
 	}
 }

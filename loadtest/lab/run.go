@@ -29,9 +29,6 @@ type Config struct {
 	// cache entry.
 	Only, Faults []string
 
-	// Seed makes the callers' random values. Zero means a random seed.
-	Seed uint64
-
 	// Duration is how long the callers of each discipline act under heavy load. Zero means 1 s.
 	Duration time.Duration
 
@@ -124,8 +121,7 @@ type lab struct {
 	cfg      Config
 	redis    *redis.Client
 	embedded bool
-	run      string // names the rooms of this run
-	seed     uint64
+	run      string       // names the rooms of this run
 	cells    atomic.Int64 // started so far
 
 	mu     sync.Mutex
@@ -145,13 +141,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	defer server.Close()
 	const connections = 32 // of the driver's own
-	l := &lab{cfg: cfg, redis: server.NewClient(connections), embedded: server.IsEmbedded(), seed: cfg.Seed}
+	l := &lab{cfg: cfg, redis: server.NewClient(connections), embedded: server.IsEmbedded()}
 	defer l.redis.Close()
-	for l.seed == 0 {
-		l.seed = rand.Uint64()
-	}
 	l.run = fmt.Sprintf("%08x", rand.Uint32())
-	l.report = newReport(cfg, l.seed, server.String())
+	l.report = newReport(cfg, server.String())
 	// A key that stays does no harm; the report is worth more than an error about it.
 	defer func() { _ = server.Remove(ctx, "lab-"+l.run+"-") }()
 	for _, alone := range []bool{false, true} { // heavy load runs alone

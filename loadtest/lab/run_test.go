@@ -167,7 +167,7 @@ func TestDiscipline_StepsAreDeclared(t *testing.T) {
 	all.SetLimit(3) // with more, a busy machine stops a holder past its time
 	for _, d := range disciplines {
 		all.Go(func() error {
-			l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "steps", seed: 1}
+			l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "steps"}
 			x := newCell(l, d, faults[0], defaultSecond)
 			if _, err := x.play(t.Context(), x.playFault); err != nil {
 				return err
@@ -181,17 +181,6 @@ func TestDiscipline_StepsAreDeclared(t *testing.T) {
 		})
 	}
 	redistest.OK(t, all.Wait())
-}
-
-// The same seed gives the same random values.
-func TestSeed(t *testing.T) {
-	value := func(seed uint64) uint64 {
-		l := &lab{seed: seed}
-		return newCell(l, named("get-compare-del"), faults[0], time.Second).callerIn(nil, victimUser, false).random.Uint64()
-	}
-	if first, again, other := value(1), value(1), value(2); first != again || first == other {
-		t.Errorf("seed 1 gives %d and %d, seed 2 gives %d", first, again, other)
-	}
 }
 
 func TestConfig_Bad(t *testing.T) {

@@ -198,5 +198,5 @@ func (r *Report) WriteTable(w io.Writer, color bool) error {
 }
 
 func (r *Report) setup() string {
-	return fmt.Sprintf("%s; seed %d. A published second lasts %v ms; heavy load lasts %v s, unscaled.", r.Redis, r.Seed, r.SecondMS, r.Duration)
+	return fmt.Sprintf("%s. A published second lasts %v ms; heavy load lasts %v s, unscaled.", r.Redis, r.SecondMS, r.Duration)
 }

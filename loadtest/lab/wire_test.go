@@ -12,7 +12,7 @@ import (
 // stage is a cell of a discipline on a Redis of its own, with two callers whose replies may get lost.
 func stage(t *testing.T, d *discipline) (x *cell, a, b *caller) {
 	t.Helper()
-	l := &lab{cfg: Config{}.withDefaults(), redis: redistest.Start(t).Client(), run: "test", seed: 1}
+	l := &lab{cfg: Config{}.withDefaults(), redis: redistest.Start(t).Client(), run: "test"}
 	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.loses != nil })]
 	x = newCell(l, d, lossy, defaultSecond)
 	var err error
@@ -49,7 +49,7 @@ func TestWire_LosesOneReply(t *testing.T) {
 	t.Parallel()
 	x, a, _ := stage(t, named("setnx"))
 	rdb := a.process.rdb
-	a.process.wire.lose(func(e effect) bool { return e.took })
+	a.process.lose(func(e effect) bool { return e.took })
 	if took, err := rdb.SetNX(t.Context(), x.lockKey, 1, 0).Result(); took || err != nil {
 		t.Errorf("the second SETNX took: %t, %v", took, err)
 	}
@@ -76,12 +76,12 @@ func TestWire_PubSub(t *testing.T) {
 	defer messages.Close()
 	_, err := messages.Receive(t.Context())
 	redistest.OK(t, err)
-	a.process.wire.turn.Lock()
+	a.process.turn.Lock()
 	redistest.OK(t, x.home.rdb.Publish(t.Context(), "news", "one").Err())
 	if m, err := messages.ReceiveTimeout(t.Context(), 20*time.Millisecond); err == nil {
 		t.Errorf("%v arrived while the wire held all traffic", m)
 	}
-	a.process.wire.turn.Unlock()
+	a.process.turn.Unlock()
 	if m, err := messages.ReceiveMessage(t.Context()); err != nil || m.Payload != "one" {
 		t.Errorf("%v, %v", m, err)
 	}

@@ -107,7 +107,7 @@ func frameOf(e *protocol.Event) *check.Frame {
 		f.From = e.From
 		f.Changes = make([]check.Change, len(e.Changes))
 		for i := range e.Changes {
-			f.Changes[i] = changeOf(&e.Changes[i])
+			f.Changes[i] = ChangeOf(&e.Changes[i])
 		}
 	case protocol.EventSnapshot:
 		f.List = listOf(&protocol.Reply{Private: e.Private, Data: e.Data, Settings: e.Settings, Timers: e.Timers, Host: e.Host}, membersOf(e.Users))
@@ -152,7 +152,8 @@ func settingsOf(s *room.Settings) (settings check.Settings) {
 	return settings
 }
 
-func changeOf(c *protocol.Change) check.Change {
+// ChangeOf returns a change as the checkers read it.
+func ChangeOf(c *protocol.Change) check.Change {
 	change := check.Change{
 		Type: c.Type, User: one(c.User), Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text,
 		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: text(c.Data), Name: c.Name, Set: c.In != nil,

@@ -91,7 +91,7 @@ func Describe() string {
 // node chooses a node.
 func (i *injection) node() *node {
 	n := i.run.nodes[i.random.IntN(len(i.run.nodes))]
-	i.on = fmt.Sprintf("node %d", n.number)
+	i.on = n.name
 	return n
 }
 
@@ -136,7 +136,7 @@ var nodeFaults = []*Fault{
 			n := i.node()
 			if i.run.cfg.Duration >= longRun && n.number == 1 && len(i.run.nodes) > 1 { // its memory is looked at for as long as the run
 				n = i.run.nodes[1]
-				i.on = fmt.Sprintf("node %d", n.number)
+				i.on = n.name
 			}
 			n.kill()
 			return n.heal, nil

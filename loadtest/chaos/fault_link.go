@@ -34,9 +34,9 @@ func each(on []*proxy.Proxy, f func(p *proxy.Proxy)) func() {
 
 func clientsLink(name, what string, do onLink) *Fault {
 	return &Fault{Name: name, What: what, loses: losesNothing, inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
-		n := i.random.IntN(len(i.run.links))
+		n := i.random.IntN(len(i.run.nodes))
 		i.on = fmt.Sprintf("clients of node %d", n+1)
-		return do(i, []*proxy.Proxy{i.run.links[n].clients}, true)
+		return do(i, []*proxy.Proxy{i.run.nodes[n].links.clients}, true)
 	}}
 }
 
@@ -52,8 +52,8 @@ func redisLink(name, what string, evicts bool, do onLink) *Fault {
 // wires chooses a node, and networks between it and Redis: to all that it connects to, to the server that keeps some room, or to
 // any one.
 func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
-	n := i.random.IntN(len(i.run.links))
-	all := i.run.links[n].redis
+	n := i.random.IntN(len(i.run.nodes))
+	all := i.run.nodes[n].links.redis
 	how, room, one := i.random.IntN(3), i.random.IntN(len(i.run.Rooms())), i.random.IntN(len(all))
 	chosen := all[one:][:1]
 	switch how {
@@ -61,7 +61,7 @@ func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 		chosen = all
 	case 1: // if nobody knows who that is now, another fault is at work
 		if s, err := i.run.store.primary(ctx, i.run.Rooms()[room]); err == nil {
-			chosen = all[slices.Index(i.run.store.servers(), s):][:1]
+			chosen = all[slices.Index(i.run.store.all, s):][:1]
 		}
 	}
 	to := chosen[0].name
@@ -69,7 +69,7 @@ func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 		to = "all of redis"
 	}
 	i.on = fmt.Sprintf("node %d to %s", n+1, to)
-	if i.run.links[n].used() != nil {
+	if i.run.nodes[n].links.used() != nil {
 		i.on += ", which it reaches otherwise"
 	}
 	for _, w := range chosen {

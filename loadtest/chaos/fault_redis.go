@@ -92,7 +92,7 @@ var redisFaults = []*Fault{
 		Name: "memory-full", What: "maxmemory is reached", loses: losesNothing,
 		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
 			set := func(ctx context.Context, bytes string) (refused, away error) {
-				for _, s := range i.run.store.servers() {
+				for _, s := range i.run.store.all {
 					switch err := s.Admin.ConfigSet(ctx, "maxmemory", bytes).Err(); {
 					case redisconn.Answered(err):
 						refused = errors.Join(refused, err)
@@ -116,7 +116,7 @@ var redisFaults = []*Fault{
 				wrong = -wrong
 			}
 			set := func(ctx context.Context, d time.Duration) (err error) {
-				for _, s := range i.run.store.servers() {
+				for _, s := range i.run.store.all {
 					err = errors.Join(err, s.setClock(d))
 					s.showsClock(ctx, d)
 				}
@@ -143,7 +143,7 @@ func killPrimary(ctx context.Context, i *injection) (func(context.Context) error
 	}
 	s.kill()
 	return func(ctx context.Context) error {
-		if len(i.run.store.servers()) > 1 { // one that came back before would have its replica follow it, whatever it has
+		if len(i.run.store.all) > 1 { // one that came back before would have its replica follow it, whatever it has
 			if err := replaced(ctx, i.run.store, s); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func killPrimary(ctx context.Context, i *injection) (func(context.Context) error
 func replaced(ctx context.Context, all *store, gone *server) error {
 	for {
 		serves := false
-		for _, s := range all.servers() {
+		for _, s := range all.all {
 			if s != gone && s.follows(ctx) == gone.Port() {
 				serves = true // still
 			}
@@ -200,7 +200,7 @@ func restoreOld(ctx context.Context, i *injection, age time.Duration) (func(cont
 func onServers(i *injection, every time.Duration, command ...any) (func(context.Context) error, error) {
 	i.on = "redis"
 	return repeat(every, func() {
-		for _, s := range i.run.store.servers() {
+		for _, s := range i.run.store.all {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			_ = s.Admin.Do(ctx, command...).Err()
 			cancel()

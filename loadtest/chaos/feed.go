@@ -2,20 +2,16 @@ package chaos
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	mathrand "math/rand/v2"
-	"net/http"
-	"os"
+	"math/rand/v2"
 	"sync"
 	"time"
+	"unique"
 
 	"roomd/loadtest"
 	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
-	"roomd/lockmgr/redistest/proxy"
+	"roomd/transport/protocol"
 )
 
 const (
@@ -29,21 +25,6 @@ const (
 	feedWithin = time.Minute
 )
 
-// feed is who hears of all commits: a reader of pages, one of server-sent events, and the receiver of a webhook. Their
-// connections are cut now and then.
-type feed struct {
-	run      *run
-	receiver *receiver
-	doors    []*proxy.Proxy // to the operators' side of each node
-	ends     context.CancelFunc
-	busy     sync.WaitGroup
-
-	mu    sync.Mutex
-	told  check.Readers                     // guarded by mu
-	last  map[string]map[string]check.Point // guarded by mu: by reader and room, the last commit that it was told
-	names map[string]string                 // guarded by mu: one of each, of rooms and epochs
-}
-
 // The readers.
 const (
 	pageReader  = "pages"
@@ -53,59 +34,51 @@ const (
 
 var feedReaders = []string{pageReader, eventReader, hookReader}
 
-func newFeed(r *run) (*feed, error) {
-	f := &feed{run: r, told: make(check.Readers), last: make(map[string]map[string]check.Point), names: make(map[string]string)}
+// feed is who hears of all commits: a reader of pages, one of server-sent events, and the receiver of a webhook. Their
+// connections are cut now and then.
+type feed struct {
+	run      *run
+	receiver *receiver
+	ends     context.CancelFunc
+	busy     sync.WaitGroup
+
+	mu   sync.Mutex
+	told check.Readers                     // guarded by mu
+	last map[string]map[string]check.Point // guarded by mu: by reader and room, the last commit that it was told
+}
+
+func newFeed(r *run) (f *feed, err error) {
+	f = &feed{run: r, told: make(check.Readers), last: make(map[string]map[string]check.Point), ends: func() {}}
 	for _, name := range feedReaders {
 		f.last[name] = make(map[string]check.Point)
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it does not fail
-	var err error
-	f.receiver, err = newReceiver(f, key)
+	f.receiver, err = newReceiver(f)
 	return f, err
 }
 
 // args are those of a node.
 func (f *feed) args() []string {
 	return []string{
-		"--feed", fmt.Sprint(feedKeeps), "--webhook", f.receiver.server.URL + "/roomd", "--webhook-secret-file", f.receiver.secret, "--webhook-timeout", hookTimeout.String(),
+		"--feed", fmt.Sprint(feedKeeps), "--webhook", f.receiver.server.URL + "/roomd",
+		"--webhook-secret-file", f.receiver.secret, "--webhook-timeout", hookTimeout.String(),
 	}
-}
-
-// secretFile writes the key of a webhook as roomd reads it.
-func secretFile(key []byte) (string, error) {
-	file, err := os.CreateTemp("", "roomload-webhook-*")
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	_, err = fmt.Fprintln(file, "whsec_"+base64.StdEncoding.EncodeToString(key))
-	return file.Name(), err
-}
-
-// open opens the way to one more node.
-func (f *feed) open(n *node) error {
-	door, err := carry(n.admin)
-	if err == nil {
-		f.doors = append(f.doors, door)
-	}
-	return err
 }
 
 // begin has all of them listen, until close.
 func (f *feed) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.ends = cancel
-	f.busy.Go(func() { f.readPages(ctx) })
-	f.busy.Go(func() { f.watch(ctx) })
-	f.receiver.begin()
+	pages, events := &reader{feed: f, name: pageReader, random: f.random(1)}, &reader{feed: f, name: eventReader, random: f.random(2)}
+	f.busy.Go(func() { pages.read(ctx, pages.page) })
+	f.busy.Go(func() { events.read(ctx, events.events) })
+	f.receiver.leavesAt(time.Now().Add(awayEvery / 4))
 }
 
 // disturb cuts connections of readers until ctx ends.
 func (f *feed) disturb(ctx context.Context) {
 	random := f.random(0)
 	for pause.For(ctx, time.Duration(random.Int64N(int64(2*cutPause)))) == nil {
-		door := f.doors[random.IntN(len(f.doors))]
+		door := f.run.nodes[random.IntN(len(f.run.nodes))].door
 		if random.IntN(2) == 0 {
 			door.Reset()
 		} else {
@@ -115,8 +88,8 @@ func (f *feed) disturb(ctx context.Context) {
 }
 
 // random returns random numbers for one of them.
-func (f *feed) random(who uint64) *mathrand.Rand {
-	return mathrand.New(mathrand.NewPCG(f.run.cfg.Seed, 1000+who))
+func (f *feed) random(who uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(f.run.cfg.Seed, 1000+who))
 }
 
 // hear records what a reader was told.
@@ -129,7 +102,6 @@ func (f *feed) hear(reader string, entries []feedEntry) {
 			continue // a list of all rooms begins or ends
 		}
 		t := entries[i].told(at)
-		t.Room, t.Epoch = f.nameLocked(t.Room), f.nameLocked(t.Epoch)
 		f.told[reader] = append(f.told[reader], t)
 		switch {
 		case t.Gap == nil:
@@ -141,18 +113,10 @@ func (f *feed) hear(reader string, entries []feedEntry) {
 	}
 }
 
-func (f *feed) nameLocked(text string) string {
-	if name, known := f.names[text]; known {
-		return name
-	}
-	f.names[text] = text
-	return text
-}
-
 // arrive waits until all readers know all rooms as Redis has them.
 func (f *feed) arrive(ctx context.Context) {
 	f.run.enter("the feed arrives")
-	f.receiver.calm()
+	f.receiver.leavesAt(time.Time{})
 	for end := time.Now().Add(f.run.cfg.Recover + feedWithin); ; {
 		behind, err := f.behind(ctx)
 		if err != nil {
@@ -193,11 +157,11 @@ func (f *feed) behind(ctx context.Context) (string, error) {
 
 // close ends all that listens.
 func (f *feed) close() {
-	if f.ends != nil {
-		f.ends()
-	}
-	for _, door := range f.doors {
-		door.Close()
+	f.ends()
+	for _, n := range f.run.nodes {
+		if n.door != nil {
+			n.door.Close()
+		}
 	}
 	f.busy.Wait()
 	f.receiver.close()
@@ -212,65 +176,31 @@ func (f *feed) heard() check.Readers {
 
 // feedEntry is an entry of the feed as readers get it.
 type feedEntry struct {
-	Room    string
-	Epoch   string
-	Version uint64
-	Mark    string
-	Changes []feedChange
+	Room    string            `json:"room"`
+	Epoch   string            `json:"epoch"`
+	Version uint64            `json:"version"`
+	Mark    string            `json:"mark"`
+	Changes []protocol.Change `json:"changes"`
 	Gap     *struct {
-		After, Before check.Point
-		State         check.Point
-	}
-}
-
-type feedChange struct {
-	Type, User, Reason, Text, Name string
-	Seat                           int
-	Away                           bool
-	Ready                          *bool
-	Data, To                       json.RawMessage
-	Settings                       *check.Settings
-	In                             *int64
+		After  check.Point `json:"after"`
+		Before check.Point `json:"before"`
+		State  check.Point `json:"state"`
+	} `json:"gap"`
 }
 
 func (e *feedEntry) told(at time.Duration) check.Told {
-	t := check.Told{At: at, Room: e.Room, Point: check.Point{Epoch: e.Epoch, Version: e.Version}}
+	one := func(name string) string { return unique.Make(name).Value() } // which is in memory once
+	t := check.Told{At: at, Room: one(e.Room), Point: check.Point{Epoch: one(e.Epoch), Version: e.Version}}
 	if e.Gap != nil {
 		t.Gap = &check.Gap{After: e.Gap.After, Before: e.Gap.Before, Now: e.Gap.State}
 		return t
 	}
-	var changes []check.Change
+	changes := make([]check.Change, len(e.Changes))
 	for i := range e.Changes {
-		changes = append(changes, e.Changes[i].change())
+		changes[i] = loadtest.ChangeOf(&e.Changes[i])
 	}
 	t.Sum = check.SumOf(e.Mark, changes)
 	return t
-}
-
-func (c *feedChange) change() check.Change {
-	one := check.Change{
-		Type: c.Type, User: c.User, Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text, Ready: c.Ready, Data: loadtest.Plain(c.Data),
-		Name: c.Name, Set: c.In != nil, Settings: c.Settings,
-	}
-	if json.Unmarshal(c.To, &one.To) != nil {
-		_ = json.Unmarshal(c.To, &one.Target)
-	}
-	if s := one.Settings; s != nil {
-		if s.Host == "none" { // as the journal has it
-			s.Host = ""
-		}
-		if s.Labels == "{}" {
-			s.Labels = ""
-		}
-	}
-	return one
-}
-
-// refused says that a node has given an answer that it must not give.
-func (f *feed) refused(reader string, res *http.Response) {
-	if res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests {
-		f.run.Problem("missing", "the reader of %s of the feed is answered %s", reader, res.Status)
-	}
 }
 
 // FeedReport is what readers of the feed were told.

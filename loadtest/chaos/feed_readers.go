@@ -3,23 +3,43 @@ package chaos
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"roomd/lockmgr/redisconn/pause"
 )
 
-var errAnswer = errors.New("the node does not serve the feed now")
+// reader is one who asks nodes for the feed, any that answers.
+type reader struct {
+	*feed
+	name   string
+	random *rand.Rand
+	at     string // where it goes on
+}
+
+// read asks for more until ctx ends.
+func (r *reader) read(ctx context.Context, more func(context.Context) error) {
+	for ctx.Err() == nil {
+		if more(ctx) != nil {
+			_ = pause.For(ctx, feedPause)
+		}
+	}
+}
+
+var errNothing = errors.New("there is nothing more now")
 
 // get asks a node for a part of the feed.
-func (f *feed) get(ctx context.Context, reader string, node int, query url.Values, last string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.doors[node].Addr()+"/api/feed?"+query.Encode(), nil)
+func (r *reader) get(ctx context.Context, query url.Values, last string) (io.ReadCloser, error) {
+	door := r.run.nodes[r.random.IntN(len(r.run.nodes))].door
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+door.Addr()+"/api/feed?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -28,76 +48,58 @@ func (f *feed) get(ctx context.Context, reader string, node int, query url.Value
 	}
 	req.Close = true
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case res.StatusCode == http.StatusOK:
+		return res.Body, nil
+	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests:
+		r.run.Problem("missing", "the reader of %s of the feed is answered %s", r.name, res.Status)
 	}
-	if res.StatusCode != http.StatusOK {
-		f.refused(reader, res)
-		_ = res.Body.Close()
-		return nil, errAnswer
-	}
-	return res.Body, nil
+	_ = res.Body.Close()
+	return nil, errNothing
 }
 
-// readPages reads pages of the feed until ctx ends, of any node that answers.
-func (f *feed) readPages(ctx context.Context) {
-	random, after := f.random(1), ""
-	for ctx.Err() == nil {
-		more, err := f.readPage(ctx, random.IntN(len(f.doors)), 1+random.IntN(1000), &after)
-		switch {
-		case err != nil:
-			_ = pause.For(ctx, feedPause)
-		case !more:
-			_ = pause.For(ctx, feedPause/2)
-		}
-	}
-}
-
-func (f *feed) readPage(ctx context.Context, node, limit int, after *string) (more bool, err error) {
+// page reads one page.
+func (r *reader) page(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, feedSilence)
 	defer cancel()
-	body, err := f.get(ctx, pageReader, node, url.Values{"after": {*after}, "limit": {fmt.Sprint(limit)}}, "")
+	body, err := r.get(ctx, url.Values{"after": {r.at}, "limit": {fmt.Sprint(1 + r.random.IntN(1000))}}, "")
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer body.Close()
 	var page struct {
-		Entries []feedEntry
-		Next    string
-		More    bool
+		Entries []feedEntry `json:"entries"`
+		Next    string      `json:"next"`
+		More    bool        `json:"more"`
 	}
-	if err := json.NewDecoder(body).Decode(&page); err != nil {
-		return false, err
+	if err := json.UnmarshalRead(body, &page); err != nil {
+		return err
 	}
-	f.hear(pageReader, page.Entries)
+	r.hear(r.name, page.Entries)
 	if page.Next != "" {
-		*after = page.Next
+		r.at = page.Next
 	}
-	return page.More, nil
+	if !page.More {
+		return errNothing
+	}
+	return nil
 }
 
-// watch reads server-sent events until ctx ends, and goes on at any node when one ends them, or is silent.
-func (f *feed) watch(ctx context.Context) {
-	random, last := f.random(2), ""
-	for ctx.Err() == nil {
-		if err := f.watchNode(ctx, random.IntN(len(f.doors)), &last); err != nil {
-			_ = pause.For(ctx, feedPause)
-		}
-	}
-}
-
-func (f *feed) watchNode(ctx context.Context, node int, last *string) error {
+// events reads server-sent events until the node ends them, or is silent.
+func (r *reader) events(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	silent := time.AfterFunc(feedSilence, cancel)
 	defer silent.Stop()
-	body, err := f.get(ctx, eventReader, node, url.Values{"watch": {""}}, *last)
+	body, err := r.get(ctx, url.Values{"watch": {""}}, r.at)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	lines := bufio.NewReaderSize(body, 64<<10)
-	id, data := *last, ""
+	id, data := r.at, ""
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
@@ -113,11 +115,11 @@ func (f *feed) watchNode(ctx context.Context, node int, last *string) error {
 			if data != "" {
 				var e feedEntry
 				if err := json.Unmarshal([]byte(data), &e); err != nil {
-					f.run.Problem("content", "an event of the feed is not JSON: %.200q", data)
+					r.run.Problem("content", "an event of the feed is not JSON: %.200q", data)
 				}
-				f.hear(eventReader, []feedEntry{e})
+				r.hear(r.name, []feedEntry{e})
 			}
-			*last, data = id, ""
+			r.at, data = id, ""
 		}
 	}
 }

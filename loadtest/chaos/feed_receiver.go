@@ -2,12 +2,12 @@ package chaos
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 const (
@@ -34,33 +36,31 @@ type receiver struct {
 	server *httptest.Server
 
 	mu     sync.Mutex
-	random *rand.Rand // guarded by mu
-	well   bool       // guarded by mu: it takes everything
-	back   time.Time  // guarded by mu: until then it is away
-	leaves time.Time  // guarded by mu: then it goes away
-	failed int        // guarded by mu: requests that it did not acknowledge
-	took   int        // guarded by mu
+	random *mathrand.Rand // guarded by mu
+	back   time.Time      // guarded by mu: until then it is away
+	leaves time.Time      // guarded by mu: then it goes away; zero: it takes everything
+	failed int            // guarded by mu: requests that it did not acknowledge
 }
 
-func newReceiver(f *feed, key []byte) (r *receiver, err error) {
-	r = &receiver{feed: f, key: key, random: f.random(3)}
-	r.server = httptest.NewServer(r)
-	r.secret, err = secretFile(key)
+// newReceiver returns a receiver that takes everything.
+func newReceiver(f *feed) (*receiver, error) {
+	r := &receiver{feed: f, key: make([]byte, 32), random: f.random(3)}
+	_, _ = rand.Read(r.key) // it does not fail
+	file, err := os.CreateTemp("", "roomload-webhook-*")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r.server, r.secret = httptest.NewServer(r), file.Name()
+	_, err = fmt.Fprintln(file, "whsec_"+base64.StdEncoding.EncodeToString(r.key))
 	return r, err
 }
 
-// begin lets the receiver be away for the first time.
-func (r *receiver) begin() {
+// leavesAt says when the receiver goes away for the first time; zero has it take everything from now on.
+func (r *receiver) leavesAt(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leaves = time.Now().Add(awayEvery / 4)
-}
-
-// calm has the receiver take everything from now on.
-func (r *receiver) calm() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.well = true
+	r.leaves = t
 }
 
 func (r *receiver) close() {
@@ -69,43 +69,39 @@ func (r *receiver) close() {
 	_ = os.Remove(r.secret)
 }
 
-// mood is how the receiver treats a request.
-type mood int
+// hookAnswer is how the receiver answers a request.
+type hookAnswer int
 
 const (
-	takes    mood = iota
-	away          // it ends the connection
-	refuses       // it answers 500
-	hangs         // it gives no answer in time
-	takesAnd      // takes and then: away, refuses or hangs
+	acknowledges hookAnswer = iota
+	away                    // it ends the connection
+	refuses                 // it answers 500
+	hangs                   // it gives no answer in time
 )
 
-func (r *receiver) moodNow() mood {
+// treat returns whether the receiver takes a request, and how it answers.
+func (r *receiver) treat() (takes bool, with hookAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	if r.well || r.leaves.IsZero() {
-		r.took++
-		return takes
+	if r.leaves.IsZero() {
+		return true, acknowledges
 	}
 	if now.After(r.leaves) {
 		r.back = now.Add(time.Duration(r.random.Int64N(int64(awayMost))))
 		r.leaves = r.back.Add(time.Duration(r.random.Int64N(int64(2 * awayEvery))))
 	}
-	m := takes
-	if n := r.random.IntN(50); now.Before(r.back) {
-		m = away
-	} else if n < 3 {
-		m = away + mood(n)
-	} else if n < 6 {
-		m = takesAnd + away + mood(n-3)
+	n := r.random.IntN(50)
+	switch {
+	case now.Before(r.back):
+		with = away
+	case n < 6:
+		takes, with = n >= 3, away+hookAnswer(n%3)
+	default:
+		return true, acknowledges
 	}
-	if m == takes {
-		r.took++
-	} else {
-		r.failed++
-	}
-	return m
+	r.failed++
+	return takes, with
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -118,19 +114,20 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	m := r.moodNow()
-	if m == takes || m >= takesAnd {
-		var in struct{ Data struct{ Entries []feedEntry } }
+	takes, with := r.treat()
+	if takes {
+		var in struct {
+			Data struct {
+				Entries []feedEntry `json:"entries"`
+			} `json:"data"`
+		}
 		if err := json.Unmarshal(body, &in); err != nil || len(in.Data.Entries) == 0 {
 			r.feed.run.Problem("content", "a request of a webhook has no entries: %.200q", body)
 		}
 		r.feed.hear(hookReader, in.Data.Entries)
 	}
-	if m >= takesAnd {
-		m -= takesAnd
-	}
-	switch m {
-	case takes:
+	switch with {
+	case acknowledges:
 		w.WriteHeader(http.StatusNoContent)
 	case refuses:
 		w.WriteHeader(http.StatusInternalServerError)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redistest/launch"
+	"roomd/lockmgr/redistest/proxy"
 	"roomd/room"
 	"roomd/transport/roomd"
 )
@@ -28,25 +29,47 @@ func Main() {
 	}
 }
 
-// node is a process of roomd's.
-type node struct {
-	start
-	process *launch.Server
-	admin   string  // host:port of its operators' side
-	version version // that it is, or will be when it starts again
-	stopped bool    // by SIGSTOP
-	down    bool    // killed or told to end, and not started again
+// process is one that faults strike.
+type process struct {
+	server  *launch.Server
+	name    string
+	stopped bool // by SIGSTOP
+	down    bool // killed or told to end, and not started again
 }
 
-// start is how a node is started.
-type start struct {
-	number   int // from 1
-	programs map[version]string
-	links    *links
-	url      string // of Redis
-	cfg      Config
-	more     []string // further arguments
-	log      io.Writer
+func (p *process) kill() {
+	p.server.Kill()
+	p.down, p.stopped = true, false
+}
+
+func (p *process) stop() { p.stopped = p.server.Signal(syscall.SIGSTOP) == nil }
+
+// heal starts a process again that is down, and lets a stopped one go on.
+func (p *process) heal(ctx context.Context) error {
+	if p.stopped {
+		p.stopped = false
+		return p.server.Signal(syscall.SIGCONT)
+	}
+	if !p.down {
+		return nil
+	}
+	if err := p.server.Restart(ctx); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	p.down = false
+	return nil
+}
+
+// node is a process of roomd's, with its networks.
+type node struct {
+	process
+	run     *run
+	number  int // from 1
+	links   links
+	admin   string       // host:port of its operators' side
+	door    *proxy.Proxy // to that, for readers of the feed
+	version version      // that it is, or will be when it starts again
+	log     io.Writer
 }
 
 // The times of the nodes: short, so that faults of seconds outlast them.
@@ -61,70 +84,57 @@ const (
 	eviction = nodeTTL*3/2 + grace
 )
 
-// startNode starts a node, and waits until it takes clients.
-func startNode(ctx context.Context, s start) (*node, error) {
-	n := &node{start: s}
-	if s.number%2 == 0 && s.programs[other] != "" {
+// startNode starts a node with its networks, and waits until it takes clients.
+func (r *run) startNode(ctx context.Context, number int) (err error) {
+	n := &node{run: r, number: number, log: r.log(fmt.Sprintf("node-%d", number))}
+	n.name = fmt.Sprintf("node %d", number)
+	r.nodes = append(r.nodes, n)
+	if number%2 == 0 && r.cfg.OtherProgram != "" {
 		n.version = other
 	}
-	command := n.command(n.version)
-	args := command.Args
-	command.Args = func(s *launch.Server) ([]string, error) { // each attempt to start has another port
-		port, err := launch.FreePort()
-		if err != nil {
-			return nil, err
-		}
-		n.admin = fmt.Sprintf("127.0.0.1:%d", port)
-		return args(s)
+	if err = n.links.lead(r.store.ends); err != nil {
+		return err
 	}
-	var err error
-	if n.process, err = launch.Start(ctx, command); err == nil && n.version == own {
-		if err = n.links.used(); err != nil {
-			_ = n.process.Close()
-		}
+	if n.server, err = launch.Start(ctx, n.command()); err == nil && n.version == own {
+		err = n.links.used()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("node %d: %w", n.number, err)
+		return fmt.Errorf("%s: %w", n.name, err)
 	}
-	return n, nil
+	if n.links.clients, err = carry(n.server.Addr()); err == nil {
+		n.door, err = carry(n.admin)
+	}
+	return err
 }
 
-// command is what starts the node as a version.
-func (n *node) command(v version) launch.Command {
-	c := launch.Command{Program: n.programs[v], Env: []string{asNode + "=1", n.links.env()}, Ready: "ready: connect to", Log: n.log}
+// command is what starts the node as its version.
+func (n *node) command() launch.Command {
+	c := launch.Command{Program: n.run.programs[n.version], Env: []string{asNode + "=1", n.links.env()}, Ready: "ready: connect to", Log: n.log}
 	c.Args = func(s *launch.Server) ([]string, error) {
+		if n.server == nil { // each attempt to start has another port
+			port, err := launch.FreePort()
+			if err != nil {
+				return nil, err
+			}
+			n.admin = fmt.Sprintf("127.0.0.1:%d", port)
+		}
+		cfg := n.run.cfg
 		return append([]string{
-			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.url, "--replicas", fmt.Sprint(n.cfg.Replicas),
+			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.run.store.url, "--replicas", fmt.Sprint(cfg.Replicas),
 			"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
-			"--capacity", fmt.Sprint(n.cfg.Capacity), "--journal", "1000000", "--key-prefix", n.cfg.KeyPrefix,
+			"--capacity", fmt.Sprint(cfg.Capacity), "--journal", "1000000", "--key-prefix", cfg.KeyPrefix,
 			"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
-		}, n.more...), nil
+		}, n.run.feed.args()...), nil
 	}
-	if v == other {
+	if n.version == other {
 		c = inEnvironment(c)
 	}
 	return c
 }
 
-func (n *node) kill() {
-	n.process.Kill()
-	n.down, n.stopped = true, false
-}
-
-func (n *node) stop() { n.stopped = n.process.Signal(syscall.SIGSTOP) == nil }
-
-// heal starts a node again that is down, and lets a stopped one go on.
-func (n *node) heal(ctx context.Context) error {
-	if n.stopped {
-		n.stopped = false
-		return n.process.Signal(syscall.SIGCONT)
+func (n *node) close() {
+	n.links.close()
+	if n.server != nil {
+		_ = n.server.Close()
 	}
-	if !n.down {
-		return nil
-	}
-	if err := n.process.Restart(ctx); err != nil {
-		return fmt.Errorf("node %d: %w", n.number, err)
-	}
-	n.down = false
-	return nil
 }

@@ -31,12 +31,21 @@ type use struct {
 	values map[string]float64 // by the name of the figure
 }
 
-// The figures: of each node, by its number, and of Redis.
-const (
-	resident   = "memory, MiB"
-	goroutines = "goroutines"
-	openFiles  = "open files"
+// figure is something that each node, or Redis, has in use.
+type figure struct {
+	name  string
+	unit  string  // of its chart; empty: it has none
+	slack float64 // by which it may rise besides mayRise; less than 0: it is not judged
+	drops bool    // in the end it is not above what it was in the run
+	about string
 
+	metric string  // of a node; empty: it is one of Redis
+	each   float64 // of the metric's units are one of the figure's
+}
+
+// The figures of Redis, and one that the tests know.
+const (
+	goroutines  = "goroutines"
 	redisMemory = "redis, MiB"
 	redisKeys   = "redis, keys"
 	perCommit   = "redis, bytes for each commit"
@@ -44,20 +53,32 @@ const (
 	otherKeys   = "redis, keys of no room"
 )
 
-// figure is one of them in time.
-type figure struct {
-	name   string
-	slack  float64 // by which it may rise besides mayRise
-	judged bool
-	drops  bool // in the end it is not above what it was in the run
+const ofNode = "A node that was killed begins anew."
+
+// figures are all of them. Faults fill a node's pool of 64 connections to Redis, which empties slowly: by so many open files may differ.
+var figures = []figure{
+	{name: "memory, MiB", unit: "MiB", slack: 16, about: ofNode, metric: "process_resident_memory_bytes", each: 1 << 20},
+	{name: goroutines, unit: "goroutines", slack: 50, drops: true, about: ofNode, metric: "go_goroutines", each: 1},
+	{name: "open files", unit: "files", slack: 80, drops: true, about: ofNode, metric: "process_open_fds", each: 1},
+	{name: redisMemory, unit: "MiB", slack: -1, about: "Of all primaries. The journals and the feed keep all commits of a run, so it grows with them."},
+	{name: redisKeys, unit: "keys", slack: -1, about: "A room that is empty is kept for an hour."},
+	{name: perCommit, unit: "bytes", slack: 200, about: "What does not grow with commits shows at the beginning."},
+	{name: perRoom, slack: 1, drops: true},
+	{name: otherKeys, slack: 20, drops: true},
 }
 
-// nodeFigures are those of a node. Faults fill the node's pool of 64 connections to Redis, which empties slowly: by so many open files may differ.
-var nodeFigures = []figure{{resident, 16, true, false}, {goroutines, 50, true, true}, {openFiles, 80, true, true}}
-
-var redisFigures = []figure{{redisMemory, 0, false, false}, {redisKeys, 0, false, false}, {perCommit, 200, true, false}, {perRoom, 1, true, true}, {otherKeys, 20, true, true}}
-
 func nameOf(node int, figure string) string { return fmt.Sprintf("node %d, %s", node, figure) }
+
+// names returns the names of the figure: one, or one for each node.
+func (f *figure) names(nodes int) (names []string) {
+	if f.metric == "" {
+		return []string{f.name}
+	}
+	for i := range nodes {
+		names = append(names, nameOf(i+1, f.name))
+	}
+	return names
+}
 
 // resources samples what is in use until ctx ends.
 func (r *run) resources(ctx context.Context) {
@@ -93,18 +114,15 @@ func (n *node) uses(ctx context.Context, values map[string]float64) {
 	}
 	defer res.Body.Close()
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-		name, text, _ := strings.Cut(lines.Text(), " ")
+		var metric string
 		var value float64
-		if _, err := fmt.Sscan(text, &value); err != nil {
+		if n, _ := fmt.Sscan(lines.Text(), &metric, &value); n < 2 {
 			continue
 		}
-		switch name {
-		case "process_resident_memory_bytes":
-			values[nameOf(n.number, resident)] = value / (1 << 20)
-		case "go_goroutines":
-			values[nameOf(n.number, goroutines)] = value
-		case "process_open_fds":
-			values[nameOf(n.number, openFiles)] = value
+		for _, f := range figures {
+			if f.metric == metric {
+				values[nameOf(n.number, f.name)] = value / f.each
+			}
 		}
 	}
 }
@@ -112,36 +130,27 @@ func (n *node) uses(ctx context.Context, values map[string]float64) {
 // redisUses adds the figures of Redis: of all primaries together.
 func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 	memory, keys, ofRooms := 0.0, 0.0, 0.0
-	for _, s := range r.store.servers() {
+	for _, s := range r.store.all {
 		info, err := s.Admin.InfoMap(ctx, "memory", "replication").Result()
-		if err != nil {
+		if err != nil || info["Replication"]["role"] != "master" {
 			continue // it is dead, or stopped, and another one may be in its place
-		}
-		if info["Replication"]["role"] != "master" {
-			continue
 		}
 		var used float64
 		_, _ = fmt.Sscan(info["Memory"]["used_memory"], &used)
 		memory += used
-		for cursor := uint64(0); ; {
-			var names []string
-			if names, cursor, err = s.Admin.Scan(ctx, cursor, "*", 1000).Result(); err != nil {
-				return
-			}
-			keys += float64(len(names))
-			for _, name := range names {
-				if strings.HasPrefix(name, "Room:") || strings.HasPrefix(name, "LockRoom:") {
-					ofRooms++
-				}
-			}
-			if cursor == 0 {
-				break
+		scan := s.Admin.Scan(ctx, 0, "*", 1000).Iterator()
+		for ; scan.Next(ctx); keys++ {
+			if name := strings.TrimPrefix(scan.Val(), r.cfg.KeyPrefix); strings.HasPrefix(name, "Room:") || strings.HasPrefix(name, "LockRoom:") {
+				ofRooms++
 			}
 		}
+		if scan.Err() != nil {
+			return
+		}
 	}
-	entries := "Feed:Entries"
+	entries := r.cfg.KeyPrefix + "Feed:Entries"
 	if r.cfg.Profile == Cluster {
-		entries = "Feed:{feed}:Entries"
+		entries = r.cfg.KeyPrefix + "Feed:{feed}:Entries"
 	}
 	commits, err := r.data.Client.XLen(ctx, entries).Result()
 	if memory == 0 || err != nil {
@@ -164,52 +173,46 @@ type Resource struct {
 	Rises  bool    `json:"rises,omitzero"`
 }
 
-// judgeUse compares quarters of a run.
-func judgeUse(used []use, nodes int, length time.Duration) (list []Resource) {
-	add := func(name string, f figure) {
-		q := Resource{Name: name}
-		var second, last []float64
-		for _, u := range used {
-			value, is := u.values[name]
-			switch part := float64(u.at) / float64(length); {
-			case !is:
-			case u.end:
-				q.End = value
-			case part >= 0.25 && part < 0.5:
-				second = append(second, value)
-			case part >= 0.75:
-				last = append(last, value)
-			}
+// judge compares quarters of a run.
+func (f *figure) judge(name string, used []use, length time.Duration) Resource {
+	q := Resource{Name: name}
+	var second, last []float64
+	for _, u := range used {
+		value, is := u.values[name]
+		switch part := float64(u.at) / float64(length); {
+		case !is:
+		case u.end:
+			q.End = value
+		case part >= 0.25 && part < 0.5:
+			second = append(second, value)
+		case part >= 0.75:
+			last = append(last, value)
 		}
-		if len(second) > 0 {
-			q.Second = report.Median(second)
-		}
-		if len(last) > 0 {
-			q.Last = report.Median(last)
-		}
-		if f.judged && length >= judgedFrom && len(second) > 0 && len(last) > 0 {
+	}
+	if len(second) > 0 {
+		q.Second = report.Median(second)
+	}
+	if len(last) > 0 {
+		q.Last = report.Median(last)
+		if f.slack >= 0 && length >= judgedFrom && len(second) > 0 {
 			q.Bound = q.Second*(1+mayRise) + f.slack
 			q.Rises = q.Last > q.Bound || f.drops && q.End > q.Bound
 		}
-		list = append(list, q)
 	}
-	for i := range nodes {
-		for _, f := range nodeFigures {
-			add(nameOf(i+1, f.name), f)
-		}
-	}
-	for _, f := range redisFigures {
-		add(f.name, f)
-	}
-	return list
+	return q
 }
 
 // useJudged adds what is in use. What rises is a violation.
 func (r *Report) useJudged(used []use, length time.Duration) {
-	r.used, r.Resources = used, judgeUse(used, r.Nodes, length)
-	for _, q := range r.Resources {
-		if q.Rises {
-			r.Violations = append(r.Violations, fmt.Sprintf("%s rises: %.0f in the second quarter, %.0f in the last one, %.0f at the end; at most %.0f were allowed", q.Name, q.Second, q.Last, q.End, q.Bound))
+	r.used = used
+	for _, f := range figures {
+		for _, name := range f.names(r.Nodes) {
+			q := f.judge(name, used, length)
+			r.Resources = append(r.Resources, q)
+			if q.Rises {
+				r.Violations = append(r.Violations, fmt.Sprintf("%s rises: %.0f in the second quarter, %.0f in the last one, %.0f at the end; at most %.0f were allowed",
+					q.Name, q.Second, q.Last, q.End, q.Bound))
+			}
 		}
 	}
 }

@@ -10,8 +10,7 @@ import (
 
 // flat says in a few words whether what is in use rises.
 func (r *Report) flat() string {
-	rises := 0
-	judged := 0
+	rises, judged := 0, 0
 	for _, q := range r.Resources {
 		if q.Bound > 0 {
 			judged++
@@ -52,38 +51,25 @@ func (r *Report) resources() *report.Table {
 
 // resourceCharts draws what is in use over time.
 func (r *Report) resourceCharts() (charts []template.HTML) {
-	draw := func(title, about, unit string, names map[string]string, order []string) {
-		c := report.Chart{
-			Title: title, Subtitle: "over the time of the run; faults are grey", About: about,
-			X: report.Axis{Label: "seconds"}, Y: report.Axis{Label: unit}, Spans: r.spans(),
+	for _, f := range figures {
+		if f.unit == "" {
+			continue
 		}
-		for _, label := range order {
-			s := report.Series{Name: label}
+		var lines []report.Series
+		for _, name := range f.names(r.Nodes) {
+			s := report.Series{Name: name}
 			for _, u := range r.used {
-				if value, is := u.values[names[label]]; is {
+				if value, is := u.values[name]; is {
 					s.Points = append(s.Points, report.Point{X: u.at.Round(time.Millisecond).Seconds(), Y: value})
 				}
 			}
-			c.Series = append(c.Series, s)
+			lines = append(lines, s)
 		}
-		charts = append(charts, c.HTML())
-	}
-	ofNodes := func(title, figure, unit string) {
-		names, order := make(map[string]string), []string(nil)
-		for i := range r.Nodes {
-			label := fmt.Sprintf("node %d", i+1)
-			names[label], order = nameOf(i+1, figure), append(order, label)
+		title := f.name
+		if f.metric != "" {
+			title = "nodes: " + title
 		}
-		draw(title, "A node that was killed begins anew.", unit, names, order)
+		charts = append(charts, r.overTime(title, "", f.about, f.unit, lines...))
 	}
-	one := func(title, figure, unit, about string) {
-		draw(title, about, unit, map[string]string{figure: figure}, []string{figure})
-	}
-	ofNodes("Resident memory of the nodes", resident, "MiB")
-	ofNodes("Goroutines of the nodes", goroutines, "goroutines")
-	ofNodes("Open files of the nodes", openFiles, "files")
-	one("Memory of Redis", redisMemory, "MiB", "Of all primaries. The journals and the feed keep all commits of a run, so it grows with them.")
-	one("Memory of Redis for each commit", perCommit, "bytes", "What does not grow with commits shows at the beginning.")
-	one("Keys of Redis", redisKeys, "keys", "A room that is empty is kept for an hour.")
 	return charts
 }

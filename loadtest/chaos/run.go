@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,10 +27,11 @@ type run struct {
 	store  *store
 	data   *loadtest.Store
 	nodes  []*node
-	links  []*links
 	feed   *feed
 	files  []io.Closer   // of logs
 	played time.Duration // for how long players played
+
+	programs map[version]string // that nodes are started as
 
 	mu      sync.Mutex
 	phase   string   // guarded by mu
@@ -57,21 +59,25 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 // start starts Redis, the nodes and their networks.
 func (r *run) start(ctx context.Context) error {
-	programs, err := r.build()
+	if !hosted {
+		return errors.New("chaos: this program starts itself as a node, and does not call chaos.Main")
+	}
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
+	r.programs = map[version]string{own: program, other: r.cfg.OtherProgram}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if r.store, err = openStore(ctx, r.cfg, r.log); err != nil {
 		return err
 	}
-	r.data = &loadtest.Store{Client: r.store.client(), KeyPrefix: r.cfg.KeyPrefix, Cluster: r.cfg.Profile == Cluster}
+	r.data = &loadtest.Store{Client: r.store.rdb, KeyPrefix: r.cfg.KeyPrefix, Cluster: r.cfg.Profile == Cluster}
 	if r.feed, err = newFeed(r); err != nil {
 		return err
 	}
 	for i := range r.cfg.Nodes {
-		if err := r.startNode(ctx, i+1, programs); err != nil {
+		if err := r.startNode(ctx, i+1); err != nil {
 			return err
 		}
 	}
@@ -102,30 +108,11 @@ func (r *run) play() loadtest.Play {
 		Store: r.data, Name: "chaos", Clients: r.cfg.Clients, Rooms: r.cfg.Rooms, Capacity: r.cfg.Capacity, Mix: r.cfg.Mix, Seed: r.cfg.Seed,
 		Pause: playersPause, AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes, Holds: holds, Doubts: r.doubts, Mixed: r.cfg.OtherProgram != "", History: r.cfg.History,
 	}
-	for i, n := range r.nodes {
-		p.Nodes = append(p.Nodes, loadtest.Node{URL: "ws://" + r.links[i].clients.Addr() + "/ws", Direct: "ws://" + n.process.Addr() + "/ws"})
+	for _, n := range r.nodes {
+		p.Nodes = append(p.Nodes, loadtest.Node{URL: "ws://" + n.links.clients.Addr() + "/ws", Direct: "ws://" + n.server.Addr() + "/ws"})
 		p.API = append(p.API, loadtest.API{URL: "http://" + n.admin})
 	}
 	return p
-}
-
-func (r *run) startNode(ctx context.Context, number int, programs map[version]string) error {
-	s := start{number: number, programs: programs, links: new(links), url: r.store.url, cfg: r.cfg, more: r.feed.args(), log: r.log(fmt.Sprintf("node-%d", number))}
-	r.links = append(r.links, s.links)
-	err := s.links.lead(r.store.ends)
-	if err != nil {
-		return err
-	}
-	n, err := startNode(ctx, s)
-	if err != nil {
-		return err
-	}
-	r.nodes = append(r.nodes, n)
-	if err := r.feed.open(n); err != nil {
-		return err
-	}
-	s.links.clients, err = carry(n.process.Addr())
-	return err
 }
 
 // log returns where a process logs to, nil if nowhere.
@@ -148,11 +135,8 @@ func (r *run) close() {
 	if r.feed != nil {
 		r.feed.close()
 	}
-	for _, l := range r.links {
-		l.close()
-	}
 	for _, n := range r.nodes {
-		_ = n.process.Close()
+		n.close()
 	}
 	if r.store != nil {
 		r.store.close()

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"roomd/lockmgr/redisconn/pause"
@@ -21,9 +20,8 @@ import (
 // server is a redis-server process.
 type server struct {
 	*launch.Redis
+	process
 	persist string
-	stopped bool
-	down    bool
 	clock   string // the file by which its clock is set; empty: it is the machine's
 }
 
@@ -44,9 +42,12 @@ func startServer(ctx context.Context, cfg Config, log io.Writer) (*server, error
 		}
 		plain.Env = append(clock, "FAKETIME_TIMESTAMP_FILE="+s.clock)
 	}
-	var err error
-	s.Redis, err = launch.StartRedis(ctx, "redis", plain)
-	return s, err
+	r, err := launch.StartRedis(ctx, "redis", plain)
+	if err != nil {
+		return nil, err
+	}
+	s.Redis, s.process = r, process{server: r.Server, name: r.Name}
+	return s, nil
 }
 
 func persistArgs(persist string) []string {
@@ -89,29 +90,6 @@ func (s *server) showsClock(ctx context.Context, d time.Duration) {
 			return
 		}
 	}
-}
-
-func (s *server) kill() {
-	s.Kill()
-	s.down, s.stopped = true, false
-}
-
-func (s *server) stop() { s.stopped = s.Signal(syscall.SIGSTOP) == nil }
-
-// heal starts a killed server again, and lets a stopped one go on.
-func (s *server) heal(ctx context.Context) error {
-	if s.stopped {
-		s.stopped = false
-		return s.Signal(syscall.SIGCONT)
-	}
-	if !s.down {
-		return nil
-	}
-	if err := s.Restart(ctx); err != nil {
-		return fmt.Errorf("%s: %w", s.Name, err)
-	}
-	s.down = false
-	return nil
 }
 
 // The files of a server: an AOF has a folder.

@@ -18,11 +18,11 @@ import (
 
 // store is the Redis of a run, as its profile has it: its servers, and what nodes are told of it.
 type store struct {
-	url     string    // the --redis of a node
-	all     []*server // those that keep rooms, replicas included
-	ends    []end     // all to whom a node connects: the servers, and Sentinels
-	rdb     redis.UniversalClient
-	cluster *launch.Cluster // nil without one
+	url     string                // the --redis of a node
+	all     []*server             // those that keep rooms, replicas included
+	ends    []end                 // all to whom a node connects: the servers, and Sentinels
+	rdb     redis.UniversalClient // for whoever only looks on
+	cluster *launch.Cluster       // nil without one
 
 	// keeps returns the server that keeps a room now.
 	keeps func(ctx context.Context, room string) (*launch.Redis, error)
@@ -107,7 +107,7 @@ func openCluster(ctx context.Context, cfg Config, how launch.Config) (*store, er
 
 func serversOf(launched []*launch.Redis, cfg Config) (all []*server) {
 	for _, r := range launched {
-		all = append(all, &server{Redis: r, persist: cfg.Persist})
+		all = append(all, &server{Redis: r, process: process{server: r.Server, name: r.Name}, persist: cfg.Persist})
 	}
 	return all
 }
@@ -119,12 +119,6 @@ func endsOf(launched []*launch.Redis) (ends []end) {
 	}
 	return ends
 }
-
-// servers are those that keep rooms, replicas included.
-func (s *store) servers() []*server { return s.all }
-
-// client is for whoever only looks on.
-func (s *store) client() redis.UniversalClient { return s.rdb }
 
 // primary returns the server that keeps a room now.
 func (s *store) primary(ctx context.Context, room string) (*server, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,12 +101,13 @@ func (r *Report) proved() *report.Facts {
 // WriteHTML writes the report as one self-contained page.
 func (r *Report) WriteHTML(w io.Writer) error {
 	played := r.played()
+	rate, slowest := r.acknowledged()
 	return report.Page{
 		Command: "chaos", Question: "What is lost when nodes and Redis fail?", Verdict: r.Verdict, Good: r.Good(), Setup: r.setup(),
 		Sections: []report.Section{
 			{ID: "proved", Title: "Proof", Parts: []template.HTML{r.proved().HTML(), report.List(r.Violations), report.List(r.Undecided)}},
-			{ID: "faults", Title: "Faults", Parts: []template.HTML{r.throughput(), r.ghosts(), r.faults().HTML()}},
-			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: played.Rows[1:]}).HTML(), r.latency(),
+			{ID: "faults", Title: "Faults", Parts: []template.HTML{r.overTime("Acknowledged actions per second", "", "Where a fault strikes one node, the players of the others go on.", "actions/s", rate), r.ghosts(), r.faults().HTML()}},
+			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: played.Rows[1:]}).HTML(), r.overTime("The slowest action", "of each half second, ", "", "ms", slowest),
 				report.Latency("Latency", "actions", r.curve)}},
 			{ID: "resources", Title: "What is in use", Parts: append(r.resourceCharts(), r.resources().HTML())},
 			{ID: "repeat", Title: "Repeat it", About: "The seed makes the same faults, in the same order, for as long.", Parts: []template.HTML{report.List([]string{r.Repeat})}},
@@ -128,44 +130,30 @@ func (r *Report) spans() (list []report.Span) {
 	return list
 }
 
+// overTime draws lines over the time of the run, with the faults behind them.
+func (r *Report) overTime(title, subtitle, about, unit string, lines ...report.Series) template.HTML {
+	return report.Chart{
+		Title: title, Subtitle: subtitle + "over the time of the run; faults are grey", About: about,
+		X: report.Axis{Label: "seconds"}, Y: report.Axis{Label: unit}, Series: lines, Spans: r.spans(),
+	}.HTML()
+}
+
 const bucket = 500 * time.Millisecond
 
-// buckets returns the acknowledged actions of each half of a second.
-func (r *Report) buckets() [][]*check.Op {
-	list := make([][]*check.Op, int(r.history.End/bucket)+1)
+// acknowledged returns the rate of acknowledged actions, and the slowest of them in milliseconds, of each half of a second.
+func (r *Report) acknowledged() (rate, slowest report.Series) {
+	for at := time.Duration(0); at <= r.history.End; at += bucket {
+		rate.Points = append(rate.Points, report.Point{X: at.Seconds()})
+	}
+	slowest.Points = slices.Clone(rate.Points)
 	for _, op := range r.history.Ops {
 		if op.Outcome == check.Done && op.Acts() {
-			list[op.Return/bucket] = append(list[op.Return/bucket], op)
+			at := op.Return / bucket
+			rate.Points[at].Y += 1 / bucket.Seconds()
+			slowest.Points[at].Y = max(slowest.Points[at].Y, (op.Return-op.Call).Seconds()*1000)
 		}
 	}
-	return list
-}
-
-func (r *Report) throughput() template.HTML {
-	var line []report.Point
-	for i, marks := range r.buckets() {
-		line = append(line, report.Point{X: (time.Duration(i) * bucket).Seconds(), Y: float64(len(marks)) / bucket.Seconds()})
-	}
-	return report.Chart{
-		Title: "Acknowledged actions per second", Subtitle: "over the time of the run; faults are grey",
-		About: "Where a fault strikes one node, the players of the others go on.",
-		X:     report.Axis{Label: "seconds"}, Y: report.Axis{Label: "actions/s"}, Series: []report.Series{{Points: line}}, Spans: r.spans(),
-	}.HTML()
-}
-
-func (r *Report) latency() template.HTML {
-	var line []report.Point
-	for i, marks := range r.buckets() {
-		longest := time.Duration(0)
-		for _, op := range marks {
-			longest = max(longest, op.Return-op.Call)
-		}
-		line = append(line, report.Point{X: (time.Duration(i) * bucket).Seconds(), Y: longest.Seconds() * 1000})
-	}
-	return report.Chart{
-		Title: "The slowest action", Subtitle: "of each half second, in milliseconds; faults are grey",
-		X: report.Axis{Label: "seconds"}, Y: report.Axis{Label: "ms"}, Series: []report.Series{{Points: line}}, Spans: r.spans(),
-	}.HTML()
+	return rate, slowest
 }
 
 func (r *Report) ghosts() template.HTML {
@@ -174,9 +162,6 @@ func (r *Report) ghosts() template.HTML {
 		ghosts.Points = append(ghosts.Points, report.Point{X: s.at.Seconds(), Y: float64(max(0, s.ghosts))})
 		members.Points = append(members.Points, report.Point{X: s.at.Seconds(), Y: float64(s.members)})
 	}
-	return report.Chart{
-		Title: "Ghosts", Subtitle: "members of all rooms, and those of them whose player is gone; faults are grey",
-		About: "A seat waits for its player for the grace, and after the death of a node until the others have noticed.",
-		X:     report.Axis{Label: "seconds"}, Y: report.Axis{Label: "members"}, Series: []report.Series{ghosts, members}, Spans: r.spans(),
-	}.HTML()
+	return r.overTime("Ghosts", "members of all rooms, and those of them whose player is gone, ",
+		"A seat waits for its player for the grace, and after the death of a node until the others have noticed.", "members", ghosts, members)
 }

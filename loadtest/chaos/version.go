@@ -2,32 +2,20 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 
 	"roomd/lockmgr/redistest/launch"
 )
 
-// version says which program a node is.
+// version says which of run.programs a node is.
 type version int
 
 const (
 	own   version = iota // this one
 	other                // that of Config.OtherProgram; nodes with even numbers begin as that
 )
-
-// build returns what nodes are started as.
-func (r *run) build() (programs map[version]string, err error) {
-	programs = map[version]string{other: r.cfg.OtherProgram}
-	if !hosted {
-		return nil, errors.New("chaos: this program starts itself as a node, and does not call chaos.Main")
-	}
-	programs[own], err = os.Executable()
-	return programs, err
-}
 
 // inEnvironment returns a command with its flags as variables of roomd's: a version that has no such flag does not mind.
 func inEnvironment(c launch.Command) launch.Command {
@@ -45,39 +33,26 @@ func inEnvironment(c launch.Command) launch.Command {
 	return c
 }
 
-// drain tells a node to end, as an operator does.
-func (n *node) drain() error {
-	n.down = true
-	return n.process.Signal(syscall.SIGTERM)
-}
-
-// update has the node start as the other version, if there is one.
-func (n *node) update() error {
-	if n.programs[other] == "" {
-		return nil
-	}
-	n.version = own + other - n.version
-	return n.process.Become(n.command(n.version))
-}
-
 var updateFault = &Fault{
 	Name: "node-update", What: "SIGTERM of a node, which drains; it starts again, as the other version if there is one (--update-from)", loses: losesNothing,
 	inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
-		n, updated := i.node(), false
-		if n.programs[other] != "" {
+		n, updated := i.node(), i.run.cfg.OtherProgram == ""
+		if !updated {
 			i.on += map[version]string{own: " goes back", other: " is updated"}[n.version]
 		}
+		n.down = true
 		return func(ctx context.Context) error {
-			if err := n.process.Wait(ctx); err != nil {
-				return fmt.Errorf("node %d drains: %w", n.number, err)
+			if err := n.server.Wait(ctx); err != nil {
+				return fmt.Errorf("%s drains: %w", n.name, err)
 			}
 			if !updated { // else it could not start before
-				if err := n.update(); err != nil {
+				n.version = own + other - n.version
+				if err := n.server.Become(n.command()); err != nil {
 					return err
 				}
 				updated = true
 			}
 			return n.heal(ctx)
-		}, n.drain()
+		}, n.server.Signal(syscall.SIGTERM)
 	},
 }

@@ -38,7 +38,7 @@ type Play struct {
 	Holds       time.Duration // on average, of locks by somebody who is no node
 	Closes      int           // about every so many calls a player goes, and another one comes; 0: never
 
-	// Doubts reports whether Redis may not have kept what it had, and its clock, since a time. Nil: it has.
+	// Doubts reports whether Redis may not have kept what it had since a time. Nil: it has.
 	Doubts func(since time.Duration) bool
 
 	// Token makes the token of a user. Nil: the nodes believe names.
@@ -65,7 +65,6 @@ type Game struct {
 	decoder  decoder
 	errors   tally.Tally
 	kept     map[string]*journal // by room
-	lastDue  int64               // when the last timer that was seen at the end is due, in ms since 1970
 	watching sync.WaitGroup
 	unwatch  context.CancelFunc
 

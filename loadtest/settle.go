@@ -34,9 +34,6 @@ func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 		if behind == "" {
 			break
 		}
-		if due := time.UnixMilli(g.lastDue).Add(patience); due.After(end) { // it was set while Redis' clock was ahead
-			end = due
-		}
 		if time.Now().After(end) {
 			g.Problem("settles", "events do not arrive, or timers do not fire: %s", behind)
 			break
@@ -118,16 +115,12 @@ func (s *settling) readStore(ctx context.Context) error {
 	return nil
 }
 
-// at returns the epoch and version of a room, and its timers, as Redis has them, or as a node says.
+// at returns the epoch and version of a room, and one of its timers, as Redis has them, or as a node says.
 func (s *settling) at(ctx context.Context, room string) (at string, timer string, err error) {
 	var epoch string
 	var version uint64
 	if s.cfg.Store != nil {
-		var due map[string]int64
-		epoch, version, due, err = s.cfg.Store.at(ctx, room)
-		for name, when := range due {
-			timer, s.lastDue = name, max(s.lastDue, when)
-		}
+		epoch, version, timer, err = s.cfg.Store.at(ctx, room)
 	} else {
 		var m *message
 		if m, err = s.observers[0].ask(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room}); err != nil {

@@ -36,31 +36,24 @@ func (s *Store) tagged(room string) string {
 	return room
 }
 
-// at returns the epoch and version of a room, and when its timers are due, by name, in ms since 1970.
-func (s *Store) at(ctx context.Context, room string) (epoch string, version uint64, timers map[string]int64, err error) {
+// at returns the epoch and version of a room, and the name of a timer that is set, if one is.
+func (s *Store) at(ctx context.Context, room string) (epoch string, version uint64, timer string, err error) {
 	meta, err := s.Client.HMGet(ctx, s.Key(room, "Meta"), "epoch", "version", "timers").Result()
 	if err != nil {
-		return "", 0, nil, err
+		return "", 0, "", err
 	}
 	epoch, _ = meta[0].(string)
 	text, _ := meta[1].(string)
 	version, _ = strconv.ParseUint(text, 10, 64)
-	if text, _ = meta[2].(string); text == "" {
-		return epoch, version, nil, nil
-	}
 	var set struct {
-		Timers map[string]struct {
-			Due int64 `json:"due"`
-		} `json:"timers"`
+		Timers map[string]jsontext.Value `json:"timers"`
 	}
-	if err := json.Unmarshal([]byte(text), &set); err != nil {
-		return "", 0, nil, err
+	if text, _ = meta[2].(string); text != "" {
+		err = json.Unmarshal([]byte(text), &set)
 	}
-	timers = make(map[string]int64)
-	for name, timer := range set.Timers {
-		timers[name] = timer.Due
+	for timer = range set.Timers {
 	}
-	return epoch, version, timers, nil
+	return epoch, version, timer, err
 }
 
 // room reads a room. The list has the private data of all.

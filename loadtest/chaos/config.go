@@ -131,7 +131,7 @@ func (c Config) Validate() error {
 		case f == nil:
 			return fmt.Errorf("faults is %q, which there is not; --help names them", name)
 		case !f.in(c):
-			return fmt.Errorf("faults is %q, which cannot be injected with %s on this machine", name, c.Profile)
+			return fmt.Errorf("faults is %q, which cannot be injected with %s", name, c.Profile)
 		}
 	}
 	return nil

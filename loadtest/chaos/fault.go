@@ -25,7 +25,6 @@ type Fault struct {
 	Name     string
 	What     string   // it does
 	Profiles []string // nil: all
-	Clock    bool     // needs libfaketime
 
 	// loses reports whether Redis, as it is set up, may lose what it had acknowledged: all of it, or (since)
 	// what is not older than the fault.
@@ -63,9 +62,7 @@ type injection struct {
 var Faults = slices.Concat(nodeFaults, redisFaults, failoverFaults, linkFaults)
 
 // in reports whether the fault can be injected in a run.
-func (f *Fault) in(c Config) bool {
-	return (f.Profiles == nil || slices.Contains(f.Profiles, c.Profile)) && (!f.Clock || fakeClock() != nil)
-}
+func (f *Fault) in(c Config) bool { return f.Profiles == nil || slices.Contains(f.Profiles, c.Profile) }
 
 // FaultNamed returns the fault of that name, nil if there is none.
 func FaultNamed(name string) *Fault {

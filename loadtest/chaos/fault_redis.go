@@ -13,8 +13,6 @@ import (
 // powerLoss is how much of the last writes a machine without power has not on its disk, with appendfsync everysec.
 const powerLoss = time.Second
 
-const clockJump = "clock-jump"
-
 var redisFaults = []*Fault{
 	{
 		Name: "redis-kill", What: "SIGKILL of a primary; it starts again with what it wrote to its disk, as a replica if one took its place", splits: true, evicts: true,
@@ -105,25 +103,6 @@ var redisFaults = []*Fault{
 			i.on = "redis"
 			refused, _ := set(ctx, "1") // who is away is stopped, or dead, by another fault, and all of them may be
 			return func(ctx context.Context) error { return errors.Join(set(ctx, "0")) }, refused
-		},
-	},
-	{
-		// Sentinel and Cluster put a failover off for as long as a clock was stepped: see TILT in the documentation of Sentinel.
-		Name: clockJump, What: "the clock of Redis goes 20 to 60 s wrong, and back", Profiles: []string{Standalone}, Clock: true, loses: losesNothing,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			wrong := time.Duration(20+i.random.IntN(40)) * time.Second
-			if i.random.IntN(2) == 0 {
-				wrong = -wrong
-			}
-			set := func(ctx context.Context, d time.Duration) (err error) {
-				for _, s := range i.run.store.all {
-					err = errors.Join(err, s.setClock(d))
-					s.showsClock(ctx, d)
-				}
-				return err
-			}
-			i.on = "redis, by " + wrong.String()
-			return func(ctx context.Context) error { return set(ctx, 0) }, set(ctx, wrong)
 		},
 	},
 }

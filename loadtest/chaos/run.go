@@ -95,10 +95,10 @@ const (
 	callTimeout = lockWait + lockTTL + 3*time.Second
 )
 
-// doubts reports whether Redis may not have kept what it had, and its clock, since a time.
+// doubts reports whether Redis may not have kept what it had since a time.
 func (r *run) doubts(since time.Duration) bool {
 	return slices.ContainsFunc(r.History.Faults(), func(f check.Fault) bool {
-		return (f.Loses || f.Splits || family(f.Name) == "redis" || f.Name == clockJump) && (f.Well == 0 || f.Well > since)
+		return (f.Loses || f.Splits || family(f.Name) == "redis") && (f.Well == 0 || f.Well > since)
 	})
 }
 

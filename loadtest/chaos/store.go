@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +40,7 @@ func openStore(ctx context.Context, cfg Config, log func(string) io.Writer) (s *
 	how := launch.Config{Args: persistArgs(cfg.Persist), Log: log}
 	switch cfg.Profile {
 	case Standalone:
-		s, err = openStandalone(ctx, cfg, log)
+		s, err = openStandalone(ctx, cfg, how)
 	case Sentinel:
 		s, err = openSentinel(ctx, cfg, how)
 	default:
@@ -59,21 +58,19 @@ func openStore(ctx context.Context, cfg Config, log func(string) io.Writer) (s *
 	return s, nil
 }
 
-func openStandalone(ctx context.Context, cfg Config, log func(string) io.Writer) (*store, error) {
-	r, err := startServer(ctx, cfg, log("redis"))
+func openStandalone(ctx context.Context, cfg Config, how launch.Config) (*store, error) {
+	command := launch.Plain(how.Args...)
+	command.Log = how.Log("redis")
+	r, err := launch.StartRedis(ctx, "redis", command)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{url: r.URL(), all: []*server{r}, ends: endsOf([]*launch.Redis{r.Redis})}
-	s.keeps = func(context.Context, string) (*launch.Redis, error) { return r.Redis, nil }
-	s.ready = func(ctx context.Context) error { return r.Admin.Ping(ctx).Err() }
-	s.end = func() {
-		_ = r.Close()
-		if r.clock != "" {
-			_ = os.Remove(r.clock)
-		}
-	}
-	return s, nil
+	one := []*launch.Redis{r}
+	return &store{
+		url: r.URL(), all: serversOf(one, cfg), ends: endsOf(one), end: func() { _ = r.Close() },
+		keeps: func(context.Context, string) (*launch.Redis, error) { return r, nil },
+		ready: func(ctx context.Context) error { return r.Admin.Ping(ctx).Err() },
+	}, nil
 }
 
 func openSentinel(ctx context.Context, cfg Config, how launch.Config) (*store, error) {

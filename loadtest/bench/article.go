@@ -77,7 +77,7 @@ func (a *article) change(ctx context.Context, room string, fn func([]string) []s
 	if err != nil {
 		return err
 	}
-	return a.fill(ctx, room, fn(users))
+	return articleFill(ctx, a.rdb, room, fn(users))
 }
 
 func (a *article) lock(ctx context.Context, room, token string) error {
@@ -93,13 +93,13 @@ func (a *article) lock(ctx context.Context, room, token string) error {
 	}
 }
 
-// fill writes the whole list.
-func (a *article) fill(ctx context.Context, room string, users []string) error {
+// articleFill writes the whole list.
+func articleFill(ctx context.Context, rdb *redis.Client, room string, users []string) error {
 	text, err := json.Marshal(users)
 	if err != nil {
 		return err
 	}
-	return a.rdb.Set(ctx, usersKey(room), text, 0).Err()
+	return rdb.Set(ctx, usersKey(room), text, 0).Err()
 }
 
 func (a *article) close() { _ = a.rdb.Close() }

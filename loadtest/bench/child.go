@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
@@ -21,12 +21,13 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest/launch"
 	"roomd/lockmgr/redistest/proxy"
 )
 
 const (
-	childEnv    = "ROOMLOAD_CHILD" // has the task of a child, as JSON
-	exitTimeout = 20 * time.Second
+	childEnv   = "ROOMLOAD_CHILD" // has the task of a child, as JSON
+	childReady = "the child is ready"
 )
 
 // servers are what a child can be.
@@ -39,13 +40,7 @@ type task struct {
 	Delay       time.Duration
 }
 
-// question is what a parent wants to know.
-type question struct {
-	Free        bool   // collect garbage before, and give memory that nothing uses back to the system
-	HeapProfile string // a file that gets a profile; empty is none
-}
-
-// answer is the first line of a child, and then the one to each question. Memory is in bytes.
+// answer says what a child uses. Memory is in bytes.
 type answer struct {
 	URL         string
 	Resident    int64 // as an operator sees it; 0 if the system does not say
@@ -57,50 +52,50 @@ type answer struct {
 
 // Main is the whole program if this process is a child, and then does not return. Otherwise it does nothing. A child
 // is a server whose memory or processor time must not be that of the bench. The program's main function, and TestMain, call Main first.
-// A child ends when its standard input does, so it cannot outlive its parent.
 func Main() {
 	text := os.Getenv(childEnv)
 	if text == "" {
 		return
 	}
-	signal.Ignore(syscall.SIGINT) // a terminal sends it to the children, too; they end with the parent
-	out := json.NewEncoder(os.Stdout)
-	os.Stdout = os.Stderr                  // what prints there would break the conversation
+	signal.Ignore(syscall.SIGINT)          // a terminal sends it to the children, too; their parent ends them
 	redis.SetLogger(&logging.VoidLogger{}) // callers get the same as errors
-	s, err := start(text)
-	if err != nil {
-		_ = out.Encode(answer{Error: err.Error()})
-		os.Exit(1)
-	}
-	_ = out.Encode(answer{URL: s.URL()})
-	in := json.NewDecoder(os.Stdin)
-	for q := (question{}); in.Decode(&q) == nil; q = (question{}) {
-		_ = out.Encode(q.answer(s))
-	}
-	s.Close()
-	os.Exit(0)
+	fmt.Println(serve(text, os.Args[1]))
+	os.Exit(1)
 }
 
-func start(text string) (server, error) {
+// serve starts the server of a task, and says at an address what it uses, until the process is killed.
+func serve(text, address string) error {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return nil, err
+		return err
 	}
 	open := servers[t.Server]
 	if open == nil {
-		return nil, fmt.Errorf("there is no server %q", t.Server)
+		return fmt.Errorf("there is no server %q", t.Server)
 	}
-	db, err := redisurl.Open(t.Redis) // it ends with the process
+	db, err := redisurl.Open(t.Redis)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return open(context.Background(), serverConfig{db: db, name: t.Name, delay: t.Delay})
+	s, err := open(context.Background(), serverConfig{db: db, name: t.Name, delay: t.Delay})
+	if err != nil {
+		return err
+	}
+	asked, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Println(childReady)
+	return http.Serve(asked, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(uses(s, r.FormValue("free") != "", r.FormValue("heap")))
+	}))
 }
 
-func (q question) answer(s server) (a answer) {
-	if q.HeapProfile != "" {
+// uses says what a server uses, if it is to be with free as little as can be. Unless heap is empty, it is a file that gets a profile.
+func uses(s server, free bool, heap string) (a answer) {
+	if heap != "" {
 		runtime.GC() // a profile is as of the last collection
-		f, err := os.Create(q.HeapProfile)
+		f, err := os.Create(heap)
 		if err == nil {
 			err = errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close())
 		}
@@ -108,13 +103,13 @@ func (q question) answer(s server) (a answer) {
 			a.Error = err.Error()
 		}
 	}
-	if q.Free {
+	if free {
 		runtime.GC() // twice: what finalizers and pools hold goes with the second
 		debug.FreeOSMemory()
 	}
 	var used runtime.MemStats
 	runtime.ReadMemStats(&used)
-	a.Resident, a.Heap, a.Stack = resident(), int64(used.HeapInuse), int64(used.StackInuse)
+	a.URL, a.Resident, a.Heap, a.Stack = s.URL(), resident(), int64(used.HeapInuse), int64(used.StackInuse)
 	a.Goroutines, a.Connections = runtime.NumGoroutine(), s.Connections()
 	return a
 }
@@ -132,14 +127,11 @@ func resident() (now int64) {
 
 // child is a server in a process of its own. It is this program again.
 type child struct {
-	url  string
-	cmd  *exec.Cmd
-	pipe io.Closer
-	in   *json.Encoder
-	out  *json.Decoder
+	*launch.Server
+	url string
 }
 
-// openChild starts a server, which is killed when ctx ends.
+// openChild starts a server.
 func openChild(ctx context.Context, t task) (*child, error) {
 	if os.Getenv(childEnv) != "" {
 		return nil, errors.New("a child starts no children; does the program call bench.Main?")
@@ -152,52 +144,37 @@ func openChild(ctx context.Context, t task) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Env, cmd.Stderr = append(os.Environ(), childEnv+"="+string(text)), os.Stderr
-	in, err := cmd.StdinPipe()
+	s, err := launch.Start(ctx, launch.Command{
+		Program: program, Env: []string{childEnv + "=" + string(text)}, Ready: childReady,
+		Args: func(s *launch.Server) ([]string, error) { return []string{s.Addr()}, nil },
+	})
 	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd, pipe: in, in: json.NewEncoder(in), out: json.NewDecoder(out)}
-	first, err := c.read()
-	if err != nil {
-		c.close()
 		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	c := &child{Server: s}
+	first, err := c.ask(nil)
+	if err != nil {
+		_ = c.Close()
+		return nil, err
 	}
 	c.url = first.URL
 	return c, nil
 }
 
-func (c *child) ask(q question) (answer, error) {
-	if err := c.in.Encode(q); err != nil {
-		return answer{}, err
-	}
-	return c.read()
-}
+// asking has no connection that would count.
+var asking = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-func (c *child) read() (a answer, err error) {
-	if err := c.out.Decode(&a); err != nil {
-		return a, fmt.Errorf("the process has ended: %w", err)
+// ask asks what the server uses: with free as little as can be, and with heap for a profile, to that file.
+func (c *child) ask(how url.Values) (a answer, err error) {
+	res, err := asking.Get("http://" + c.Addr() + "/?" + how.Encode())
+	if err != nil {
+		return a, err
 	}
-	if a.Error != "" {
-		return a, errors.New(a.Error)
+	defer res.Body.Close()
+	if err = json.NewDecoder(res.Body).Decode(&a); err == nil && a.Error != "" {
+		err = errors.New(a.Error)
 	}
-	return a, nil
-}
-
-// close ends the child and returns when it is gone.
-func (c *child) close() {
-	_ = c.pipe.Close()
-	late := time.AfterFunc(exitTimeout, func() { _ = c.cmd.Process.Kill() })
-	defer late.Stop()
-	_ = c.cmd.Wait()
+	return a, err
 }
 
 // network is a way to Redis on which everything needs some time. It is a process of its own, so what it costs is not

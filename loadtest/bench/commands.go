@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -75,19 +74,6 @@ func (l *lua) leave(ctx context.Context, id, user string) error {
 	return leaveScript.Run(ctx, l.through, []string{usersKey(id)}, user).Err()
 }
 
-func (l *lua) fill(ctx context.Context, id string, users []string) error {
-	for chunk := range slices.Chunk(users, fillChunk) {
-		pairs := make([]any, 0, 2*len(chunk))
-		for _, user := range chunk {
-			pairs = append(pairs, user, l.session)
-		}
-		if err := l.rdb.HSet(ctx, usersKey(id), pairs...).Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (l *lua) close() {
 	if l.pipeline != nil {
 		_ = l.pipeline.Close()
@@ -98,9 +84,6 @@ func (l *lua) close() {
 func luaMembers(ctx context.Context, rdb *redis.Client, id string) ([]string, error) {
 	return rdb.HKeys(ctx, usersKey(id)).Result()
 }
-
-// fillChunk is how many users one command adds when it fills a room.
-const fillChunk = 1000
 
 // sadd asks the least of Redis: one command on a set, without a lock.
 type sadd struct{ rdb *redis.Client }
@@ -113,19 +96,6 @@ func (s *sadd) join(ctx context.Context, room, user string) error {
 
 func (s *sadd) leave(ctx context.Context, room, user string) error {
 	return s.rdb.SRem(ctx, usersKey(room), user).Err()
-}
-
-func (s *sadd) fill(ctx context.Context, room string, users []string) error {
-	for chunk := range slices.Chunk(users, fillChunk) {
-		members := make([]any, len(chunk))
-		for i, user := range chunk {
-			members[i] = user
-		}
-		if err := s.rdb.SAdd(ctx, usersKey(room), members...).Err(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (s *sadd) close() { _ = s.rdb.Close() }

@@ -23,7 +23,7 @@ const (
 
 // contenders are measured in this order.
 var contenders = []contender{
-	{name: articleName, open: openArticle, members: articleMembers,
+	{name: articleName, open: openArticle, fill: articleFill, members: articleMembers,
 		about: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET, release by script; that the list is JSON and nobody is in it twice are our choices"},
 	{name: saddName, open: openSadd, members: saddMembers,
 		about: "one SADD or SREM, no lock: nobody learns of a change, no list has a version, nothing keeps a stale writer out"},
@@ -53,9 +53,12 @@ type contender struct {
 	// serve starts a server for WebSockets.
 	serve opener
 
-	// filler opens the node that fills the rooms before the measurement. Nil means one
+	// filler opens the node through which members come into the rooms before the measurement. Nil means one
 	// of the measured nodes.
 	filler func(context.Context, target) (node, error)
+
+	// fill puts members into a room in place of a filler. Nil means that they join.
+	fill func(ctx context.Context, rdb *redis.Client, room string, users []string) error
 
 	// members reads a room's list from Redis. It does not use a node, so that a mistake
 	// there cannot hide itself. Nil means that there are no lists.
@@ -73,19 +76,7 @@ type node interface {
 	join(ctx context.Context, room, user string) error
 	leave(ctx context.Context, room, user string) error
 
-	// fill puts the users into a room that nobody else uses yet.
-	fill(ctx context.Context, room string, users []string) error
-
 	// close is called when all actions have ended.
-	close()
-}
-
-// locker is a contender for locks as one server would use it. It is safe for concurrent use.
-type locker interface {
-	// acquire takes the lock. The hold does not end with ctx.
-	acquire(ctx context.Context, key string) (release func() error, err error)
-
-	// close is called when all locks are released.
 	close()
 }
 

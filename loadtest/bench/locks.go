@@ -12,7 +12,6 @@ import (
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
@@ -68,7 +67,7 @@ func acquire(ctx context.Context, l locker, key string) (release func() error, e
 // tryLocks measures holds that do nothing. Where holders compete, a second and shorter pass, of which only the
 // errors and violations count, holds each lock for a round trip: two at a time cannot miss each other.
 func (c *cell) tryLocks(ctx context.Context) (*Result, error) {
-	lockers, closeAll, err := openAll(c, c.who.locker, locker.close)
+	lockers, closeAll, err := openAll(c, c.who.locker, func(l locker) { l.close() })
 	defer closeAll()
 	if err != nil {
 		return nil, err
@@ -107,122 +106,94 @@ func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Con
 	return m, shared, err
 }
 
-// managed is roomd/lockmgr.
-type managed struct {
-	client  *redis.Client
-	manager *lockmgr.Manager
+// locker is a contender for locks as one server would use it. Both functions are safe for concurrent use.
+type locker struct {
+	// acquire takes the lock. The hold does not end with ctx.
+	acquire func(ctx context.Context, key string) (release func() error, err error)
+
+	// close is called when all locks are released.
+	close func()
 }
 
 func lockmgrLocker(pipelined bool) func(target) (locker, error) {
-	return func(t target) (locker, error) {
+	return func(t target) (l locker, err error) {
 		client := t.client()
 		manager, err := lockmgr.New(client, lockmgr.Options{TTL: holdTTL, Poll: lockPoll, Pipelined: pipelined})
 		if err != nil {
 			_ = client.Close()
-			return nil, err
+			return l, err
 		}
-		return managed{client, manager}, nil
+		l.acquire = func(ctx context.Context, key string) (func() error, error) {
+			lock, err := manager.Acquire(ctx, key)
+			if err != nil {
+				return nil, err
+			}
+			return func() error { return lock.Release(context.Background()) }, nil
+		}
+		l.close = func() { manager.Close(); _ = client.Close() }
+		return l, nil
 	}
-}
-
-func (m managed) acquire(ctx context.Context, key string) (func() error, error) {
-	lock, err := m.manager.Acquire(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return lock.Release(context.Background()) }, nil
-}
-
-func (m managed) close() {
-	m.manager.Close()
-	_ = m.client.Close()
-}
-
-// spinning is bsm/redislock.
-type spinning struct {
-	client *redis.Client
-	locker *redislock.Client
 }
 
 func openRedislock(t target) (locker, error) {
 	client := t.client()
-	return spinning{client, redislock.New(client)}, nil
-}
-
-func (s spinning) acquire(ctx context.Context, key string) (func() error, error) {
-	lock, err := s.locker.Obtain(ctx, key, holdTTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(lockPoll)})
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return lock.Release(context.Background()) }, nil
-}
-
-func (s spinning) close() { _ = s.client.Close() }
-
-// synced is redsync.
-type synced struct {
-	client *redis.Client
-	sync   *redsync.Redsync
+	locks := redislock.New(client)
+	return locker{func(ctx context.Context, key string) (func() error, error) {
+		lock, err := locks.Obtain(ctx, key, holdTTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(lockPoll)})
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return lock.Release(context.Background()) }, nil
+	}, func() { _ = client.Close() }}, nil
 }
 
 func openRedsync(t target) (locker, error) {
 	client := t.client()
-	return synced{client, redsync.New(goredis.NewPool(client))}, nil
-}
-
-func (s synced) acquire(ctx context.Context, key string) (func() error, error) {
-	mutex := s.sync.NewMutex(key, redsync.WithExpiry(holdTTL), redsync.WithRetryDelay(lockPoll),
-		redsync.WithTries(math.MaxInt32)) // the context ends it
-	if err := mutex.LockContext(ctx); err != nil {
-		return nil, err
-	}
-	return func() error {
-		ok, err := mutex.UnlockContext(context.Background())
-		if err == nil && !ok {
-			err = errors.New("redsync: the lock was not ours at its release")
+	sync := redsync.New(goredis.NewPool(client))
+	return locker{func(ctx context.Context, key string) (func() error, error) {
+		mutex := sync.NewMutex(key, redsync.WithExpiry(holdTTL), redsync.WithRetryDelay(lockPoll), redsync.WithTries(math.MaxInt32)) // the context ends it
+		if err := mutex.LockContext(ctx); err != nil {
+			return nil, err
 		}
-		return err
-	}, nil
+		return func() error {
+			ok, err := mutex.UnlockContext(context.Background())
+			if err == nil && !ok {
+				err = errors.New("redsync: the lock was not ours at its release")
+			}
+			return err
+		}, nil
+	}, func() { _ = client.Close() }}, nil
 }
 
-func (s synced) close() { _ = s.client.Close() }
-
-// tracked is rueidislock.
-type tracked struct{ locker rueidislock.Locker }
-
-func openRueidislock(t target) (locker, error) {
+func openRueidislock(t target) (l locker, err error) {
 	if t.redis.IsEmbedded() {
-		return nil, errors.New("the embedded Redis has no client tracking")
+		return l, errors.New("the embedded Redis has no client tracking")
 	}
 	o, err := rueidis.ParseURL(t.redis.URL)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+	locks, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   o,
 		KeyMajority:    1,    // there is one Redis
 		NoLoopTracking: true, // what its README advises from Redis 7.0.5 on
 	})
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	return tracked{l}, nil
+	// The hold does not end with ctx, which is rueidislock's way but nobody else's.
+	return locker{func(ctx context.Context, key string) (func() error, error) {
+		life, end := context.WithCancel(context.WithoutCancel(ctx))
+		detach := context.AfterFunc(ctx, end)
+		_, release, err := locks.WithContext(life, key)
+		if !detach() && err == nil {
+			release()
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			end()
+			return nil, err
+		}
+		return func() error { release(); end(); return nil }, nil
+	}, locks.Close}, nil
 }
-
-// acquire keeps the hold from ending with ctx, which is rueidislock's way but nobody else's.
-func (t tracked) acquire(ctx context.Context, key string) (func() error, error) {
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	detach := context.AfterFunc(ctx, end)
-	_, release, err := t.locker.WithContext(life, key)
-	if !detach() && err == nil {
-		release()
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		end()
-		return nil, err
-	}
-	return func() error { release(); end(); return nil }, nil
-}
-
-func (t tracked) close() { t.locker.Close() }

@@ -17,26 +17,19 @@ import (
 )
 
 // noLock is no lock at all.
-type noLock struct{}
-
-func (noLock) acquire(context.Context, string) (func() error, error) {
-	return func() error { return nil }, nil
-}
-func (noLock) close() {}
+var noLock = locker{func(context.Context, string) (func() error, error) { return func() error { return nil }, nil }, func() {}}
 
 // deafLock is a lock whose waiters never hear that it is theirs.
-type deafLock struct{ noLock }
-
-func (deafLock) acquire(ctx context.Context, _ string) (func() error, error) {
+var deafLock = locker{acquire: func(ctx context.Context, _ string) (func() error, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
-}
+}}
 
 // What is no lock is found, and named.
 func TestLocks_HeldTwice(t *testing.T) {
 	b := testBench(t, redistest.Start(t).URL())
 	load := workload{name: "locks-two-nodes", clients: 4, rooms: 1, nodes: 2, kind: ofLocks}
-	r := mustCell(t, b, load, contender{name: "none", locker: func(target) (locker, error) { return noLock{}, nil }})
+	r := mustCell(t, b, load, contender{name: "none", locker: func(target) (locker, error) { return noLock, nil }})
 	if wrong := r.wrong(); r.Violations.Shared == 0 || len(wrong) != 1 || !strings.Contains(wrong[0], "mutual exclusion was violated") {
 		t.Errorf("%+v, %q", r.Violations, r.wrong())
 	}
@@ -46,7 +39,7 @@ func TestLocks_HeldTwice(t *testing.T) {
 func TestLocks_LostWakeUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owners := make([]atomic.Int64, 1)
-		holders := []*holder{{locker: deafLock{}, keys: []string{"x"}, owners: owners, id: 1}, {locker: deafLock{}, keys: []string{"x"}, owners: owners, id: 2}}
+		holders := []*holder{{locker: deafLock, keys: []string{"x"}, owners: owners, id: 1}, {locker: deafLock, keys: []string{"x"}, owners: owners, id: 2}}
 		got, err := drive(t.Context(), driver{duration: 5 * lostWakeUp / 2, probe: ticking()}, holders)
 		sum := tally.Sum(got.actors...)
 		if n, _ := sum.Errors(); err != nil || n < 4 || sum.Of(actions).Done != 0 || !strings.Contains(sum.FirstError().Error(), lostWakeUp.String()) {

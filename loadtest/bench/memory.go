@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"time"
 
 	"roomd/loadtest/report"
@@ -37,7 +38,7 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer server.close()
+	defer server.Close()
 	places := newPlaces(c.load, c.load.names(c.prefix))
 	address := func(int) string { return server.url }
 	warming, err := connect(ctx, places[:min(len(places), max(minWarm, len(places)/warmDivisor))], address, func(warming *crowd, i int) error {
@@ -53,7 +54,7 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	if _, err := settle(ctx, server); err != nil {
 		return nil, err
 	}
-	before, err := server.ask(question{Free: true})
+	before, err := server.ask(url.Values{"free": {"1"}})
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +75,11 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := question{Free: true}
+	how := url.Values{"free": {"1"}}
 	if c.load.join && c.who.name == roomdName {
-		q.HeapProfile = c.heapProfile
+		how.Set("heap", c.heapProfile)
 	}
-	freed, err := server.ask(q)
+	freed, err := server.ask(how)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func newMemory(before, asIs, freed answer) *Memory {
 func settle(ctx context.Context, server *child) (a answer, err error) {
 	deadline := time.Now().Add(settleTimeout)
 	for last, same := -1, 0; ; last = a.Goroutines {
-		if a, err = server.ask(question{}); err != nil {
+		if a, err = server.ask(nil); err != nil {
 			return a, err
 		}
 		if same++; a.Goroutines != last {

@@ -2,12 +2,10 @@ package bench
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -16,9 +14,6 @@ import (
 )
 
 const (
-	// fillersAtOnce is how many users fill a room at a time: as many as share a hold.
-	fillersAtOnce = coordinator.DefaultMaxBatch
-
 	closeTimeout = 15 * time.Second
 )
 
@@ -52,20 +47,6 @@ func (n *roomdNode) join(ctx context.Context, id, user string) error {
 func (n *roomdNode) leave(ctx context.Context, id, user string) error {
 	_, err := n.rooms.Do(ctx, id, room.Leave{User: user, Session: n.session})
 	return err
-}
-
-// fill joins the users, as many at a time as share a hold.
-func (n *roomdNode) fill(ctx context.Context, id string, users []string) error {
-	for chunk := range slices.Chunk(users, fillersAtOnce) {
-		group, ctx := errgroup.WithContext(ctx)
-		for _, user := range chunk {
-			group.Go(func() error { return n.join(ctx, id, user) })
-		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (n *roomdNode) close() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"roomd/room/coordinator"
 	"runtime"
 	"strconv"
 	"time"
@@ -68,7 +69,7 @@ func (c *cell) openNetwork(ctx context.Context) (end func(), err error) {
 		return nil, err
 	}
 	c.network = network.url
-	return network.close, nil
+	return func() { _ = network.Close() }, nil
 }
 
 // openAll opens the workload's nodes, and returns a function that closes those that it opened.
@@ -92,13 +93,25 @@ func (c *cell) target(name string) target {
 	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections(), network: c.network}
 }
 
+// fill puts the members into all rooms: as many at a time as share a hold, if they join.
 func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	residents := c.load.residents()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, room := range rooms {
-		group.Go(func() error { return n.fill(ctx, room, residents) })
+		if c.who.fill != nil {
+			group.Go(func() error { return c.who.fill(ctx, c.rdb, room, residents) })
+			continue
+		}
+		group.Go(func() error {
+			joining, ctx := errgroup.WithContext(ctx)
+			joining.SetLimit(coordinator.DefaultMaxBatch)
+			for _, user := range residents {
+				joining.Go(func() error { return n.join(ctx, room, user) })
+			}
+			return joining.Wait()
+		})
 	}
 	return group.Wait()
 }

@@ -52,8 +52,8 @@ func TestCell_Broken(t *testing.T) {
 	b := testBench(t, redisurl.Embedded)
 	shut := func(context.Context, target) (node, error) { return nil, errRefused }
 	for _, c := range []contender{
-		{name: "did not join, joined", open: openInverse, members: saddMembers},
-		{name: "errors, the first: refused", open: openMoody, members: saddMembers},
+		{name: "did not join, joined", open: openInverse, filler: openSadd, members: saddMembers},
+		{name: "errors, the first: refused", open: openMoody, filler: openSadd, members: saddMembers},
 		{name: "open: refused", open: shut, members: saddMembers},
 		{name: "open: refused", open: openSadd, filler: shut, members: saddMembers},
 		{name: "read the lists", open: openSadd, members: articleMembers},

@@ -39,16 +39,8 @@ func (c *labCmd) config() lab.Config {
 	return lab.Config{Redis: c.Redis, Only: c.Only, Faults: c.Faults, Duration: c.Duration, Second: c.Second}
 }
 
-// Validate is called by kong. For the lab zero means the default; given as a flag it is
-// a mistake.
-func (c *labCmd) Validate() error {
-	for name, value := range map[string]time.Duration{"duration": c.Duration, "second": c.Second} {
-		if value == 0 {
-			return wrongFlag(errors.New(name + " is 0s, it must be more than zero"))
-		}
-	}
-	return wrongFlag(c.config().Validate())
-}
+// Validate is called by kong.
+func (c *labCmd) Validate() error { return wrongFlag(c.config().Validate()) }
 
 // Run is called by kong.
 func (c *labCmd) Run(ctx context.Context, std streams) error {

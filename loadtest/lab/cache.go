@@ -63,35 +63,6 @@ type scene struct {
 	empty bool      // the database has nothing
 }
 
-// entry is one expired entry and its callers.
-type entry struct {
-	scene
-	x     *cell // for its processes; no fault strikes here
-	value string
-	old   string
-	takes time.Duration // how long a load takes
-	dying *caller       // while it loads
-
-	mu      sync.Mutex
-	loading int         // guarded by mu; loads that run now
-	counts  CacheCounts // guarded by mu
-}
-
-// note changes the counts.
-func (e *entry) note(change func(*CacheCounts)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	change(&e.counts)
-}
-
-func newEntry(x *cell, s scene) *entry {
-	e := &entry{scene: s, x: x, value: "Cache:" + x.id, old: "Cache:" + x.id + ":Old", takes: x.seconds(cacheLoad)}
-	if s.slow {
-		e.takes = x.seconds(slowLoad * x.d.ttl)
-	}
-	return e
-}
-
 // playCache sends callers to an expired entry without a guard, and behind every lock.
 func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	all := []*discipline{&unguarded}
@@ -125,100 +96,127 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	return results, group.Wait()
 }
 
-// playScene sends callers to an entry. It returns when the new value is there, or nobody hopes for it any more.
-func (l *lab) playScene(ctx context.Context, d *discipline, s scene) (counts CacheCounts, err error) {
-	x := newCell(l, d, &fault{name: cacheGuard}, l.cfg.Second)
-	h, err := x.play(ctx, func(ctx context.Context) error {
-		e := newEntry(x, s)
-		var callers []*caller
-		shared := len(s.comes) > manyProcesses
-		if shared {
-			if err := x.share(); err != nil {
-				return err
-			}
-		}
-		for i := range s.comes {
-			var c *caller
-			if name := fmt.Sprintf("caller-%02d", i+1); shared {
-				c = &caller{process: x.processes[i%manyProcesses], user: name}
-			} else if c, err = x.caller(name, false); err != nil {
-				return err
-			}
-			callers = append(callers, c)
-		}
-		if s.dies {
-			e.dying = callers[0]
-		}
-		if s.keeps {
-			if err := x.home.rdb.Set(ctx, e.old, oldValue, x.seconds(cacheFresh)).Err(); err != nil {
-				return err
-			}
-		}
-		e.play(ctx, callers)
-		counts = e.counts
-		return nil
-	})
-	counts.Freed = anomaly.Find(h).Counts().Deleted
-	return counts, err
+// entry is one expired entry and its callers.
+type entry struct {
+	scene
+	x     *cell // for its processes; no fault strikes here
+	value string
+	old   string
+	takes time.Duration // how long a load takes
+	dying *caller       // while it loads
+
+	mu      sync.Mutex
+	loading int         // guarded by mu; loads that run now
+	counts  CacheCounts // guarded by mu
 }
 
-// play connects the callers and lets them come.
-func (e *entry) play(ctx context.Context, callers []*caller) {
-	var ready, all sync.WaitGroup
-	begin := make(chan struct{})
-	ready.Add(len(callers))
-	for i, c := range callers {
-		all.Go(func() {
-			_ = c.process.rdb.Ping(ctx).Err() // if it fails, so does the next
-			ready.Done()
-			<-begin
-			if sleep(ctx, e.x.seconds(e.comes[i])) != nil {
-				return
-			}
-			c.asked = time.Now()
-			value, err := e.get(ctx, c)
-			e.note(func(n *CacheCounts) {
-				n.LongestWaitMS = max(n.LongestWaitMS, ms(time.Since(c.asked)))
-				if err != nil {
-					n.Errors++
-				} else if value == oldValue {
-					n.Stale++
-				}
-			})
-		})
+func newEntry(x *cell, s scene) *entry {
+	e := &entry{scene: s, x: x, value: "Cache:" + x.id, old: "Cache:" + x.id + ":Old", takes: x.seconds(cacheLoad)}
+	if s.slow {
+		e.takes = x.seconds(slowLoad * x.d.ttl)
 	}
-	ready.Wait()
-	begun := time.Now()
-	close(begin)
-	all.Wait()
-	never := false
-	if !e.empty { // others keep coming
-		ctx, cancel := context.WithTimeout(ctx, e.x.patience)
-		defer cancel()
-		c := &caller{process: callers[len(callers)-1].process, user: "the last one"}
-		for c.asked = time.Now(); !never; c.asked = time.Now() {
-			if value, _ := e.get(ctx, c); value == newValue {
-				break
-			}
-			never = sleep(ctx, spinPause) != nil
+	return e
+}
+
+// playScene sends callers to an entry. It returns when the new value is there, or nobody hopes for it any more.
+func (l *lab) playScene(ctx context.Context, d *discipline, s scene) (CacheCounts, error) {
+	x := newCell(l, d, &fault{name: cacheGuard}, l.cfg.Second)
+	e := newEntry(x, s)
+	h, err := x.play(ctx, e.play)
+	e.counts.Freed = anomaly.Find(h).Counts().Deleted
+	return e.counts, err
+}
+
+// play lets callers come, each as soon as all are connected.
+func (e *entry) play(ctx context.Context) error {
+	x := e.x
+	callers := make([]*caller, len(e.comes))
+	for i := range callers {
+		c := &caller{user: fmt.Sprintf("caller-%02d", i+1)}
+		var err error
+		switch {
+		case len(callers) <= manyProcesses:
+			c.process, err = x.add(c)
+		case i < manyProcesses:
+			c.process, err = x.add(nil)
+		default:
+			c.process = x.processes[i%manyProcesses]
+		}
+		if err != nil {
+			return err
+		}
+		callers[i] = c
+	}
+	if e.dies {
+		e.dying = callers[0]
+	}
+	if e.keeps {
+		if err := x.home.rdb.Set(ctx, e.old, oldValue, x.seconds(cacheFresh)).Err(); err != nil {
+			return err
 		}
 	}
-	e.note(func(n *CacheCounts) { n.Callers, n.UpdatedMS, n.Never = len(callers), ms(time.Since(begun)), never })
+	var connected, all sync.WaitGroup
+	connected.Add(len(callers))
+	for i, c := range callers {
+		all.Go(func() {
+			_ = c.rdb.Ping(ctx).Err() // if it fails, so does the next
+			connected.Done()
+			connected.Wait()
+			if sleep(ctx, x.seconds(e.comes[i])) == nil {
+				e.visit(ctx, c)
+			}
+		})
+	}
+	connected.Wait()
+	begun := time.Now()
+	all.Wait()
+	n := &e.counts
+	if n.Callers = len(callers); !e.empty { // others keep coming
+		ctx, cancel := context.WithTimeout(ctx, x.patience)
+		defer cancel()
+		c := &caller{process: callers[len(callers)-1].process, user: "the last one"}
+		for value := ""; value != newValue && !n.Never; n.Never = value != newValue && sleep(ctx, spinPause) != nil {
+			c.asked = time.Now()
+			value, _ = e.get(ctx, c)
+		}
+	}
+	n.UpdatedMS = ms(time.Since(begun))
+	return nil
+}
+
+// visit lets a caller come, and counts what it got.
+func (e *entry) visit(ctx context.Context, c *caller) {
+	c.asked = time.Now()
+	value, err := e.get(ctx, c)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counts.LongestWaitMS = max(e.counts.LongestWaitMS, ms(time.Since(c.asked)))
+	if err != nil {
+		e.counts.Errors++
+	} else if value == oldValue {
+		e.counts.Stale++
+	}
 }
 
 // load asks the database.
 func (e *entry) load(ctx context.Context, c *caller) (string, error) {
-	e.note(func(n *CacheCounts) {
-		e.loading++
-		n.Loads, n.AtOnce = n.Loads+1, max(n.AtOnce, e.loading)
-	})
-	defer e.note(func(*CacheCounts) { e.loading-- })
+	loads := func(n int) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.loading += n
+		e.counts.Loads += max(0, n)
+		e.counts.AtOnce = max(e.counts.AtOnce, e.loading)
+	}
+	loads(1)
+	defer loads(-1)
 	switch err := sleep(ctx, e.takes); {
 	case err != nil:
 		return "", err
 	case e.dying == c:
 		c.process.die()
 		return "", errDied
+	case e.empty && e.x.d.article == stampArticle:
+		return emptyCode, nil
 	case e.empty:
 		return "", nil
 	}
@@ -236,7 +234,7 @@ var (
 // waits means what it means to its article's caller: 1, load; 2, read the value, which should be there; 0, an error, unless the
 // caller may look once more.
 func (e *entry) get(ctx context.Context, c *caller) (string, error) {
-	if value, there, err := c.get(ctx, e.value); err != nil || there {
+	if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
 		return value, err
 	}
 	lock := e.x.d.lock
@@ -256,9 +254,6 @@ func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 		}
 	}
 	value, err := e.load(ctx, c)
-	if value == "" && e.x.d.article == stampArticle {
-		value = emptyCode
-	}
 	if err == nil && value != "" {
 		err = c.send(ctx, fmt.Sprintf("SETEX %s %ds %s", e.value, cacheFresh, value)).Err()
 	}
@@ -269,15 +264,13 @@ func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 }
 
 // await reads until somebody else has stored the value.
-func (e *entry) await(ctx context.Context, c *caller) (string, error) {
-	for {
+func (e *entry) await(ctx context.Context, c *caller) (value string, err error) {
+	for err = errNoValue; errors.Is(err, errNoValue); value, err = c.read(ctx, e.value) {
 		if err := c.pause(ctx, spinPause); err != nil {
 			return "", err
 		}
-		if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
-			return value, err
-		}
 	}
+	return value, err
 }
 
 // read returns a value that should be there.
@@ -307,19 +300,24 @@ func (r *Report) cache() *report.Table {
 			{Head: "loads", Group: empty, About: "– where the article does not say"}},
 		Notes: []string{"A lock without a published wait is tried once. Who does not get it reads the value until it is there, or uses the old one."},
 	}
-	second := func(ms float64) string { return fmt.Sprintf("%.1f", ms/r.SecondMS) }
 	for _, c := range r.Cache {
-		updated, loads := second(c.Dead.UpdatedMS), markNone
+		row := report.Row{Cells: []string{c.Guard}}
+		for _, figure := range []any{
+			c.Gone.Loads, c.Gone.LongestWaitMS, c.Gone.Errors, c.Old.Loads, c.Old.LongestWaitMS, c.Old.Stale, c.Old.Errors,
+			c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors, c.Dead.UpdatedMS, c.Empty.Loads,
+		} {
+			if ms, is := figure.(float64); is {
+				figure = fmt.Sprintf("%.1f", ms/r.SecondMS)
+			}
+			row.Cells = append(row.Cells, fmt.Sprint(figure))
+		}
 		if c.Dead.Never {
-			updated = "never"
+			row.Cells[len(row.Cells)-2] = "never"
 		}
-		if c.Empty.Callers > 0 {
-			loads = fmt.Sprint(c.Empty.Loads)
+		if c.Empty.Callers == 0 {
+			row.Cells[len(row.Cells)-1] = markNone
 		}
-		cells := []string{c.Guard, fmt.Sprint(c.Gone.Loads), second(c.Gone.LongestWaitMS), fmt.Sprint(c.Gone.Errors),
-			fmt.Sprint(c.Old.Loads), second(c.Old.LongestWaitMS), fmt.Sprint(c.Old.Stale), fmt.Sprint(c.Old.Errors),
-			fmt.Sprint(c.Slow.Loads), fmt.Sprint(c.Slow.AtOnce), fmt.Sprint(c.Slow.Freed), fmt.Sprint(c.Slow.Errors), updated, loads}
-		t.Rows = append(t.Rows, report.Row{Cells: cells})
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -36,22 +35,6 @@ func (d *discipline) describe() string {
 		return d.about
 	}
 	return strings.TrimSuffix(d.lock.take+", "+d.lock.then, ", ") + " … " + d.lock.release
-}
-
-// waited is listed where the others wait for the whole TTL, or nearly so, which is no anomaly.
-const waited = "waited"
-
-// seenIn reports whether anomalies include the listed one. The TTL is in the time of the anomalies.
-func (l Listed) seenIn(a anomaly.Counts, ttl time.Duration) bool {
-	if l.Anomaly == waited {
-		return a.StuckMS >= 0.9*ms(ttl)
-	}
-	return a.Of(l.Anomaly) > 0 && (a.Forever || !l.Forever)
-}
-
-// shows reports whether anomalies under a fault include all that are listed for it.
-func (d *discipline) shows(fault string, a anomaly.Counts, ttl time.Duration) bool {
-	return !slices.ContainsFunc(d.listed, func(l Listed) bool { return l.Fault == fault && !l.seenIn(a, ttl) })
 }
 
 // has reports whether the discipline has all the steps.

@@ -15,59 +15,42 @@ type fault struct {
 	play  func(*cell, context.Context) // what the driver does with the callers
 }
 
-// The names of the faults.
+// The faults that the driver knows by name.
 const (
-	noFault      = "no-fault"
-	pauseSet     = "pause-setnx"
-	pauseWrite   = "pause-write"
-	pauseGiving  = "pause-release"
-	pauseChecked = "pause-check"
-	crashSet     = "crash-setnx"
-	crashLocked  = "crash-lock"
-	crashRead    = "crash-read"
-	crashWrote   = "crash-write"
-	loseLock     = "lost-lock"
-	loseWrite    = "lost-write"
-	loseRelease  = "lost-release"
-	lateRelease  = "late-release"
-	sameToken    = "same-token"
-	justGone     = "just-gone"
-	takeOver     = "take-over"
-	clockAhead   = "clock-ahead"
-	failOver     = "fail-over"
-	heavyLoad    = "heavy-load"
+	pauseSet  = "pause-setnx"
+	heavyLoad = "heavy-load"
 )
 
 // faults are in the order of their columns.
 var faults = []*fault{
-	{name: noFault, about: "three callers, and no fault", play: (*cell).playAll},
+	{name: "no-fault", about: "three callers, and no fault", play: (*cell).playAll},
 	{name: pauseSet, needs: []step{stepSet}, play: (*cell).playPause,
 		about: "the holder is stopped between SETNX and EXPIRE until another caller has the lock or has given up"},
-	{name: pauseWrite, needs: []step{stepRead}, play: (*cell).playPause, about: "the holder is stopped past the TTL between read and write"},
-	{name: pauseGiving, needs: []step{stepGiving}, play: (*cell).playPause, about: "the holder is stopped past the TTL between write and release"},
-	{name: pauseChecked, needs: []step{stepChecked}, play: (*cell).playPause,
+	{name: "pause-write", needs: []step{stepRead}, play: (*cell).playPause, about: "the holder is stopped past the TTL between read and write"},
+	{name: "pause-release", needs: []step{stepGiving}, play: (*cell).playPause, about: "the holder is stopped past the TTL between write and release"},
+	{name: "pause-check", needs: []step{stepChecked}, play: (*cell).playPause,
 		about: "the holder is stopped past the TTL in its release, between the check and the DEL"},
-	{name: crashSet, needs: []step{stepSet}, play: (*cell).playCrash, about: "the holder dies between SETNX and EXPIRE"},
-	{name: crashLocked, needs: []step{stepLocked}, play: (*cell).playCrash, about: "the holder dies as soon as it has the lock"},
-	{name: crashRead, needs: []step{stepRead}, play: (*cell).playCrash, about: "the holder dies between read and write"},
-	{name: crashWrote, needs: []step{stepWrote}, play: (*cell).playCrash, about: "the holder dies between write and release"},
-	{name: loseLock, needs: []step{stepLocked}, play: (*cell).playLoss, loses: func(e effect) bool { return e.took },
+	{name: "crash-setnx", needs: []step{stepSet}, play: (*cell).playCrash, about: "the holder dies between SETNX and EXPIRE"},
+	{name: "crash-lock", needs: []step{stepLocked}, play: (*cell).playCrash, about: "the holder dies as soon as it has the lock"},
+	{name: "crash-read", needs: []step{stepRead}, play: (*cell).playCrash, about: "the holder dies between read and write"},
+	{name: "crash-write", needs: []step{stepWrote}, play: (*cell).playCrash, about: "the holder dies between write and release"},
+	{name: "lost-lock", needs: []step{stepLocked}, play: (*cell).playLoss, loses: func(e effect) bool { return e.took },
 		about: "the reply of the command that took the lock is lost, and the client sends it again"},
-	{name: loseWrite, needs: []step{stepWrote}, play: (*cell).playLoss, loses: func(e effect) bool { return e.stored },
+	{name: "lost-write", needs: []step{stepWrote}, play: (*cell).playLoss, loses: func(e effect) bool { return e.stored },
 		about: "the same with the reply of the write"},
-	{name: loseRelease, needs: []step{stepGave}, play: (*cell).playLoss, loses: func(e effect) bool { return e.gave },
+	{name: "lost-release", needs: []step{stepGave}, play: (*cell).playLoss, loses: func(e effect) bool { return e.gave },
 		about: "the same with the reply of the release"},
-	{name: lateRelease, needs: []step{stepLooking}, play: (*cell).playLate,
+	{name: "late-release", needs: []step{stepLooking}, play: (*cell).playLate,
 		about: "the holder releases when its lock has less than half a second left"},
-	{name: sameToken, needs: []step{stepDrawn}, play: (*cell).playSameToken,
+	{name: "same-token", needs: []step{stepDrawn}, play: (*cell).playSameToken,
 		about: "two callers draw the same value, as two of 1,000 do with 5.4 % (timestamp's number), 39.3 % (uniqid, within a second), " +
 			"99.3 % (set-rand-lua's number)"},
-	{name: justGone, needs: []step{stepTried, stepExpired}, play: (*cell).playJustGone,
+	{name: "just-gone", needs: []step{stepTried, stepExpired}, play: (*cell).playJustGone,
 		about: "nothing fails; a lock is freed between a waiter's SETNX and its GET, and a third caller takes it"},
-	{name: takeOver, needs: []step{stepExpired}, play: (*cell).playTakeover,
+	{name: "take-over", needs: []step{stepExpired}, play: (*cell).playTakeover,
 		about: "two callers find that a dead holder's time is over, and take its lock one after the other"},
-	{name: clockAhead, needs: []step{stepExpired}, play: (*cell).playClock, about: "a caller's clock is ahead by more than the TTL"},
-	{name: failOver, needs: []step{stepLocked}, play: (*cell).playFailover,
+	{name: "clock-ahead", needs: []step{stepExpired}, play: (*cell).playClock, about: "a caller's clock is ahead by more than the TTL"},
+	{name: "fail-over", needs: []step{stepLocked}, play: (*cell).playFailover,
 		about: "Redis fails over while the holder is between read and write, and the lock, which was not replicated, is gone"},
 	{name: heavyLoad, play: (*cell).playHeavyLoad, about: "many callers in a few processes join and leave, without a fault"},
 }

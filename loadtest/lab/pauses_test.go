@@ -21,7 +21,7 @@ import (
 func bubbled(t *testing.T, d *discipline, second time.Duration, held any) (*caller, *redis.Client) {
 	t.Helper()
 	_, rdb := redistest.Mini(t)
-	x := newCell(&lab{cfg: Config{}.withDefaults(), redis: rdb, run: "bubble"}, d, faults[0], second)
+	x := newCell(&lab{redis: rdb, run: "bubble"}, d, faults[0], second)
 	p, err := newProcess(x, "1", nil)
 	redistest.OK(t, err)
 	t.Cleanup(p.stop)
@@ -62,7 +62,7 @@ func TestPauses(t *testing.T) {
 		}
 		first := paths[slices.IndexFunc(paths, func(p path) bool { return p.discipline == d.name })]
 		command, _, _ := strings.Cut(first.want, " ")
-		for _, second := range []time.Duration{time.Second, defaultSecond} {
+		for _, second := range []time.Duration{time.Second, LeastSecond} {
 			synctest.Test(t, func(t *testing.T) {
 				held := endless
 				if d.counts {
@@ -130,14 +130,14 @@ func TestTimestamp_WholeSeconds(t *testing.T) {
 // TTL rounds to the nearest second, also in milliseconds, and numbers are drawn from the published ranges, ends included.
 func TestHasTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, rdb := bubbled(t, named("timestamp"), defaultSecond, "")
+		c, rdb := bubbled(t, named("timestamp"), LeastSecond, "")
 		for ms, want := range map[int]bool{150: true, 50: true, 49: false, 1: false, 0: true, -1: true} { // 0: no expiry; -1: no lock
 			rdb.Set(t.Context(), c.x.lockKey, "x", time.Duration(max(0, ms))*time.Millisecond)
 			if ms < 0 {
 				rdb.Del(t.Context(), c.x.lockKey)
 			}
 			if has, err := hasTime(t.Context(), c); has != want || err != nil {
-				t.Errorf("with %d ms of a second of %v, it has time: %t; %v", ms, defaultSecond, has, err)
+				t.Errorf("with %d ms of a second of %v, it has time: %t; %v", ms, LeastSecond, has, err)
 			}
 		}
 		seen := make(map[string]bool)

@@ -139,7 +139,7 @@ func TestDiscipline_SendsWhatIsPublished(t *testing.T) {
 	server := redistest.Start(t)
 	paths, _ := readPublished(t)
 	for _, p := range paths {
-		for _, second := range []time.Duration{time.Second, defaultSecond} {
+		for _, second := range []time.Duration{time.Second, LeastSecond} {
 			want := p.want
 			if second != time.Second {
 				want = inMilliseconds(want, second)
@@ -171,7 +171,7 @@ func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration)
 	w := &walk{rest: server.Client(), names: make(map[string]string)}
 	w.rest.Options().PoolSize = 1
 	proxy := redistest.StartProxy(t, server.Addr())
-	l := &lab{cfg: Config{}.withDefaults(), redis: proxy.Client(), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	l := &lab{redis: proxy.Client(), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	x := newCell(l, named(p.discipline), faults[0], second)
 	process, err := newProcess(x, "1", nil)
 	redistest.OK(t, err)

@@ -27,7 +27,7 @@ func TestQuiet(t *testing.T) {
 
 // How likely two of 1,000 callers draw the same is computed from what they draw.
 func TestSameToken_Chances(t *testing.T) {
-	about := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.name == sameToken })].about
+	about := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.name == "same-token" })].about
 	for what, values := range map[string]float64{"timestamp's number": timestampHigh - timestampLow + 1, "uniqid, within a second": 1e6, "set-rand-lua's number": 100_000} {
 		differ := 1.0
 		for i := range 1000 {

@@ -1,17 +1,14 @@
 package lab
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"roomd/loadtest/lab/anomaly"
-)
-
-// The verdicts.
-const (
-	verdictAsListed  = "as listed"
-	verdictDifferent = "different"
 )
 
 // Report is the outcome of a run. Its JSON form is a contract that scripts rely on. Times are those of the run: multiply
@@ -49,6 +46,9 @@ type Listed struct {
 	Seen    bool   `json:"seen"`
 }
 
+// waited is listed where the others wait for the whole TTL, or nearly so, which is no anomaly.
+const waited = "waited"
+
 // Cell is a discipline under a fault.
 type Cell struct {
 	Discipline string         `json:"discipline"`
@@ -66,19 +66,19 @@ type Cell struct {
 }
 
 func newReport(cfg Config, redis string) *Report {
-	r := &Report{Redis: redis, Duration: cfg.Duration.Seconds(), SecondMS: float64(cfg.Second.Microseconds()) / 1000}
+	r := &Report{Redis: redis, Duration: cfg.Duration.Seconds(), SecondMS: ms(cfg.Second)}
 	for _, d := range disciplines {
-		if !slices.Contains(cfg.Only, d.name) {
+		if !isChosen(cfg.Only, d.name) {
 			continue
 		}
 		row := &Row{Name: d.name, Article: d.article, About: d.describe(), Listed: []Listed{}, discipline: d}
 		for _, f := range faults {
-			if slices.Contains(cfg.Faults, f.name) {
+			if isChosen(cfg.Faults, f.name) {
 				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...), fault: f})
 			}
 		}
 		for _, l := range d.listed {
-			if slices.Contains(cfg.Faults, l.Fault) {
+			if isChosen(cfg.Faults, l.Fault) {
 				row.Listed = append(row.Listed, l)
 			}
 		}
@@ -87,49 +87,118 @@ func newReport(cfg Config, redis string) *Report {
 	return r
 }
 
-// fill sets the outcome of a cell.
+// fill sets the outcome of a cell, which counts when it is done.
 func (c *Cell) fill(second time.Duration, h anomaly.History) {
-	c.Done, c.history, c.findings, c.second = true, h, anomaly.Find(h), second
+	c.second, c.history, c.findings = second, h, anomaly.Find(h)
 	c.Anomalies = c.findings.Counts()
 	c.ByChance = c.byChance()
 }
 
-// cell returns the row's cell under a fault, or an empty one.
-func (r *Row) cell(fault string) *Cell {
-	if i := slices.IndexFunc(r.Cells, func(c *Cell) bool { return c.Fault == fault }); i >= 0 {
-		return r.Cells[i]
+// shows reports whether the cell has a listed anomaly.
+func (c *Cell) shows(l Listed) bool {
+	if l.Anomaly == waited {
+		return c.Anomalies.StuckMS >= 0.9*ms(c.history.TTL)
 	}
-	return &Cell{}
+	return c.Anomalies.Of(l.Anomaly) > 0 && (c.Anomalies.Forever || !l.Forever)
 }
 
 // judge compares what was seen with what is listed: roomd must show no anomaly, and every other discipline at least those
 // that are listed for it.
 func (r *Report) judge() {
-	r.Differences, r.differ = nil, nil
 	differs := func(c *Cell, format string, args ...any) {
 		r.Differences, r.differ = append(r.Differences, fmt.Sprintf(format, args...)), append(r.differ, c)
 	}
 	for _, row := range r.Disciplines {
-		for i := range row.Listed {
-			l := &row.Listed[i]
-			c := row.cell(l.Fault)
-			if l.Seen = l.seenIn(c.Anomalies, timescale{c.second}.seconds(row.discipline.ttl)); !l.Seen {
-				differs(c, "%s did not show under %s: %s", row.Name, l.Fault, l.Text)
-			}
-		}
 		for _, c := range row.Cells {
-			if row.discipline == &roomd {
-				for _, f := range c.findings.All {
+			for i := range row.Listed {
+				if l := &row.Listed[i]; l.Fault == c.Fault {
+					if l.Seen = c.shows(*l); !l.Seen {
+						differs(c, "%s did not show under %s: %s", row.Name, l.Fault, l.Text)
+					}
+				}
+			}
+			for _, f := range c.findings.All {
+				if row.discipline == &roomd {
 					differs(c, "roomd under %s: %s", c.Fault, f)
 				}
 			}
 		}
 	}
-	r.Verdict = verdictAsListed
-	if len(r.Differences) > 0 {
-		r.Verdict = verdictDifferent
+	r.Verdict = "as listed"
+	if !r.AsListed() {
+		r.Verdict = "different"
 	}
 }
 
-// AsListed reports whether the verdict is "as listed".
-func (r *Report) AsListed() bool { return r.Verdict == verdictAsListed }
+// AsListed reports whether roomd showed no anomaly, and every other discipline all that are listed.
+func (r *Report) AsListed() bool { return len(r.Differences) == 0 }
+
+// The marks of a cell without anomalies.
+const (
+	markGood = "·"
+	markNone = "–"
+	markOpen = " "
+)
+
+// letters are the marks of the anomalies, in this order.
+var letters = []struct{ what, letter, about string }{
+	{anomaly.Lost, "L", "an acknowledged join or leave is lost"},
+	{anomaly.Phantom, "P", "a phantom: in the list after a leave or a refused join"},
+	{anomaly.Duplicate, "T", "a user is in the list twice"},
+	{anomaly.TwoHolders, "2", "two hold the lock at once, and write; without a lock: a dirty read"},
+	{anomaly.Deleted, "D", "somebody else's lock is deleted"},
+	{anomaly.Kept, "K", "the holder releases its lock, and the lock stays"},
+	{anomaly.Stuck, "S", "the room is stuck until all waiters give up"},
+}
+
+// quietText is the matrix on a machine that does nothing else, as WriteMatrix writes it.
+//
+//go:embed quiet.txt
+var quietText string
+
+// quiet returns the marks that a cell has there.
+func quiet(discipline, name string) string {
+	at := slices.IndexFunc(faults, func(f *fault) bool { return f.name == name })
+	for line := range strings.Lines(quietText) {
+		if words := strings.Fields(line); len(words) == 1+len(faults) && words[0] == discipline && at >= 0 {
+			return words[1+at]
+		}
+	}
+	return ""
+}
+
+// byChance returns the anomalies of the cell that a quiet machine does not show.
+func (c *Cell) byChance() (list []string) {
+	marks := quiet(c.Discipline, c.Fault)
+	for _, l := range letters {
+		if c.Anomalies.Of(l.what) > 0 && c.Discipline != roomd.name && !strings.Contains(marks, l.letter) {
+			list = append(list, l.what)
+		}
+	}
+	return list
+}
+
+// Marks returns the letters of the anomalies found in a cell.
+func (c *Cell) Marks() string {
+	switch {
+	case !c.Applies:
+		return markNone
+	case !c.Done:
+		return markOpen
+	}
+	marks, chance := "", ""
+	for _, l := range letters {
+		if slices.Contains(c.ByChance, l.what) {
+			chance += l.letter
+		} else if c.Anomalies.Of(l.what) > 0 {
+			marks += l.letter
+		}
+	}
+	if c.Anomalies.Forever {
+		marks += "∞"
+	}
+	if chance != "" {
+		marks += "(" + chance + ")"
+	}
+	return cmp.Or(marks, markGood)
+}

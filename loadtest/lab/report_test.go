@@ -18,16 +18,17 @@ import (
 
 // played is a report in which every cell showed exactly what is listed for it.
 func played() *Report {
-	r := newReport(Config{}.withDefaults(), "a Redis")
+	r := newReport(Config{Second: LeastSecond}, "a Redis")
 	for _, row := range r.Disciplines {
 		for _, c := range row.Cells {
-			c.Done, c.second = c.Applies, 100*time.Millisecond
+			c.Done, c.second = c.Applies, LeastSecond
+			c.history.TTL = timescale{c.second}.seconds(row.discipline.ttl)
 			for _, l := range row.Listed {
 				if l.Fault != c.Fault {
 					continue
 				}
 				if l.Anomaly == waited {
-					c.findings.Longest = timescale{c.second}.seconds(row.discipline.ttl)
+					c.findings.Longest = c.history.TTL
 					continue
 				}
 				c.findings.All = append(c.findings.All, anomaly.Finding{What: l.Anomaly, Subject: "赵六", By: "张三"})
@@ -39,8 +40,9 @@ func played() *Report {
 	return r
 }
 
-func (r *Report) row(discipline string) *Row {
-	return r.Disciplines[slices.IndexFunc(r.Disciplines, func(row *Row) bool { return row.Name == discipline })]
+func (r *Report) cell(discipline, fault string) *Cell {
+	row := r.Disciplines[slices.IndexFunc(r.Disciplines, func(row *Row) bool { return row.Name == discipline })]
+	return row.Cells[slices.IndexFunc(row.Cells, func(c *Cell) bool { return c.Fault == fault })]
 }
 
 func TestVerdict(t *testing.T) {
@@ -54,21 +56,21 @@ func TestVerdict(t *testing.T) {
 		change            func(*Cell)
 		want              string
 	}{
-		"a listed anomaly is not seen": {"timestamp", takeOver, func(c *Cell) { c.Anomalies = anomaly.Counts{} },
+		"a listed anomaly is not seen": {"timestamp", "take-over", func(c *Cell) { c.Anomalies = anomaly.Counts{} },
 			"timestamp did not show under take-over: takeover race"},
-		"another anomaly does not stand in for it": {"get-compare-del", pauseChecked, func(c *Cell) { c.Anomalies = anomaly.Counts{Lost: 9} },
+		"another anomaly does not stand in for it": {"get-compare-del", "pause-check", func(c *Cell) { c.Anomalies = anomaly.Counts{Lost: 9} },
 			"get-compare-del did not show under pause-check: expiry between GET and DEL deletes somebody else's lock"},
-		"what is stuck comes free": {"setnx", crashLocked, func(c *Cell) { c.Anomalies.Forever = false },
+		"what is stuck comes free": {"setnx", "crash-lock", func(c *Cell) { c.Anomalies.Forever = false },
 			"setnx did not show under crash-lock: a crashed holder blocks for ever"},
-		"a wait is shorter than the TTL": {"set-nx-lua-json", noFault, func(c *Cell) { c.Anomalies.StuckMS = 200 },
+		"a wait is shorter than the TTL": {"set-nx-lua-json", "no-fault", func(c *Cell) { c.Anomalies.StuckMS = 200 },
 			"set-nx-lua-json did not show under no-fault: the next join waits for all of that"},
-		"roomd fails": {"roomd", loseWrite, func(c *Cell) {
+		"roomd fails": {"roomd", "lost-write", func(c *Cell) {
 			c.findings.All = []anomaly.Finding{{What: anomaly.Deleted, Subject: "赵六", By: "张三"}}
 		},
 			"roomd under lost-write: 张三 deleted 赵六's lock"},
 	} {
 		r := played()
-		c.change(r.row(c.discipline).cell(c.fault))
+		c.change(r.cell(c.discipline, c.fault))
 		r.judge()
 		if r.AsListed() || !slices.Equal(r.Differences, []string{c.want}) {
 			t.Errorf("%s: %s, %q", name, r.Verdict, r.Differences)
@@ -83,14 +85,14 @@ func TestVerdict_AsListed(t *testing.T) {
 	if r.judge(); !r.AsListed() {
 		t.Error(r.Differences)
 	}
-	r = newReport(Config{Only: []string{"setnx", "none"}, Faults: []string{loseWrite}}.withDefaults(), "")
+	r = newReport(Config{Only: []string{"setnx", "none"}, Faults: []string{"lost-write"}}, "")
 	if r.judge(); !r.AsListed() || len(r.Disciplines) != 2 || len(r.Disciplines[0].Cells) != 1 || len(r.Disciplines[1].Listed) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestMatrix(t *testing.T) {
-	r := newReport(Config{Only: []string{"setnx", "roomd"}, Faults: []string{noFault, pauseWrite, crashSet, crashLocked}}.withDefaults(), "")
+	r := newReport(Config{Only: []string{"setnx", "roomd"}, Faults: []string{"no-fault", "pause-write", "crash-setnx", "crash-lock"}}, "")
 	setnx := r.Disciplines[0]
 	setnx.Cells[0].Done = true
 	setnx.Cells[1].Done, setnx.Cells[1].Anomalies = true, anomaly.Counts{Lost: 1, Phantom: 2, TwoHolders: 3, Deleted: 4}
@@ -193,11 +195,11 @@ var stolen = anomaly.History{
 func TestPage(t *testing.T) {
 	r := played()
 	r.Cache = []CacheResult{{Guard: "<guard>"}}
-	c := r.row("set-nx-del").cell(pauseGiving)
+	c := r.cell("set-nx-del", "pause-release")
 	c.history, c.findings = stolen, anomaly.Find(stolen)
 	c.history.Events = slices.Clone(stolen.Events)
 	c.history.Events[0].Caller = "<b>张三"
-	r.row("timestamp").cell(takeOver).Anomalies = anomaly.Counts{}
+	r.cell("timestamp", "take-over").Anomalies = anomaly.Counts{}
 	r.judge()
 	var out bytes.Buffer
 	redistest.OK(t, r.WriteHTML(&out))
@@ -226,7 +228,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%d rows of %s", n, d.name)
 		}
 	}
-	if err := newReport(Config{Faults: []string{cacheGuard}}.withDefaults(), "").WriteHTML(io.Discard); err != nil {
+	if err := newReport(Config{Faults: []string{cacheGuard}}, "").WriteHTML(io.Discard); err != nil {
 		t.Errorf("a report of nothing: %v", err)
 	}
 }

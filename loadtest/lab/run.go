@@ -16,10 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomd/loadtest/internal/scratch"
-	"roomd/loadtest/lab/anomaly"
 )
 
-// Config says what to run. The zero value runs everything.
+// Config says what to run.
 type Config struct {
 	// Redis is a URL in the syntax of package redisurl. Empty starts a redis-server for the run, or the embedded Redis where
 	// none is installed.
@@ -29,11 +28,11 @@ type Config struct {
 	// cache entry.
 	Only, Faults []string
 
-	// Duration is how long the callers of each discipline act under heavy load. Zero means 1 s.
+	// Duration is how long the callers of each discipline act under heavy load. It must be more than zero.
 	Duration time.Duration
 
-	// Second is how long a published second lasts under the other faults. At one second nothing is scaled. Zero means 100 ms,
-	// which is the least: it keeps the shortest TTL, 1 s, well above the delays of a scheduler and of the observer.
+	// Second is how long a published second lasts under the other faults, from [LeastSecond] to one second, at which nothing is
+	// scaled.
 	Second time.Duration
 
 	// Progress, if not nil, is called after each cell of the matrix, one call at a time, with the report so far. It must not
@@ -41,24 +40,11 @@ type Config struct {
 	Progress func(r *Report, done *Cell)
 }
 
-const (
-	defaultSecond   = 100 * time.Millisecond
-	defaultDuration = time.Second
-)
+// LeastSecond keeps the shortest TTL, 1 s, well above the delays of a scheduler and of the observer.
+const LeastSecond = 100 * time.Millisecond
 
 // cacheGuard names the fault that is no column of the matrix.
 const cacheGuard = "cache"
-
-// names returns the names of all disciplines, and of all faults, in their order.
-func names() (ofDisciplines, ofFaults []string) {
-	for _, d := range disciplines {
-		ofDisciplines = append(ofDisciplines, d.name)
-	}
-	for _, f := range faults {
-		ofFaults = append(ofFaults, f.name)
-	}
-	return ofDisciplines, append(ofFaults, cacheGuard)
-}
 
 // Describe returns what the disciplines and the faults are, a line for each.
 func Describe() string {
@@ -76,42 +62,31 @@ func Describe() string {
 	return b.String()
 }
 
-func (c Config) withDefaults() Config {
-	only, faults := names()
-	if len(c.Only) == 0 {
-		c.Only = only
-	}
-	if len(c.Faults) == 0 {
-		c.Faults = faults
-	}
-	if c.Duration == 0 {
-		c.Duration = defaultDuration
-	}
-	if c.Second == 0 {
-		c.Second = defaultSecond
-	}
-	return c
-}
+// isChosen reports whether a name is in a list, or the list is empty.
+func isChosen(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
 
 // Validate returns an error if a value cannot be used. The error begins with the name of the field, in small letters, and its
 // value.
 func (c Config) Validate() error {
-	only, faults := names()
-	for _, list := range []struct {
-		field       string
-		names, have []string
-	}{{"only", c.Only, only}, {"faults", c.Faults, faults}} {
-		for _, name := range list.names {
-			if !slices.Contains(list.have, name) {
-				return fmt.Errorf("%s is %q, it must be one of %s", list.field, name, strings.Join(list.have, ", "))
+	have := map[string][]string{"faults": {cacheGuard}}
+	for _, d := range disciplines {
+		have["only"] = append(have["only"], d.name)
+	}
+	for _, f := range faults {
+		have["faults"] = append(have["faults"], f.name)
+	}
+	for field, chosen := range map[string][]string{"only": c.Only, "faults": c.Faults} {
+		for _, name := range chosen {
+			if !slices.Contains(have[field], name) {
+				return fmt.Errorf("%s is %q, it must be one of %s", field, name, strings.Join(have[field], ", "))
 			}
 		}
 	}
 	switch {
-	case c.Duration < 0:
+	case c.Duration <= 0:
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
-	case c.Second != 0 && (c.Second < defaultSecond || c.Second > time.Second):
-		return fmt.Errorf("second is %v, it must be from %v to 1s", c.Second, defaultSecond)
+	case c.Second < LeastSecond || c.Second > time.Second:
+		return fmt.Errorf("second is %v, it must be from %v to 1s", c.Second, LeastSecond)
 	}
 	return scratch.Validate(c.Redis)
 }
@@ -134,16 +109,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
 	server, err := scratch.Open(ctx, cfg.Redis)
 	if err != nil {
 		return nil, err
 	}
 	defer server.Close()
-	const connections = 32 // of the driver's own
-	l := &lab{cfg: cfg, redis: server.NewClient(connections), embedded: server.IsEmbedded()}
+	l := &lab{cfg: cfg, redis: server.NewClient(1), embedded: server.IsEmbedded(), run: fmt.Sprintf("%08x", rand.Uint32())}
 	defer l.redis.Close()
-	l.run = fmt.Sprintf("%08x", rand.Uint32())
 	l.report = newReport(cfg, server.String())
 	// A key that stays does no harm; the report is worth more than an error about it.
 	defer func() { _ = server.Remove(ctx, "lab-"+l.run+"-") }()
@@ -152,7 +124,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 	}
-	if slices.Contains(cfg.Faults, cacheGuard) {
+	if isChosen(cfg.Faults, cacheGuard) {
 		if l.report.Cache, err = l.playCache(ctx); err != nil {
 			return nil, err
 		}
@@ -177,18 +149,16 @@ func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 		group.SetLimit(1)
 	}
 	for _, row := range l.report.Disciplines {
-		for _, cell := range row.Cells {
-			if cell.Applies && (cell.Fault == heavyLoad) == alone {
+		for _, c := range row.Cells {
+			if c.Applies && (c.Fault == heavyLoad) == alone {
 				group.Go(func() error {
-					x, h, err := l.playUntilStruck(ctx, row.discipline, cell.fault)
-					if err = cmp.Or(err, context.Cause(ctx)); err != nil {
-						return fmt.Errorf("%s under %s: %w", row.Name, cell.Fault, err)
+					if err := cmp.Or(l.playCell(ctx, row.discipline, c), context.Cause(ctx)); err != nil {
+						return fmt.Errorf("%s under %s: %w", row.Name, c.Fault, err)
 					}
 					l.mu.Lock()
 					defer l.mu.Unlock()
-					cell.fill(x.second, h)
-					if l.cfg.Progress != nil {
-						l.cfg.Progress(l.report, cell)
+					if c.Done = true; l.cfg.Progress != nil {
+						l.cfg.Progress(l.report, c)
 					}
 					return nil
 				})
@@ -202,27 +172,29 @@ func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 // before it can show what is listed.
 const attempts = 6
 
-// playUntilStruck plays a cell until its fault has happened and has shown what is listed; or, if it is roomd's, until anything
-// went wrong.
-func (l *lab) playUntilStruck(ctx context.Context, d *discipline, f *fault) (x *cell, h anomaly.History, err error) {
+// playCell plays a cell until its fault has happened and has shown what is listed; or, if it is roomd's, until anything went
+// wrong.
+func (l *lab) playCell(ctx context.Context, d *discipline, c *Cell) error {
 	second := l.cfg.Second
-	if f.name == heavyLoad {
+	if c.Fault == heavyLoad {
 		second = time.Second
 	}
-	struck := false
-	for range attempts {
-		x = newCell(l, d, f, second)
-		if h, err = x.play(ctx, x.playFault); err != nil {
-			return nil, h, err
+	for attempt := 1; ; attempt++ {
+		x := newCell(l, d, c.fault, second)
+		h, err := x.play(ctx, x.playFault)
+		if err != nil {
+			return err
 		}
-		found := anomaly.Find(h)
-		struck = len(f.needs) == 0 || x.struck
-		if struck && d.shows(f.name, found.Counts(), h.TTL) || d == &roomd && len(found.All) > 0 {
-			return x, h, nil
+		l.mu.Lock()
+		c.fill(second, h)
+		l.mu.Unlock()
+		struck := len(c.fault.needs) == 0 || x.struck
+		misses := func(l Listed) bool { return l.Fault == c.Fault && !c.shows(l) }
+		switch {
+		case struck && !slices.ContainsFunc(d.listed, misses), d == &roomd && c.Anomalies.Total() > 0, struck && attempt == attempts:
+			return nil
+		case attempt == attempts:
+			return errors.New("the fault did not happen")
 		}
 	}
-	if !struck {
-		return nil, h, errors.New("the fault did not happen")
-	}
-	return x, h, nil
 }

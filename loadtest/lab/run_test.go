@@ -19,7 +19,7 @@ import (
 // Redis a part is enough, and in a hurry a part of everything.
 func TestRun_EveryDisciplineIsAsListed(t *testing.T) {
 	redistest.Thorough(t)
-	few := []string{pauseWrite, crashLocked, loseWrite, failOver, takeOver, heavyLoad}
+	few := []string{"pause-write", "crash-lock", "lost-write", "fail-over", "take-over", "heavy-load"}
 	for name, test := range map[string]struct {
 		embedded, thorough bool
 		only, faults       []string
@@ -36,7 +36,7 @@ func TestRun_EveryDisciplineIsAsListed(t *testing.T) {
 				redistest.Thorough(t)
 			}
 			t.Parallel()
-			cfg := Config{Redis: redisurl.Embedded, Duration: 200 * time.Millisecond, Only: test.only, Faults: test.faults}
+			cfg := Config{Redis: redisurl.Embedded, Duration: 200 * time.Millisecond, Second: LeastSecond, Only: test.only, Faults: test.faults}
 			var rdb *redis.Client
 			if !test.embedded {
 				server := redistest.Start(t)
@@ -167,8 +167,8 @@ func TestDiscipline_StepsAreDeclared(t *testing.T) {
 	all.SetLimit(3) // with more, a busy machine stops a holder past its time
 	for _, d := range disciplines {
 		all.Go(func() error {
-			l := &lab{cfg: Config{}.withDefaults(), redis: rdb, run: "steps"}
-			x := newCell(l, d, faults[0], defaultSecond)
+			l := &lab{redis: rdb, run: "steps"}
+			x := newCell(l, d, faults[0], LeastSecond)
 			if _, err := x.play(t.Context(), x.playFault); err != nil {
 				return err
 			}
@@ -184,13 +184,15 @@ func TestDiscipline_StepsAreDeclared(t *testing.T) {
 }
 
 func TestConfig_Bad(t *testing.T) {
-	for field, c := range map[string]Config{
-		"only":     {Only: []string{"setnx", "nonsense"}},
-		"faults":   {Faults: []string{"nonsense"}},
-		"duration": {Duration: -time.Second},
-		"second":   {Second: time.Minute},
-		"redis":    {Redis: "nonsense"},
+	for field, change := range map[string]func(*Config){
+		"only is":     func(c *Config) { c.Only = []string{"setnx", "nonsense"} },
+		"faults is":   func(c *Config) { c.Faults = []string{"nonsense"} },
+		"duration is": func(c *Config) { c.Duration = 0 },
+		"second is":   func(c *Config) { c.Second = time.Minute },
+		"redis":       func(c *Config) { c.Redis = "nonsense" },
 	} {
+		c := Config{Duration: time.Second, Second: LeastSecond}
+		change(&c)
 		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}

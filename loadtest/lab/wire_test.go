@@ -12,9 +12,9 @@ import (
 // stage is a cell of a discipline on a Redis of its own, with two callers whose replies may get lost.
 func stage(t *testing.T, d *discipline) (x *cell, a, b *caller) {
 	t.Helper()
-	l := &lab{cfg: Config{}.withDefaults(), redis: redistest.Start(t).Client(), run: "test"}
+	l := &lab{redis: redistest.Start(t).Client(), run: "test"}
 	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.loses != nil })]
-	x = newCell(l, d, lossy, defaultSecond)
+	x = newCell(l, d, lossy, LeastSecond)
 	var err error
 	x.home, err = newProcess(x, "home", nil)
 	redistest.OK(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/check"
+	"roomd/loadtest/internal/model"
 )
 
 // Store reads rooms from Redis by the keys of the contract. It does not use the server's code, so that a mistake there cannot
@@ -134,31 +135,7 @@ func (j *journal) read(ctx context.Context, s *Store, room string) error {
 
 // entryOf reads an entry of a journal.
 func entryOf(text string) (check.Entry, error) {
-	var in struct {
-		Epoch   string `json:"epoch"`
-		Mark    string `json:"mark"`
-		Version uint64 `json:"version"`
-		Changes []struct {
-			Type     string          `json:"type"`
-			User     string          `json:"user"`
-			Session  string          `json:"session"`
-			Reason   string          `json:"reason"`
-			Text     string          `json:"text"`
-			Target   string          `json:"target"`
-			Seat     int             `json:"seat"`
-			Data     jsontext.Value  `json:"data"`
-			Ready    *bool           `json:"ready"`
-			To       []string        `json:"to"`
-			At       int64           `json:"at"`
-			Until    int64           `json:"until"`
-			Again    bool            `json:"again"`
-			Settings *check.Settings `json:"settings"`
-			Timer    struct {
-				Name string `json:"name"`
-				Due  int64  `json:"due"`
-			} `json:"timer"`
-		} `json:"changes"`
-	}
+	var in model.Entry
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return check.Entry{}, err
 	}
@@ -172,9 +149,17 @@ func entryOf(text string) (check.Entry, error) {
 		}
 		e.Changes[i] = check.Change{
 			Type: one(c.Type), User: one(c.User), Seat: c.Seat, Reason: one(c.Reason), Text: c.Text, Target: c.Target,
-			Data: Plain(c.Data), Ready: c.Ready, To: c.To, Settings: c.Settings, At: c.At, Until: c.Until, Again: c.Again,
-			Name: c.Timer.Name, Set: c.Timer.Due > 0,
+			Data: Plain(c.Data), Ready: c.Ready, To: c.To, At: c.At, Until: c.Until, Again: c.Again,
 			Away: c.Type == "join" && strings.HasPrefix(c.Session, detached),
+		}
+		if c.Timer != nil {
+			e.Changes[i].Name, e.Changes[i].Set = c.Timer.Name, c.Timer.Due > 0
+		}
+		if c.Settings != nil {
+			e.Changes[i].Settings = new(check.Settings)
+			if err := json.Unmarshal(c.Settings, e.Changes[i].Settings); err != nil {
+				return check.Entry{}, err
+			}
 		}
 	}
 	return e, nil

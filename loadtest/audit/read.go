@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/loadtest/internal/model"
 	"roomd/lockmgr/redisconn"
 )
 
@@ -35,8 +36,8 @@ type raw struct{ id, commit string }
 // page is a part of a journal, and behind its end the room.
 type page struct {
 	entries []raw
-	full    bool   // there may be more
-	end     *final // nil if it was not read
+	full    bool         // there may be more
+	end     *model.Final // nil if it was not read
 }
 
 // readEntries reads up to n entries. The first is that with the id from, if it is still there.
@@ -78,16 +79,16 @@ func readEnd(ctx context.Context, client redis.UniversalClient, keys []string, f
 		p.entries = append(p.entries, raw{id, pairs(parts[1])["commit"]})
 	}
 	if len(reply) == 5 {
-		p.end = &final{users: pairs(reply[1]), meta: pairs(reply[2])}
+		p.end = &model.Final{Users: pairs(reply[1]), Meta: pairs(reply[2])}
 		ttls, _ := reply[3].([]any)
 		for _, ttl := range ttls {
 			ms, _ := ttl.(int64)
-			p.end.ttls = append(p.end.ttls, ms)
+			p.end.TTLs = append(p.end.TTLs, ms)
 		}
 		said, _ := reply[4].([]any)
 		for _, m := range said {
 			if parts, _ := m.([]any); len(parts) == 2 {
-				p.end.said = append(p.end.said, pairs(parts[1])["message"])
+				p.end.Said = append(p.end.Said, pairs(parts[1])["message"])
 			}
 		}
 	}

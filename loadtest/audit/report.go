@@ -6,23 +6,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"roomd/loadtest/internal/model"
 )
 
 // Report is what an audit has found.
 type Report struct {
-	Pattern        string       `json:"pattern"`         // of the rooms
-	Rooms          int          `json:"rooms"`           // whose journal was replayed
-	Commits        int          `json:"commits"`         // that were replayed
-	Middle         int          `json:"middle"`          // rooms whose journal begins in the middle: it was trimmed, or switched on later
-	Epochs         int          `json:"epochs"`          // epochs that began behind another one: Redis had lost something
-	Lost           uint64       `json:"lost"`            // commits in journals that were not in the room any more when these began
-	Gone           int          `json:"gone"`            // rooms that expired during the audit
-	WithoutJournal int          `json:"without_journal"` // rooms that have none
-	Unjournaled    []string     `json:"unjournaled"`     // some of them, by id
-	Violations     int          `json:"violations"`      // how many findings there were
-	Rules          map[Rule]int `json:"rules"`           // how many of each
-	Findings       []Finding    `json:"findings"`        // the first of them, by room
-	Seconds        float64      `json:"seconds"`         // the audit took
+	Pattern        string             `json:"pattern"`                   // of the rooms
+	Rooms          int                `json:"rooms"`                     // whose journal was replayed
+	Commits        int                `json:"commits"`                   // that were replayed
+	Middle         int                `json:"middle"`                    // rooms whose journal begins in the middle: it was trimmed, or switched on later
+	Epochs         int                `json:"epochs"`                    // epochs that began behind another one: Redis had lost something
+	Lost           uint64             `json:"lost"`                      // commits in journals that were not in the room any more when these began
+	Gone           int                `json:"gone"`                      // rooms that expired during the audit
+	WithoutJournal int                `json:"without_journal"`           // rooms that have none
+	Unjournaled    []string           `json:"unjournaled"`               // some of them, by id
+	Violations     int                `json:"violations"`                // how many findings there were
+	Rules          map[model.Rule]int `json:"rules"`                     // how many of each
+	Findings       []model.Finding    `json:"findings"`                  // the first of them, by room
+	Strange        []string           `json:"unknown_changes,omitempty"` // kinds of changes that the audit does not know, and takes to change nothing
+	Seconds        float64            `json:"seconds"`                   // the audit took
 }
 
 // Clean reports whether there is no finding.
@@ -60,6 +63,9 @@ func (r *Report) WriteSummary(w io.Writer) error {
 			more = fmt.Sprintf(" and %d more", n)
 		}
 		fmt.Fprintf(&b, "no journal  %d rooms, which were not audited: %s%s\n", r.WithoutJournal, strings.Join(r.Unjournaled, " "), more)
+	}
+	if len(r.Strange) > 0 {
+		fmt.Fprintf(&b, "unknown     changes that change nothing, for all that this program knows: %s\n", strings.Join(r.Strange, " "))
 	}
 	for _, rule := range slices.Sorted(maps.Keys(r.Rules)) {
 		fmt.Fprintf(&b, "finding     %s: %d\n", rule, r.Rules[rule])

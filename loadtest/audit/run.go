@@ -2,22 +2,8 @@
 // to what Redis has now.
 //
 // [Run] searches a Redis for journals (Room:<id>:Log), reads each in pages while the nodes go
-// on, and its end together with the room's members and Meta in one step. An oracle of its own
-// replays the entries: who sits where, who is away, the settings, the data, the bans, who was
-// taken out. What an entry cannot do by what came before is a [Finding], and so is each
-// difference between the last state and Redis. Each entry has a hash of its own text, which
-// names the one before; so an entry that was changed is a finding, whatever it says.
-//
-// A journal that was trimmed begins in the middle. What it has not said yet is unknown, and
-// nothing contradicts that; but all that it says later, and what Redis has in the end, must
-// fit one state in which it can have begun. The same holds behind a gap, which is a finding,
-// and where an epoch begins, which is not: there Redis had lost something, and the report
-// counts that.
-//
-// The package promises that a journal which a correct node can write gives no finding. It
-// cannot see what neither the journal nor Redis shows: a commit that is missing in both,
-// entries that were deleted from the beginning, or hashes that somebody has computed anew to
-// the end, for which no key is needed.
+// on, and its end together with the room's members and Meta in one step. Package model, by which
+// the checkers of histories judge as well, replays the entries.
 //
 // It imports nothing of the server, so that a mistake in the rules cannot hide in the proof.
 // Run has a few goroutines, which end with it.
@@ -35,6 +21,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
+
+	"roomd/loadtest/internal/model"
 )
 
 const (
@@ -102,7 +90,7 @@ func Run(ctx context.Context, client redis.UniversalClient, cfg Config) (*Report
 	}
 	cfg.Rooms, cfg.Most, cfg.page = cmp.Or(cfg.Rooms, "*"), cmp.Or(cfg.Most, DefaultMost), cmp.Or(cfg.page, pageEntries)
 	a := &auditor{client: client, cfg: cfg, began: time.Now(), report: Report{
-		Pattern: cfg.Rooms, Rules: make(map[Rule]int), Unjournaled: []string{}, Findings: []Finding{},
+		Pattern: cfg.Rooms, Rules: make(map[model.Rule]int), Unjournaled: []string{}, Findings: []model.Finding{},
 	}}
 	if err := a.run(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -112,8 +100,10 @@ func Run(ctx context.Context, client redis.UniversalClient, cfg Config) (*Report
 	}
 	r := &a.report
 	r.Seconds = time.Since(a.began).Seconds()
-	slices.SortStableFunc(r.Findings, func(x, y Finding) int { return cmp.Compare(x.Room, y.Room) })
+	slices.SortStableFunc(r.Findings, func(x, y model.Finding) int { return cmp.Compare(x.Room, y.Room) })
 	slices.Sort(r.Unjournaled)
+	slices.Sort(r.Strange)
+	r.Strange = slices.Compact(r.Strange)
 	r.Unjournaled = r.Unjournaled[:min(len(r.Unjournaled), mostNames)]
 	return r, nil
 }
@@ -164,8 +154,8 @@ func (a *auditor) run(ctx context.Context) error {
 
 // room audits one room.
 func (a *auditor) room(ctx context.Context, id string) error {
-	o := newOracle(id, a.found)
-	keys, from, middle := keysOf(a.client, a.cfg.KeyPrefix, id), "-", false
+	j := model.NewJournal(id, a.found)
+	keys, from := keysOf(a.client, a.cfg.KeyPrefix, id), "-"
 	for full := false; ; {
 		var p *page
 		var err error
@@ -175,8 +165,11 @@ func (a *auditor) room(ctx context.Context, id string) error {
 			p, err = readEnd(ctx, a.client, keys, from, min(a.cfg.page, endEntries))
 		}
 		if redis.HasErrorPrefix(err, "WRONGTYPE") {
-			o.find(RuleEntry, 0, says("roomd", "keeps a stream in %s, and hashes in %s and %s", keys[0], keys[1], keys[2]), says(inRedis, "something else there"))
-			a.done(o, middle)
+			a.found(model.Finding{
+				Rule: model.RuleEntry, Room: id, One: model.Side{Source: "roomd", Says: fmt.Sprintf("keeps a stream in %s, and hashes in %s and %s", keys[0], keys[1], keys[2])},
+				Other: model.Side{Source: "Redis has", Says: "something else there"},
+			})
+			a.done(j)
 			return nil
 		}
 		if err != nil {
@@ -187,50 +180,36 @@ func (a *auditor) room(ctx context.Context, id string) error {
 		case len(entries) > 0 && entries[0].id == from:
 			entries = entries[1:]
 		case from != "-": // trimmed meanwhile, further than we had come
-			o.lose()
-			o.begun, middle = false, true
+			j.Skip()
 		}
 		for _, r := range entries {
-			a.replay(o, r, &middle)
+			j.Next(r.id, r.commit)
 			from = r.id
 		}
 		a.progress(len(entries))
 		if p.end != nil {
-			a.end(o, p.end, middle)
+			a.end(id, j, p.end)
 			return nil
 		}
 		full = p.full
 	}
 }
 
-// replay has the oracle replay one entry. middle is set if that is not the beginning of a room.
-func (a *auditor) replay(o *oracle, r raw, middle *bool) {
-	e, err := parseEntry(r.id, r.commit)
-	if err != nil {
-		o.at = r.id
-		o.find(RuleEntry, o.version, says(theEntry, "%s", value([]byte(r.commit))), says("this program", "cannot read it: %v", err))
-		o.at = ""
-		return
-	}
-	*middle = *middle || !o.begun && e.Version != 1
-	o.next(&e)
-}
-
 // end judges the room at its end.
-func (a *auditor) end(o *oracle, f *final, middle bool) {
+func (a *auditor) end(id string, j *model.Journal, f *model.Final) {
 	switch {
-	case o.begun:
-		(&ending{o, f}).compare()
-	case len(f.meta) == 0: // the room has expired
+	case j.Begun:
+		j.End(f)
+	case len(f.Meta) == 0: // the room has expired
 		a.mu.Lock()
 		a.report.Gone++
 		a.mu.Unlock()
 		return
 	default: // or the journal was deleted
-		a.without(o.room)
+		a.without(id)
 		return
 	}
-	a.done(o, middle)
+	a.done(j)
 }
 
 func (a *auditor) without(id string) {
@@ -240,18 +219,19 @@ func (a *auditor) without(id string) {
 	a.report.Unjournaled = append(a.report.Unjournaled, id)
 }
 
-func (a *auditor) done(o *oracle, middle bool) {
+func (a *auditor) done(j *model.Journal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.report.Rooms++
-	a.report.Epochs += o.renewals
-	a.report.Lost += o.lost
-	if middle {
+	a.report.Epochs += j.Lost
+	a.report.Lost += j.LostCommits
+	a.report.Strange = append(a.report.Strange, j.Strange...)
+	if j.Middle {
 		a.report.Middle++
 	}
 }
 
-func (a *auditor) found(f Finding) {
+func (a *auditor) found(f model.Finding) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.report.Violations++

@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"roomd/loadtest/internal/model"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -79,6 +82,70 @@ func anything(random *rand.Rand, user, session string) room.Action {
 	return all[random.IntN(len(all))]
 }
 
+// Whatever nodes write is no finding, wherever it was trimmed. An entry that is dropped, doubled or swapped with the one before is one, if it is not the
+// first of what is left: the journal might have been trimmed.
+func TestAudit_RealJournals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		nodes := []*coordinator.Coordinator{newNode(t, rdb, 1000), newNode(t, rdb, 1000)}
+		random := rand.New(rand.NewPCG(1, 2))
+		table := func() string { return fmt.Sprint("table-", random.IntN(5)) }
+		for i := range 200 {
+			var players sync.WaitGroup
+			for n := range 6 { // some are two connections of one user
+				node, id, user, session := nodes[n%2], table(), fmt.Sprint("a\"张", n%4), fmt.Sprintf("s%d.%d", n, i/20)
+				action := anything(random, user, session)
+				to, back := table(), fmt.Sprint("a\"张", random.IntN(4))
+				players.Go(func() {
+					switch _, err := node.Do(t.Context(), id, action); {
+					case err != nil:
+					case i%10 == 9:
+						_, _, _ = node.Move(t.Context(), id, to, "move"+session, user)
+					case i%10 == 4:
+						_, _, _ = node.Exchange(t.Context(), id, to, "move"+session, []string{user}, []string{back})
+					}
+				})
+			}
+			players.Wait()
+			time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+		}
+		var journals strings.Builder
+		for n := range 5 {
+			p, err := readEnd(t.Context(), rdb, keysOf(rdb, "", fmt.Sprint("table-", n)), "-", 1001)
+			redistest.OK(t, err)
+			for i, e := range p.entries {
+				journals.WriteString(e.commit)
+				if found := judge(p.entries[i:], p.end); len(found) > 0 {
+					t.Fatalf("from entry %d of\n%q\nwith %v\n%s", i+1, p.entries, *p.end, found)
+				}
+				if i == 0 {
+					continue
+				}
+				damaged := [][]raw{slices.Delete(slices.Clone(p.entries), i, i+1), slices.Insert(slices.Clone(p.entries), i, e), slices.Clone(p.entries)}
+				damaged[2][i-1], damaged[2][i] = e, p.entries[i-1]
+				if found := judge(damaged[i%3], p.end); len(found) == 0 {
+					t.Errorf("nothing is found at entry %d of\n%q", i+1, damaged[i%3])
+				}
+			}
+		}
+		for kind := range model.Classes {
+			if !strings.Contains(journals.String(), `"type":"`+kind+`"`) {
+				t.Errorf("no %s in the journals", kind)
+			}
+		}
+	})
+}
+
+// judge replays entries, and compares the outcome.
+func judge(entries []raw, end *model.Final) (found []model.Finding) {
+	j := model.NewJournal("42", func(f model.Finding) { found = append(found, f) })
+	for _, e := range entries {
+		j.Next(e.id, e.commit)
+	}
+	j.End(end)
+	return found
+}
+
 // What somebody does to Redis by hand is found.
 func TestAudit_DamageByHand(t *testing.T) {
 	rdb := redistest.Start(t).Client()
@@ -86,24 +153,24 @@ func TestAudit_DamageByHand(t *testing.T) {
 	nth := func(key string, n int64) string { return rdb.XRangeN(t.Context(), key, "-", "+", n).Val()[n-1].ID }
 	for i, test := range []struct {
 		damage func(users, meta, log string)
-		want   []Rule
+		want   []model.Rule
 	}{
 		{func(users, _, _ string) {
 			rdb.HSet(t.Context(), users, "x", `{"seat":5,"session":"s","node":"n","at":1}`)
-		}, []Rule{RuleCount, RuleMember}},
-		{func(users, _, _ string) { rdb.HDel(t.Context(), users, "a") }, []Rule{RuleCount, RuleMember}},
-		{func(_, meta, _ string) { rdb.HSet(t.Context(), meta, "version", "2") }, []Rule{RulePosition}},
-		{func(_, meta, _ string) { rdb.HDel(t.Context(), meta, "settings") }, []Rule{RuleSettings}},
-		{func(users, meta, _ string) { rdb.Del(t.Context(), users, meta) }, []Rule{RulePosition}},
-		{func(_, _, log string) { rdb.XDel(t.Context(), log, nth(log, 3)) }, []Rule{RuleGap}},
-		{func(_, _, log string) { rdb.XDel(t.Context(), log, nth(log, 4)) }, []Rule{RuleGap}},
+		}, []model.Rule{model.RuleCount, model.RuleMember}},
+		{func(users, _, _ string) { rdb.HDel(t.Context(), users, "a") }, []model.Rule{model.RuleCount, model.RuleMember}},
+		{func(_, meta, _ string) { rdb.HSet(t.Context(), meta, "version", "2") }, []model.Rule{model.RulePosition}},
+		{func(_, meta, _ string) { rdb.HDel(t.Context(), meta, "settings") }, []model.Rule{model.RuleSettings}},
+		{func(users, meta, _ string) { rdb.Del(t.Context(), users, meta) }, []model.Rule{model.RulePosition}},
+		{func(_, _, log string) { rdb.XDel(t.Context(), log, nth(log, 3)) }, []model.Rule{model.RuleGap}},
+		{func(_, _, log string) { rdb.XDel(t.Context(), log, nth(log, 4)) }, []model.Rule{model.RuleGap}},
 		{func(_, _, log string) {
 			rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: log, Values: []string{"commit", "{}"}})
-		}, []Rule{RuleEntry}},
+		}, []model.Rule{model.RuleEntry}},
 		{func(_, _, log string) {
 			rdb.Del(t.Context(), log)
 			rdb.Set(t.Context(), log, "x", 0)
-		}, []Rule{RuleEntry}},
+		}, []model.Rule{model.RuleEntry}},
 	} {
 		id := fmt.Sprint("table-", i)
 		do(t, c, id, room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Join{User: "c", Session: "s"}, room.Leave{User: "b", Session: "s"})
@@ -112,7 +179,7 @@ func TestAudit_DamageByHand(t *testing.T) {
 		}
 		test.damage("Room:"+id+":Users", "Room:"+id+":Meta", "Room:"+id+":Log")
 		r := mustRun(t, rdb, Config{Rooms: id})
-		var rules []Rule
+		var rules []model.Rule
 		for _, f := range r.Findings {
 			rules = append(rules, f.Rule)
 			if f.Room != id {
@@ -137,11 +204,11 @@ func TestAudit_NoJournal(t *testing.T) {
 	do(t, with, "table-1", room.Join{User: "a", Session: "s"})
 	do(t, without, "table-1", room.Join{User: "b", Session: "s"})
 	r := mustRun(t, rdb, Config{})
-	if len(r.Findings) != 1 || r.Findings[0].Rule != RuleGap || r.Findings[0].Entry != "" {
+	if len(r.Findings) != 1 || r.Findings[0].Rule != model.RuleGap || r.Findings[0].Entry != "" {
 		t.Errorf("the journal ends early: %+v", *r)
 	}
 	do(t, with, "table-1", room.Join{User: "c", Session: "s"})
-	if r = mustRun(t, rdb, Config{}); len(r.Findings) != 1 || r.Findings[0].Rule != RuleGap || !strings.Contains(r.Findings[0].Other.Says, "--journal") {
+	if r = mustRun(t, rdb, Config{}); len(r.Findings) != 1 || r.Findings[0].Rule != model.RuleGap || !strings.Contains(r.Findings[0].Other.Says, "--journal") {
 		t.Errorf("the journal has a gap: %+v", *r)
 	}
 	do(t, without, "other", room.Join{User: "a", Session: "s"})

@@ -2,22 +2,6 @@ package check
 
 import "slices"
 
-// class says what a change is of.
-type class int
-
-const (
-	ofNobody class = iota // it leaves the room as it was. So does, as far as a checker knows, what it does not know
-	ofMember              // of somebody who has to be there
-	ofRoom
-)
-
-// changeClasses are the kinds of changes that the checkers know. Whoever adds one that leaves the room as it was adds nothing here.
-var changeClasses = map[string]class{
-	"join": ofRoom, "settings": ofRoom, "defaults": ofRoom, "data": ofRoom, "host": ofRoom, "timer": ofRoom, "countdown": ofRoom, "ban": ofRoom,
-	"leave": ofMember, "seat": ofMember, "private": ofMember, "away": ofMember, "back": ofMember, "replace": ofMember, "member": ofMember,
-	"message": ofNobody,
-}
-
 // Kind is what a violation is, for people and for scripts: the checkers know more rules.
 type Kind struct {
 	Name  string // in JSON

@@ -47,8 +47,9 @@ func (l *luggage) pack(op *Op, e *Entry, before map[string]string, s *state) {
 			}
 		}
 	case MoveIn:
+		now := s.private()
 		for _, user := range op.Users {
-			l.arrived = append(l.arrived, arrival{op, before[user], s.private[user]})
+			l.arrived = append(l.arrived, arrival{op, before[user], now[user]})
 		}
 	}
 }

@@ -376,11 +376,10 @@ func (r *room) join(op *Op) string {
 	}
 	limits := model.Settings{Capacity: r.settings.Capacity, Closed: r.settings.Closed}
 	if r.knowsSettings && !r.maySettings && !returns && r.settingsAt != op.Version {
-		broken := limits.Join(op.Seat)
 		switch {
-		case len(broken) > 0 && broken[0].Rule == model.Closed:
+		case limits.Closed:
 			return "the room is closed"
-		case len(broken) > 0:
+		case limits.Beyond(op.Seat):
 			return fmt.Sprintf("there are %d seats", r.settings.Capacity)
 		}
 		if limits.Over(certain+1) > 0 {
@@ -514,8 +513,8 @@ func (r *room) seen(l *List) string {
 	}
 	seats, members := model.NewSeats(), make(map[string]status, len(l.Users))
 	for _, m := range l.Users {
-		if broken := seats.Join(m.User, m.Seat); len(broken) > 0 {
-			return fmt.Sprintf("%q is there twice, or has the seat of %q", m.User, broken[0].Other)
+		if _, twice := seats.Of[m.User]; twice || seats.At[m.Seat] != "" {
+			return fmt.Sprintf("%q is there twice, or has the seat of %q", m.User, seats.At[m.Seat])
 		}
 		seats.Put(m.User, m.Seat)
 		was, known := r.members[m.User]

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,35 +13,36 @@ import (
 
 // state is a room at a version, as its journal makes it.
 type state struct {
-	members  map[string]Member
-	seats    model.Seats
-	private  map[string]string
-	data     string
+	*model.Room
 	settings Settings
-	host     string
-	timers   map[string]bool  // that are set
-	bans     map[string]int64 // until when
-	public   bool             // it is what watchers know: no private data, no bans, and nobody knows who comes back
+	public   bool // it is what watchers know: no private data, no bans, and nobody knows who comes back
+	broken   []wrong
 }
 
-func newState() *state {
-	return &state{
-		members: make(map[string]Member), private: make(map[string]string), seats: model.NewSeats(), timers: make(map[string]bool), bans: make(map[string]int64),
-	}
+func newState(public bool) *state {
+	s := &state{public: public}
+	s.Room = model.NewRoom(true, func(rule model.Rule, _ uint64, one, other model.Side) {
+		s.broken = append(s.broken, wrongf(cmp.Or(rules[rule], string(rule)), "%s: %s; %s: %s", one.Source, one.Says, other.Source, other.Says))
+	})
+	s.Told = true
+	return s
+}
+
+// rules are those that the replay finds broken, as violations have them.
+var rules = map[model.Rule]string{
+	model.RuleJoin: "twice", model.RuleTimer: "twice", model.RuleSeat: "seat", model.RuleMoved: "seat", model.RuleAbsent: "phantom", model.RuleCapacity: "oversold",
+	model.RuleClosed: "closed", model.RuleBanned: "banned", model.RuleHost: "host", model.RuleSettings: "content",
 }
 
 // stateOf returns what a list says that all may know.
 func stateOf(l *List) *state {
-	s := newState()
-	s.public = true
+	s, e := newState(true), Entry{Changes: []Change{{Type: "settings", Settings: &l.Settings}}}
 	for _, m := range l.Users {
-		s.members[m.User] = m
-		s.seats.Put(m.User, m.Seat)
+		e.Changes = append(e.Changes, Change{Type: "join", User: m.User, Seat: m.Seat, Away: m.Away}, Change{Type: "member", User: m.User, Seat: m.Seat, Ready: &m.Ready, Data: m.Data})
 	}
-	s.data, s.settings, s.host = l.Data, l.Settings, l.Host
-	for _, name := range l.Timers {
-		s.timers[name] = true
-	}
+	s.apply(&e)
+	s.broken = nil // a list is no commit
+	s.See(l.Data, l.Host, l.Timers)
 	return s
 }
 
@@ -48,150 +51,83 @@ type wrong struct{ rule, text string }
 
 func wrongf(rule, format string, args ...any) wrong { return wrong{rule, fmt.Sprintf(format, args...)} }
 
-// join does what a journal says of who comes in.
-func (s *state) join(c Change) (broken wrong) {
-	limits := model.Settings{Capacity: s.settings.Capacity, Closed: s.settings.Closed && !c.Again && !s.public}
-	for _, b := range append(s.seats.Join(c.User, c.Seat), limits.Join(c.Seat)...) {
-		switch b.Rule {
-		case model.AlreadyIn:
-			broken = wrongf("twice", "%q joins on seat %d, and is on seat %d", c.User, c.Seat, b.Seat)
-		case model.SeatTaken:
-			broken = wrongf("seat", "%q joins on seat %d, where %q is", c.User, c.Seat, b.Other)
-		case model.Closed:
-			broken = wrongf("closed", "%q joins, and the room is closed", c.User)
-		case model.NoSuchSeat:
-			broken = wrongf("oversold", "%q joins on seat %d, and there are %d", c.User, c.Seat, s.settings.Capacity)
-		}
-	}
-	if model.Banned(c.At, s.bans[c.User]) && c.At > 0 {
-		broken = wrongf("banned", "%q joins at %d ms, and is banned until %d", c.User, c.At, s.bans[c.User])
-	}
-	s.seats.Drop(c.User)
-	s.seats.Put(c.User, c.Seat)
-	s.members[c.User] = Member{User: c.User, Seat: c.Seat, Away: c.Away}
-	return broken
-}
-
 // apply does what a journal says. It returns what is wrong about that.
-func (s *state) apply(c Change) (broken wrong) {
-	switch c.Type {
-	case "join":
-		return s.join(c)
-	case "data":
-		s.data = c.Data
-		return wrong{}
-	case "settings", "defaults":
-		if c.Settings != nil {
-			s.settings = *c.Settings
-		}
-		if (model.Settings{Capacity: s.settings.Capacity}).Over(len(s.members)) > 0 {
-			return wrongf("oversold", "%d members get %d seats", len(s.members), s.settings.Capacity)
-		}
-		return wrong{}
-	case "host":
-		s.host = c.User
-		return wrong{}
-	case "timer", "countdown":
-		if set := s.timers[c.Name]; !set && !c.Set {
-			broken = wrongf("twice", "%s of %s, which is not set: it has fired before, or was cancelled", c.Type, c.Name)
-		}
-		if delete(s.timers, c.Name); c.Set {
-			s.timers[c.Name] = true
-		}
-		return broken
-	case "ban":
-		s.bans[c.User] = c.Until
-		return wrong{}
+func (s *state) apply(e *Entry) (broken []wrong) {
+	commit := model.Entry{Epoch: e.Epoch, Version: e.Version}
+	for i := range e.Changes {
+		commit.Changes = append(commit.Changes, s.change(&e.Changes[i]))
 	}
-	if changeClasses[c.Type] == ofMember {
-		return s.change(c)
-	}
-	return wrong{}
-}
-
-// change does what a journal says of a member.
-func (s *state) change(c Change) (broken wrong) {
-	m, in := s.members[c.User]
-	if !in {
-		return wrongf("phantom", "%s of %q, who is not there", c.Type, c.User)
-	}
-	switch c.Type {
-	case "seat":
-		if !s.seats.Reseat(c.User, c.Seat) {
-			broken = wrongf("seat", "%q changes to seat %d, which nobody has left for another", c.User, c.Seat)
-		}
-		if broken == (wrong{}) && (model.Settings{Capacity: s.settings.Capacity}).Beyond(c.Seat) {
-			broken = wrongf("oversold", "%q changes to seat %d, and there are %d", c.User, c.Seat, s.settings.Capacity)
-		}
-		m.Seat = c.Seat
-	case "leave":
-		s.seats.Drop(c.User)
-		delete(s.members, c.User)
-		delete(s.private, c.User)
-		return wrong{}
-	case "private":
-		if s.private[c.User] = c.Data; c.Data == "null" {
-			delete(s.private, c.User)
-		}
-		return wrong{}
-	case "away", "back":
-		m.Away = c.Type == "away"
-	case "replace": // of who is there by another session, or of who is awaited by another move
-	case "member":
-		if c.Ready != nil {
-			m.Ready = *c.Ready
-		}
-		if c.Data != "" {
-			m.Data = c.Data
-		}
-	}
-	s.members[c.User] = m
+	s.Commit(&commit)
+	broken, s.broken = s.broken, nil
 	return broken
 }
 
-// settle ends a commit. It returns what is wrong about the room behind it.
-func (s *state) settle() (broken []wrong) {
-	for _, user := range s.seats.Settle() {
-		broken = append(broken, wrongf("seat", "%q and %q are on seat %d", user, s.seats.At[s.seats.Of[user]], s.seats.Of[user]))
+// change returns a change as the replay knows it.
+func (s *state) change(c *Change) model.Change {
+	m := model.Change{Type: c.Type, User: c.User, Seat: c.Seat, At: c.At, Ready: c.Ready, Until: c.Until, Again: c.Again}
+	if c.Data != "" {
+		m.Data = []byte(c.Data)
 	}
-	_, in := s.members[s.host]
-	if s.settings.Host != Longest && s.host != "" || s.settings.Host == Longest && in != (len(s.members) > 0) || s.host != "" && !in {
-		broken = append(broken, wrongf("host", "the host is %q, and there are %d members, %q; the settings say %q",
-			s.host, len(s.members), slices.Sorted(maps.Keys(s.members)), s.settings.Host))
+	if c.Away {
+		m.Session = "~"
 	}
-	return broken
+	if c.Settings != nil {
+		s.settings = *c.Settings
+		limits := s.settings
+		limits.Closed = limits.Closed && !s.public
+		m.Settings, _ = json.Marshal(limits)
+	}
+	if c.Name != "" {
+		m.Timer = &model.Countdown{Name: c.Name}
+		if c.Set {
+			m.Timer.Due = 1
+		}
+	}
+	return m
+}
+
+// private returns the private data of all.
+func (s *state) private() map[string]string {
+	all := make(map[string]string)
+	for user, m := range s.Members {
+		if m.Private.Value != "" {
+			all[user] = m.Private.Value
+		}
+	}
+	return all
 }
 
 // differs says in what a list is not this room, "" if it is.
 func (s *state) differs(l *List) string {
-	if len(l.Users) != len(s.members) {
-		return fmt.Sprintf("it has %d members, %q, and there are %d, %q", len(l.Users), names(l.Users), len(s.members), slices.Sorted(maps.Keys(s.members)))
+	if len(l.Users) != len(s.Members) {
+		return fmt.Sprintf("it has %d members, %q, and there are %d, %q", len(l.Users), names(l.Users), len(s.Members), slices.Sorted(maps.Keys(s.Members)))
 	}
 	for _, m := range l.Users {
-		if is, in := s.members[m.User]; !in || is != m {
+		is := Member{User: m.User}
+		if known := s.Members[m.User]; known != nil {
+			is = Member{m.User, s.Seats.Of[m.User], known.Away, known.Ready, known.Data.Value}
+		}
+		if is != m || s.Members[m.User] == nil {
 			return fmt.Sprintf("it has the member %+v, and there is %+v", m, is)
 		}
 	}
-	shown := make(map[string]string)
-	if own, has := s.private[l.For]; has {
-		shown[l.For] = own
-	}
-	if l.All {
-		shown = s.private
+	shown := s.private()
+	if !l.All {
+		maps.DeleteFunc(shown, func(user, _ string) bool { return user != l.For })
 	}
 	if !s.public && !maps.Equal(shown, l.Private) {
 		return fmt.Sprintf("%q is shown the private data %v, and may see %v", l.For, l.Private, shown)
 	}
-	if l.Data != s.data {
-		return fmt.Sprintf("it has the data %q, and there are %q", l.Data, s.data)
+	if l.Data != s.Data.Value {
+		return fmt.Sprintf("it has the data %q, and there are %q", l.Data, s.Data.Value)
 	}
 	if l.Settings != s.settings {
 		return fmt.Sprintf("it has the settings %+v, and there are %+v", l.Settings, s.settings)
 	}
-	if l.Host != s.host {
-		return fmt.Sprintf("it has the host %q, and there is %q", l.Host, s.host)
+	if l.Host != s.Host() {
+		return fmt.Sprintf("it has the host %q, and there is %q", l.Host, s.Host())
 	}
-	if set := slices.Sorted(maps.Keys(s.timers)); !slices.Equal(l.Timers, set) {
+	if set := s.Timers(); !slices.Equal(l.Timers, set) {
 		return fmt.Sprintf("it has the timers %q, and there are %q", l.Timers, set)
 	}
 	return ""
@@ -210,12 +146,10 @@ func names(users []Member) []string {
 func (s *state) lacks(op *Op, e *Entry) wrong {
 	has := func(is func(Change) bool) bool { return slices.ContainsFunc(e.Changes, is) }
 	left := func(user string) bool {
-		_, in := s.members[user]
-		return !in || has(func(c Change) bool { return c.Type == "leave" && c.User == user })
+		return s.Members[user] == nil || has(func(c Change) bool { return c.Type == "leave" && c.User == user })
 	}
 	came := func(user string) bool {
-		_, in := s.members[user]
-		return in || has(func(c Change) bool { return c.Type == "join" && c.User == user })
+		return s.Members[user] != nil || has(func(c Change) bool { return c.Type == "join" && c.User == user })
 	}
 	// What is a member's goes with it, and is not told where it leaves in the same version.
 	gone := has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
@@ -232,9 +166,9 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	}
 	switch op.Action {
 	case Join, Match:
-		m, in := s.members[op.Process]
+		seat, in := s.Seats.Of[op.Process]
 		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process }) // behind it, in the same version
-		ok = in && (m.Seat == op.Seat || moved) || gone
+		ok = in && (seat == op.Seat || moved) || gone
 	case SetTimer:
 		ok = has(func(c Change) bool {
 			return c.Type == "countdown" && c.Set && c.Name == op.Name && c.User == op.Process
@@ -281,7 +215,7 @@ func (s *state) reseated(op *Op, e *Entry) bool {
 	}
 	users := op.Users
 	if op.Action == Shuffle {
-		users = slices.DeleteFunc(slices.Collect(maps.Keys(s.members)), func(user string) bool { return changed(user, "join") })
+		users = slices.DeleteFunc(slices.Collect(maps.Keys(s.Members)), func(user string) bool { return changed(user, "join") })
 		if len(users) < 2 {
 			return true
 		}

@@ -3,7 +3,6 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -158,9 +157,6 @@ func (w *witness) index() {
 		}
 		w.position[here] = i
 		for _, c := range e.Changes {
-			if _, known := changeClasses[c.Type]; !known && !slices.Contains(w.verdict.Strange, c.Type) {
-				w.verdict.Strange = append(w.verdict.Strange, c.Type)
-			}
 			if c.Type == "leave" {
 				w.left[removed{c.User, c.Reason}] = true
 			}
@@ -199,26 +195,24 @@ func (w *witness) carried(e *Entry, c Change) bool {
 
 // replay makes the room of each version, and compares it with what was shown and answered there.
 func (w *witness) replay() {
-	s := newState()
+	s := newState(w.public)
 	for i, e := range w.journal {
-		if i > 0 && e.Epoch != w.journal[i-1].Epoch && len(w.history.Faults) == 0 && !w.public && (e.Version > 1 || len(s.members) > 0) {
-			w.broken("gap", 0, "epoch %s begins at version %d, behind a room of %d members, and nothing was said to be lost", short(e.Epoch), e.Version, len(s.members))
+		if i > 0 && e.Epoch != w.journal[i-1].Epoch && len(w.history.Faults) == 0 && !w.public && (e.Version > 1 || len(s.Members) > 0) {
+			w.broken("gap", 0, "epoch %s begins at version %d, behind a room of %d members, and nothing was said to be lost", short(e.Epoch), e.Version, len(s.Members))
 		}
 		switch {
 		case e.list != nil:
 			s = stateOf(e.list)
 		case e.Version == 1 || w.public && e.from == 0:
-			s = newState()
-			s.public = w.public
+			s = newState(w.public)
 		}
-		host, before := s.host, maps.Clone(s.private)
-		var broken []wrong
-		for _, c := range e.Changes {
-			broken = append(broken, s.apply(c))
+		host, before := s.Host(), s.private()
+		for _, one := range s.apply(&e) {
+			w.broken(one.rule, 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one.text)
 		}
-		for _, one := range append(broken, s.settle()...) {
-			if one != (wrong{}) {
-				w.broken(one.rule, 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one.text)
+		for _, kind := range s.Strange {
+			if !slices.Contains(w.verdict.Strange, kind) {
+				w.verdict.Strange = append(w.verdict.Strange, kind)
 			}
 		}
 		here := at{e.Epoch, e.Version}
@@ -240,13 +234,13 @@ func (w *witness) replay() {
 			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
 				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)
 			}
-			if op.Action != Read && op.Count != len(s.members) {
-				w.broken("reply", op.Return, "%s: it says that there are %d members, and the journal has %d", op, op.Count, len(s.members))
+			if op.Action != Read && op.Count != len(s.Members) {
+				w.broken("reply", op.Return, "%s: it says that there are %d members, and the journal has %d", op, op.Count, len(s.Members))
 			}
 		}
 	}
-	if len(s.timers) > 0 {
-		w.broken("timer", w.history.End, "%q were set, and have not fired", slices.Sorted(maps.Keys(s.timers)))
+	if set := s.Timers(); len(set) > 0 {
+		w.broken("timer", w.history.End, "%q were set, and have not fired", set)
 	}
 	w.apart()
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The model of the simulation: what commits make of rooms. It uses none of the rules of package room.
+// The model of the simulation: what commits make of rooms. It uses none of the rules of package room. Nor is it the model of loadtest's
+// checkers: imports run the other way, and of what Redis loses, and when, the simulation knows more than a journal says.
 
 // simSeats is how many seats each room has.
 const simSeats = 4

@@ -18,7 +18,7 @@ type bounds struct {
 	foreign    int // a client that knows nothing of the queue acquires the lock
 }
 
-// state is all that matters for what can happen.
+// state is all that matters for what can happen. Of a room that is which commits it has, whatever these say: it needs no model of what rooms allow.
 type state struct {
 	db, replica *server // replica is the state that a failover goes back to
 	writers     []writer

@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"bytes"
@@ -8,26 +8,22 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"roomd/loadtest/internal/model"
 )
 
-// entry is one commit of a journal.
-type entry struct {
-	id string // in the stream
-
+// Entry is one commit of a journal.
+type Entry struct {
 	Epoch   string   `json:"epoch"`
 	Version uint64   `json:"version"`
 	Mark    string   `json:"mark"`
 	Prev    string   `json:"prev"`
 	Node    string   `json:"node"`
-	Changes []change `json:"changes"`
+	Changes []Change `json:"changes"`
 
 	sum string // the mark that its text makes
 }
 
-// change is what became of one user, or of the room.
-type change struct {
+// Change is what became of one user, or of the room.
+type Change struct {
 	Type     string         `json:"type"`
 	User     string         `json:"user"`
 	Seat     int            `json:"seat"`
@@ -45,11 +41,11 @@ type change struct {
 	Again    bool           `json:"again"`
 	Of       string         `json:"of"` // of a join that comes back: the node, if it is not that of the entry
 	To       []string       `json:"to"`
-	Timer    *countdown     `json:"timer"`
+	Timer    *Countdown     `json:"timer"`
 }
 
-// countdown is what a change says of one of the room's timers.
-type countdown struct {
+// Countdown is what a change says of one of the room's timers.
+type Countdown struct {
 	Name string `json:"name"`
 	Due  int64  `json:"due"` // 0: there is none any more
 	Was  int64  `json:"was"` // the due of the one before; 0: there was none
@@ -76,10 +72,26 @@ const (
 	typeHost      = "host"
 )
 
-func parseEntry(id, text string) (entry, error) {
-	e := entry{id: id}
+// Class says what a change is of.
+type Class int
+
+// The classes. Of the zero one is, as far as a checker knows, what it does not know.
+const (
+	OfNobody Class = iota // it leaves the room as it was
+	OfMember              // of somebody who has to be there
+	OfRoom
+)
+
+// Classes are the kinds of changes that are known. Whoever adds one that leaves the room as it was adds nothing here.
+var Classes = map[string]Class{
+	typeJoin: OfRoom, typeSettings: OfRoom, typeDefaults: OfRoom, typeData: OfRoom, typeHost: OfRoom, typeTimer: OfRoom, typeCountdown: OfRoom, typeBan: OfRoom,
+	typeLeave: OfMember, typeSeat: OfMember, typePrivate: OfMember, typeAway: OfMember, typeBack: OfMember, typeReplace: OfMember, typeMember: OfMember,
+	typeMessage: OfNobody,
+}
+
+func parseEntry(text string) (e Entry, err error) {
 	raw := []byte(text)
-	switch err := json.Unmarshal(raw, &e); {
+	switch err = json.Unmarshal(raw, &e); {
 	case err != nil:
 		return e, err
 	case e.Version == 0:
@@ -93,11 +105,11 @@ func parseEntry(id, text string) (entry, error) {
 
 // settings are what the oracle has to know of a room's settings.
 type settings struct {
-	model.Settings                // with a capacity also where the room has none
-	text           jsontext.Value // as they are compared
-	keep           bool
-	host           string // the policy
-	history        int
+	Settings                // with a capacity also where the room has none
+	text     jsontext.Value // as they are compared
+	keep     bool
+	host     string // the policy
+	history  int
 }
 
 // UnmarshalJSON reads what a node wrote.
@@ -112,10 +124,10 @@ func (s *settings) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &has); err != nil {
 		return err
 	}
-	if has.Capacity < 0 || has.Capacity > model.MaxSeats {
+	if has.Capacity < 0 || has.Capacity > MaxSeats {
 		return fmt.Errorf("capacity %d", has.Capacity)
 	}
-	limits := model.Settings{Capacity: cmp.Or(has.Capacity, model.MaxSeats), Closed: has.Closed}
+	limits := Settings{Capacity: cmp.Or(has.Capacity, MaxSeats), Closed: has.Closed}
 	*s = settings{limits, normal(text), has.Keep, cmp.Or(has.Host, hostNone), has.History}
 	return nil
 }

@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"maps"
@@ -9,39 +9,41 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// final is a room as Redis has it.
-type final struct {
-	users map[string]string // user → member as JSON
-	meta  map[string]string
-	said  []string // the messages that the room keeps, oldest first
-	ttls  []int64  // of the journal, users, meta and said, in ms; -1 for a key that stays, -2 for none
+// Final is a room as Redis has it.
+type Final struct {
+	Users map[string]string // user → member as JSON
+	Meta  map[string]string
+	Said  []string // the messages that the room keeps, oldest first
+	TTLs  []int64  // of the journal, users, meta and said, in ms; -1 for a key that stays, -2 for none
 }
 
 // ending is the end of a journal, and the room there.
 type ending struct {
-	*oracle
-	*final
+	*Journal
+	*Final
 }
 
-// compare judges the room by what the journal makes.
+// End judges the room by what the journal makes.
+func (j *Journal) End(f *Final) { (&ending{j, f}).compare() }
+
 func (o *ending) compare() {
-	if len(o.meta) == 0 && len(o.users) == 0 {
-		if len(o.members) > 0 || o.settings != nil && o.settings.keep {
-			o.find(RulePosition, o.version, says(theJournal, "version %d with %d members", o.version, len(o.members)), says(inRedis, "no such room"))
+	if len(o.Meta) == 0 && len(o.Users) == 0 {
+		if len(o.Members) > 0 || o.settings != nil && o.settings.keep {
+			o.find(RulePosition, o.version, says(theJournal, "version %d with %d members", o.version, len(o.Members)), says(inRedis, "no such room"))
 		}
 		return
 	}
 	if !o.isAt() {
 		return
 	}
-	if n := o.meta["members"]; n != strconv.Itoa(len(o.users)) {
-		o.find(RuleCount, o.version, says("Meta", "members %s", quoted(n)), says(inRedis, "%d members", len(o.users)))
+	if n := o.Meta["members"]; n != strconv.Itoa(len(o.Users)) {
+		o.find(RuleCount, o.version, says("Meta", "members %s", quoted(n)), says(inRedis, "%d members", len(o.Users)))
 	}
-	for _, user := range slices.Sorted(maps.Keys(o.users)) {
-		o.compareMember(user, o.users[user])
+	for _, user := range slices.Sorted(maps.Keys(o.Users)) {
+		o.compareMember(user, o.Users[user])
 	}
-	for _, user := range slices.Sorted(maps.Keys(o.members)) {
-		if _, ok := o.users[user]; !ok {
+	for _, user := range slices.Sorted(maps.Keys(o.Members)) {
+		if _, ok := o.Users[user]; !ok {
 			o.find(RuleMember, o.version, says(theJournal, "%s", o.sitting(user)),
 				says(inRedis, "no %s in the room", quoted(user)))
 		}
@@ -58,7 +60,7 @@ func (o *ending) compare() {
 
 // read reads a field of Meta. What cannot be read is a finding.
 func read[T any](o *ending, rule Rule, name string) (has T, there Side, ok bool) {
-	text := []byte(o.meta[name])
+	text := []byte(o.Meta[name])
 	there = says(inRedis, "%s %s", name, value(text))
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &has); err != nil {
@@ -72,13 +74,13 @@ func read[T any](o *ending, rule Rule, name string) (has T, there Side, ok bool)
 // isAt judges the position. It reports whether the rest can be compared.
 func (o *ending) isAt() bool {
 	here := says(theJournal, "epoch %s, version %d, mark %s", quoted(o.epoch), o.version, quoted(o.mark))
-	there := says(inRedis, "epoch %s, version %s, mark %s", quoted(o.meta["epoch"]), quoted(o.meta["version"]), quoted(o.meta["mark"]))
-	version, _ := strconv.ParseUint(o.meta["version"], 10, 64)
+	there := says(inRedis, "epoch %s, version %s, mark %s", quoted(o.Meta["epoch"]), quoted(o.Meta["version"]), quoted(o.Meta["mark"]))
+	version, _ := strconv.ParseUint(o.Meta["version"], 10, 64)
 	switch {
-	case o.meta["epoch"] == o.epoch && version > o.version:
+	case o.Meta["epoch"] == o.epoch && version > o.version:
 		there.Says += ": " + whyGap
 		o.find(RuleGap, version, here, there)
-	case o.meta["epoch"] != o.epoch || version != o.version || o.meta["mark"] != o.mark:
+	case o.Meta["epoch"] != o.epoch || version != o.version || o.Meta["mark"] != o.mark:
 		o.find(RulePosition, o.version, here, there)
 	default:
 		return true
@@ -96,7 +98,7 @@ func (o *ending) compareMember(user, text string) {
 	if r.Private != nil && len(r.Private.Value) > 0 {
 		there = says(inRedis, "%s: %s", quoted(user), value([]byte(strings.ReplaceAll(text, string(r.Private.Value), `"…"`))))
 	}
-	m := o.members[user]
+	m := o.Members[user]
 	switch {
 	case m == nil && (o.complete || o.gone[user]):
 		o.find(RuleMember, o.version, says(theJournal, "%s is not in the room", quoted(user)), there)
@@ -109,7 +111,7 @@ func (o *ending) compareMember(user, text string) {
 		o.find(RuleMember, o.version, says(theJournal, format, args...), there)
 	}
 	switch {
-	case o.seats.Of[user] != r.Seat:
+	case o.Seats.Of[user] != r.Seat:
 		differs("%s", o.sitting(user))
 	case m.session != "" && m.session != r.Session:
 		differs("session %s speaks for %s", quoted(m.session), quoted(user))
@@ -117,27 +119,27 @@ func (o *ending) compareMember(user, text string) {
 		differs("the session of %s is on node %s", quoted(user), quoted(m.node))
 	case m.at != 0 && m.at != r.At:
 		differs("%s joined at %d", quoted(user), m.at)
-	case m.readyKnown && m.ready != r.Ready:
-		differs("ready of %s is %v", quoted(user), m.ready)
-	case m.private.differs(r.Private) != "":
+	case m.readyKnown && m.Ready != r.Ready:
+		differs("ready of %s is %v", quoted(user), m.Ready)
+	case m.Private.differs(r.Private) != "":
 		differs("%s has other private data, or has had them from another version on", quoted(user))
 	default:
-		if problem := m.data.differs(r.Data); problem != "" {
+		if problem := m.Data.differs(r.Data); problem != "" {
 			differs("%s of %s", problem, quoted(user))
 		}
 	}
 }
 
 // differs says what the journal makes of data, if Redis has something else.
-func (d *dataState) differs(there *datum) string {
+func (d *Datum) differs(there *datum) string {
 	if there == nil {
 		there = new(datum)
 	}
 	got := string(normal(there.Value))
 	switch {
 	case !d.known:
-	case got != d.value:
-		return "data " + value([]byte(d.value))
+	case got != d.Value:
+		return "data " + value([]byte(d.Value))
 	case there.Version < d.since || there.Version > d.last:
 		return "data that was set from version " + strconv.FormatUint(d.since, 10) + " to " + strconv.FormatUint(d.last, 10)
 	}
@@ -172,7 +174,7 @@ func (o *ending) judgeEarly(s *settings, there Side) {
 
 func (o *ending) compareData() {
 	has, there, ok := read[*datum](o, RuleData, "data")
-	if problem := o.data.differs(has); ok && problem != "" {
+	if problem := o.Data.differs(has); ok && problem != "" {
 		o.find(RuleData, o.version, says(theJournal, "%s", problem), there)
 	}
 }
@@ -200,14 +202,14 @@ func (o *ending) compareBans() {
 	}
 }
 
-// keyNames are the room's keys, in the order of final.ttls.
+// keyNames are the room's keys, in the order of Final.TTLs.
 var keyNames = []string{"Log", "Users", "Meta", "Said"}
 
 // compareExpiry judges whether Redis keeps the room: with members, or if the settings say so, no key
 // expires; else each does.
 func (o *ending) compareExpiry() {
-	stays := len(o.users) > 0 || o.settings != nil && o.settings.keep
-	for i, ttl := range o.ttls {
+	stays := len(o.Users) > 0 || o.settings != nil && o.settings.keep
+	for i, ttl := range o.TTLs {
 		switch {
 		case stays && ttl >= 0:
 			o.find(RuleExpiry, o.version, says(theJournal, "a room that stays"), says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl))

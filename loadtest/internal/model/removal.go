@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"maps"
@@ -28,28 +28,28 @@ const (
 )
 
 // takeOut replays that a user was taken out. The oldest one makes room; of several, the first by name.
-func (s *state) takeOut(user string, r removal) {
-	s.removals[user] = r
-	if len(s.removals) <= maxRemovals {
+func (r *Room) takeOut(user string, why removal) {
+	r.removals[user] = why
+	if len(r.removals) <= maxRemovals {
 		return
 	}
 	oldest := user
-	for other, is := range s.removals {
-		if first := s.removals[oldest].Version; is.Version < first || is.Version == first && other < oldest {
+	for other, is := range r.removals {
+		if first := r.removals[oldest].Version; is.Version < first || is.Version == first && other < oldest {
 			oldest = other
 		}
 	}
-	delete(s.removals, oldest)
+	delete(r.removals, oldest)
 }
 
 // reopen replays that a room was closed for good, which takes everybody out, or is open.
-func (o *oracle) reopen(e *entry, c *change) {
+func (r *Room) reopen(e *Entry, c *Change) {
 	switch {
 	case c.Shut:
-		o.takeOut(everybody, removal{Version: e.Version, Reason: reasonClosed})
-	case o.settings != nil && !o.settings.Closed:
-		delete(o.removals, everybody)
-		o.reopened = true
+		r.takeOut(everybody, removal{Version: e.Version, Reason: reasonClosed})
+	case r.settings != nil && !r.settings.Closed:
+		delete(r.removals, everybody)
+		r.reopened = true
 	}
 }
 
@@ -66,7 +66,7 @@ func (o *ending) compareRemovals() {
 		if _, came = o.came[user]; user == everybody {
 			came = o.reopened
 		}
-		switch member := o.members[user] != nil; {
+		switch member := o.Members[user] != nil; {
 		case known && was != is:
 			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), was), says(inRedis, "%+v", is))
 		case !known && (member || came || o.complete || is.Version >= o.since):

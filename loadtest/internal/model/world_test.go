@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"crypto/sha256"
@@ -18,7 +18,7 @@ type world struct {
 	version uint64
 	mark    string
 	commits []string
-	*final
+	*Final
 }
 
 type object = map[string]any
@@ -148,17 +148,17 @@ Users a {"seat":0,"session":"s1","node":"n1","at":1}`
 
 // read makes a room.
 func (w *world) read(text string) *world {
-	w.final = &final{users: map[string]string{}, meta: map[string]string{}, ttls: []int64{-1, -1, -1, -1}}
+	w.Final = &Final{Users: map[string]string{}, Meta: map[string]string{}, TTLs: []int64{-1, -1, -1, -1}}
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		kind, rest, _ := strings.Cut(line, " ")
 		name, value, _ := strings.Cut(rest, " ")
 		switch kind {
 		case "Meta":
-			w.meta[name] = value
+			w.Meta[name] = value
 		case "Users":
-			w.users[name] = value
+			w.Users[name] = value
 		case "Said":
-			w.said = append(w.said, rest)
+			w.Said = append(w.Said, rest)
 		case "epoch":
 			var had int
 			_, err := fmt.Sscan(value, &had, &w.version)
@@ -169,17 +169,17 @@ func (w *world) read(text string) *world {
 			w.commit(kind, rest)
 		}
 	}
-	if len(w.users) == 0 && w.meta["settings"] != `{"capacity":4,"keep":true}` {
-		w.ttls = []int64{1000, -2, 1000, -2}
+	if len(w.Users) == 0 && w.Meta["settings"] != `{"capacity":4,"keep":true}` {
+		w.TTLs = []int64{1000, -2, 1000, -2}
 	}
-	w.meta["members"] = strconv.Itoa(len(w.users))
+	w.Meta["members"] = strconv.Itoa(len(w.Users))
 	w.stand()
 	return w
 }
 
 // stand brings Meta to the end of the journal.
 func (w *world) stand() {
-	w.meta["epoch"], w.meta["version"], w.meta["mark"] = w.epoch, fmt.Sprint(w.version), w.mark
+	w.Meta["epoch"], w.Meta["version"], w.Meta["mark"] = w.epoch, fmt.Sprint(w.version), w.mark
 }
 
 func worldOf(text string) *world { return (&world{epoch: "e1"}).read(text) }
@@ -236,14 +236,13 @@ func (w *world) remark(from, to int) {
 	}
 }
 
-// judge has an oracle replay a journal, and compare the outcome.
+// judge replays a journal, and compares the outcome.
 func (w *world) judge() (findings []Finding) {
-	o := newOracle("42", func(f Finding) { findings = append(findings, f) })
-	a, middle := new(auditor), false
+	j := NewJournal("42", func(f Finding) { findings = append(findings, f) })
 	for i, text := range w.commits {
-		a.replay(o, raw{fmt.Sprintf("%d-0", i+1), text}, &middle)
+		j.Next(fmt.Sprintf("%d-0", i+1), text)
 	}
-	(&ending{o, w.final}).compare()
+	j.End(w.Final)
 	return findings
 }
 
@@ -298,7 +297,7 @@ func rewritten(version int, edit damage) damage {
 	return func(w *world) {
 		edit(w)
 		w.remark(version, len(w.commits))
-		w.meta["mark"] = w.mark
+		w.Meta["mark"] = w.mark
 	}
 }
 
@@ -307,18 +306,18 @@ func appended(changes string) damage { return func(w *world) { w.commit("n1", ch
 
 func meta(name, value string) damage {
 	return func(w *world) {
-		if w.meta[name] = value; value == "" {
-			delete(w.meta, name)
+		if w.Meta[name] = value; value == "" {
+			delete(w.Meta, name)
 		}
 	}
 }
 
 func inMeta(name, old, replacement string) damage {
-	return func(w *world) { replace(w.meta, name, old, replacement) }
+	return func(w *world) { replace(w.Meta, name, old, replacement) }
 }
 
 func user(name, old, replacement string) damage {
-	return func(w *world) { replace(w.users, name, old, replacement) }
+	return func(w *world) { replace(w.Users, name, old, replacement) }
 }
 
 func replace(all map[string]string, name, old, replacement string) {
@@ -330,13 +329,13 @@ func replace(all map[string]string, name, old, replacement string) {
 
 // added adds a member to Redis.
 func added(name, text string) damage {
-	return func(w *world) { w.users[name] = text; w.meta["members"] = strconv.Itoa(len(w.users)) }
+	return func(w *world) { w.Users[name] = text; w.Meta["members"] = strconv.Itoa(len(w.Users)) }
 }
 
-func expires(key int, ms int64) damage { return func(w *world) { w.ttls[key] = ms } }
+func expires(key int, ms int64) damage { return func(w *world) { w.TTLs[key] = ms } }
 
 func said(spoil func(said []string) []string) damage {
-	return func(w *world) { w.said = spoil(w.said) }
+	return func(w *world) { w.Said = spoil(w.Said) }
 }
 
 // way is how somebody damages a room, and what is found; at is the version that the finding has to name, if it is not 0.

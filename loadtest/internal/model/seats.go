@@ -1,34 +1,9 @@
-// Package model says what a room allows: who may come in, on which seat, and which changes of a member fit. The
-// checker of histories and the audit of journals both judge by it. Each knows a part of the room in its own way, so
-// the model has no room of its own: it answers about the seats and the settings that a checker believes in.
-//
-// It imports nothing of ours. A mistake in the server's rules must not hide in the proof.
 package model
 
 import "slices"
 
 // MaxSeats is how many seats a room without a capacity has.
 const MaxSeats = 1 << 16
-
-// Rule is a rule of rooms that a change can break.
-type Rule int
-
-// The rules.
-const (
-	AlreadyIn  Rule = iota // a join of who is in the room
-	NotIn                  // a change of who is not
-	OtherSeat              // a change of a member that names another seat
-	SeatTaken              // two members on one seat
-	NoSuchSeat             // a seat beyond the capacity
-	Closed                 // a join into a closed room
-)
-
-// Breach is a rule that a change breaks, and what the seats say instead.
-type Breach struct {
-	Rule  Rule
-	Seat  int    // of the user so far: of AlreadyIn and OtherSeat
-	Other string // who has the seat: of SeatTaken
-}
 
 // Seats is who sits where. Read its maps, and change them by Put and Drop.
 type Seats struct {
@@ -93,44 +68,10 @@ func (s *Seats) Settle() (clashes []string) {
 	return clashes
 }
 
-// Join returns what is wrong about a user who comes in on a seat. It allocates nothing if all is well.
-func (s *Seats) Join(user string, seat int) (broken []Breach) {
-	if was, there := s.Of[user]; there {
-		broken = append(broken, Breach{Rule: AlreadyIn, Seat: was})
-	}
-	if other, taken := s.At[seat]; taken && other != user {
-		broken = append(broken, Breach{Rule: SeatTaken, Other: other})
-	}
-	return broken
-}
-
-// Change returns what is wrong about a change of a member on a seat, false if nothing is.
-func (s *Seats) Change(user string, seat int) (Breach, bool) {
-	was, there := s.Of[user]
-	switch {
-	case !there:
-		return Breach{Rule: NotIn}, true
-	case was != seat:
-		return Breach{Rule: OtherSeat, Seat: was}, true
-	}
-	return Breach{}, false
-}
-
 // Settings are those of a room that limit who comes in. A Capacity of 0 sets no limit.
 type Settings struct {
 	Capacity int
 	Closed   bool
-}
-
-// Join returns what is wrong about a join on a seat. It allocates nothing if all is well.
-func (s Settings) Join(seat int) (broken []Breach) {
-	if s.Closed {
-		broken = append(broken, Breach{Rule: Closed})
-	}
-	if s.Beyond(seat) {
-		broken = append(broken, Breach{Rule: NoSuchSeat})
-	}
-	return broken
 }
 
 // Beyond reports whether there is no such seat.
@@ -146,7 +87,3 @@ func (s Settings) Over(members int) int {
 	}
 	return members - limit
 }
-
-// Banned reports whether somebody who joined at that time came in spite of a ban. Both times are in ms since 1970;
-// a ban until 0 is none.
-func Banned(joined, until int64) bool { return joined < until }

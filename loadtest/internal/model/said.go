@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"slices"
@@ -43,22 +43,22 @@ type speech struct {
 }
 
 // say replays a message.
-func (o *oracle) say(e *entry, c *change) {
+func (r *Room) say(e *Entry, c *Change) {
 	m := message{e.Epoch, e.Version, c.User, c.Text, c.Data, c.To}
-	s := &o.speech
+	s := &r.speech
 	if s.all = append(s.all, m); len(s.all) > saidHeld {
 		s.all = slices.Clone(s.all[saidHeld/2:])
 	}
-	if o.settings != nil {
+	if r.settings != nil {
 		s.since++
 		s.bytes += m.size()
 	}
 }
 
 // keep replays that the room keeps so many messages from now on.
-func (o *oracle) keep(history int) {
-	if o.speech.since, o.speech.bytes = 0, 0; history == 0 {
-		o.speech.all = nil
+func (r *Room) keep(history int) {
+	if r.speech.since, r.speech.bytes = 0, 0; history == 0 {
+		r.speech.all = nil
 	}
 }
 
@@ -66,7 +66,7 @@ func (o *oracle) keep(history int) {
 func (o *ending) compareSaid() {
 	s := &o.speech
 	var known []message // of the versions that the journal has
-	for _, text := range o.said {
+	for _, text := range o.Said {
 		var m message
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
 			o.find(RuleSaid, o.version, says("this program", "cannot read a message: %v", err), says(inRedis, "%s", value([]byte(text))))
@@ -78,13 +78,13 @@ func (o *ending) compareSaid() {
 	}
 	last := s.all[max(0, len(s.all)-len(known)):]
 	if len(known) > len(last) || !slices.EqualFunc(known, last, func(a, b message) bool { return a.equals(&b) }) {
-		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)), says(inRedis, "%d messages", len(o.said)))
+		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)), says(inRedis, "%d messages", len(o.Said)))
 		return
 	}
 	if o.settings == nil {
 		return
 	}
-	if h := o.settings.history; h == 0 && len(o.said) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
+	if h := o.settings.history; h == 0 && len(o.Said) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
 		o.find(RuleSaid, o.version, says(theJournal, "the room keeps %d messages, and %d were said since", h, s.since), says(inRedis, "%d messages", len(known)))
 	}
 }

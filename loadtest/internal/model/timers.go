@@ -1,4 +1,4 @@
-package audit
+package model
 
 import (
 	"maps"
@@ -12,21 +12,21 @@ type setTimer struct {
 }
 
 // countdown replays that a timer was set or cancelled, or has fired. It fires once: what is not set cannot.
-func (o *oracle) countdown(e *entry, c *change) {
+func (r *Room) countdown(e *Entry, c *Change) {
 	if c.Timer == nil {
-		o.find(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type), says("this program", "cannot read that"))
+		r.report(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type), says("this program", "cannot read that"))
 		return
 	}
 	t := *c.Timer
 	says1 := says(theEntry, "%s of %s, due at %d before and now at %d (0: none)", c.Type, quoted(t.Name), t.Was, t.Due)
-	was, known := o.timers[t.Name]
+	was, known := r.timers[t.Name]
 	switch {
-	case (known || o.complete) && was.Due != t.Was:
-		o.find(RuleTimer, e.Version, says1, says(before, "it was due at %d", was.Due))
-	case t.Was == 0 && t.Due == 0, c.Type == typeTimer && t.Due != 0:
-		o.find(RuleTimer, e.Version, says1, says("the rules", "what is set can fire or be cancelled, once"))
+	case (known || r.complete) && !r.Told && was.Due != t.Was:
+		r.report(RuleTimer, e.Version, says1, says(before, "it was due at %d", was.Due))
+	case t.Was == 0 && t.Due == 0 && (!r.Told || was.Due == 0 && (known || r.complete)), c.Type == typeTimer && t.Due != 0:
+		r.report(RuleTimer, e.Version, says1, says("the rules", "what is set can fire or be cancelled, once"))
 	}
-	o.timers[t.Name] = setTimer{t.Due, e.Version}
+	r.timers[t.Name] = setTimer{t.Due, e.Version}
 }
 
 // compareTimers judges the timers that Redis has.

@@ -1,0 +1,222 @@
+package model
+
+import (
+	"cmp"
+	"strings"
+)
+
+// join replays that a user came in.
+func (r *Room) join(e *Entry, c *Change) {
+	says1 := says(theEntry, "%s joins on seat %d", quoted(c.User), c.Seat)
+	if other, taken := r.Seats.At[c.Seat]; taken && other != c.User {
+		r.report(RuleSeat, e.Version, says1, says(before, "%s", r.sitting(other)))
+	}
+	if r.Members[c.User] != nil {
+		r.report(RuleJoin, e.Version, says1, says(before, "%s", r.sitting(c.User)))
+		r.remove(c.User)
+	}
+	if (Settings{}).Beyond(c.Seat) {
+		r.report(RuleCapacity, e.Version, says1, says("the rules", "seats are from 0 to %d", MaxSeats-1))
+	}
+	r.checkBan(c.User, sighting{e.Version, c.At}, r.bans[c.User])
+	m := &Member{
+		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node), at: c.At, readyKnown: true,
+		Data: Datum{known: true}, Private: Datum{known: true},
+	}
+	r.put(c.User, c.Seat, m)
+	r.more++
+	r.admit(e, c, says1)
+	delete(r.gone, c.User)
+	delete(r.removals, c.User)
+	if !r.complete {
+		r.taken[c.Seat] = e.Version
+		if _, known := r.came[c.User]; !known {
+			r.came[c.User] = sighting{e.Version, c.At}
+		}
+	}
+}
+
+// admit judges a join by the settings, if they are known.
+func (r *Room) admit(e *Entry, c *Change, says1 Side) {
+	if c.Again {
+		r.bringBack(e, c, says1)
+	}
+	if r.settings == nil {
+		if !c.Again {
+			r.early.joins = e.Version
+		}
+		if r.more > r.early.more {
+			r.early.more, r.early.moreAt = r.more, e.Version
+		}
+		if c.Seat > r.early.seat {
+			r.early.seat, r.early.seatAt = c.Seat, e.Version
+		}
+		return
+	}
+	if r.settings.Beyond(c.Seat) {
+		r.report(RuleCapacity, e.Version, says1, says(before, "the room has %d seats", r.settings.Capacity))
+	}
+	if r.settings.Closed && !c.Again {
+		r.report(RuleClosed, e.Version, says1, says(before, "settings %s", value(r.settings.text)))
+	}
+	if over := r.settings.Over(r.more); over > r.rush.over {
+		r.rush.over, r.rush.version = over, e.Version
+	}
+	r.checkRush()
+}
+
+// checkBan reports a join before the user's ban is over. Ban and join are of the same clock,
+// that of a node, or of two which are in step.
+func (r *Room) checkBan(user string, join sighting, until int64) {
+	if join.at < until && join.at > 0 {
+		r.report(RuleBanned, join.version, says(theJournal, "%s joins at %d", quoted(user), join.at), says("the ban", "lasts until %d", until))
+	}
+}
+
+// bringBack judges a join that brings back a session which had lost its place in a failure, since a
+// closed room lets it in: the user must have been in the room, and nobody may have taken the user out.
+// Who was never seen there was in a room that Redis has lost with its journal.
+func (r *Room) bringBack(e *Entry, c *Change, says1 Side) {
+	removed, by := r.removals[c.User]
+	if !by {
+		removed, by = r.removals[everybody]
+	}
+	switch {
+	case by && !(removed.Reason == reasonMoved && isReserved(c.Session)): // a move that was undone
+		r.report(RuleClosed, e.Version, says1, says(before, "%s was taken out at version %d: %s", quoted(c.User), removed.Version, quoted(removed.Reason)))
+	case r.complete && !r.gone[c.User] && !r.anew:
+		r.anew = true
+		r.Lost++
+	}
+}
+
+// leave replays that a user left.
+func (r *Room) leave(e *Entry, c *Change) {
+	if r.present(c) == nil {
+		return
+	}
+	r.remove(c.User)
+	r.more--
+	r.gone[c.User] = true
+	switch c.Reason {
+	case reasonKicked, reasonMoved:
+		r.takeOut(c.User, removal{e.Version, c.Reason, c.Text, c.Target})
+	}
+}
+
+// speak replays that another session, or the same one in another state, speaks for a member.
+func (r *Room) speak(e *Entry, c *Change) {
+	m := r.present(c)
+	if m == nil {
+		return
+	}
+	if c.Type != typeReplace {
+		m.Away = c.Type == typeAway
+	}
+	if r.Told {
+		return
+	}
+	isAway, wasAway := strings.HasPrefix(c.Session, "~"), strings.HasPrefix(c.Old, "~")
+	fits := c.Session != "" && c.Old != ""
+	switch c.Type {
+	case typeAway:
+		fits = fits && !wasAway && c.Session == "~"+c.Old
+	case typeBack:
+		fits = fits && wasAway && !isAway
+	case typeReplace: // of one who is there, or of one reservation by another
+		fits = fits && (!wasAway && !isAway || isReserved(c.Old) && isReserved(c.Session))
+	}
+	if !fits || m.session != "" && c.Old != m.session {
+		r.report(RuleSession, e.Version, says(theEntry, "%s of %s from session %s to %s", c.Type, quoted(c.User), quoted(c.Old), quoted(c.Session)),
+			says(before, "session %s speaks for %s", quoted(m.session), quoted(c.User)))
+	}
+	m.session, m.Away, m.orNode = c.Session, isAway, ""
+	if c.Type == typeAway && m.node != e.Node { // a member who goes away keeps the node's name, which may be its last
+		m.orNode = m.node
+		if m.node == "" {
+			m.orNode = anyNode
+		}
+	}
+	m.node = e.Node
+}
+
+// isReserved reports whether a session is none yet, but keeps a seat for one.
+func isReserved(session string) bool { return strings.HasPrefix(session, "~+") }
+
+// anyNode stands for a node that is not known.
+const anyNode = "*"
+
+// present returns the member that a change is about. If the change is the first to mention the
+// user, the member was in from the beginning.
+func (r *Room) present(c *Change) *Member {
+	says1 := func() Side { return says(theEntry, "%s of %s on seat %d", c.Type, quoted(c.User), c.Seat) }
+	m := r.Members[c.User]
+	switch {
+	case m == nil && (r.complete || r.gone[c.User]):
+		r.report(RuleAbsent, r.version, says1(), says(before, "%s is not in the room", quoted(c.User)))
+	case m == nil:
+		return r.infer(c.User, c.Seat)
+	case r.Seats.Of[c.User] != c.Seat:
+		r.report(RuleMoved, r.version, says1(), says(before, "%s", r.sitting(c.User)))
+	}
+	return m
+}
+
+// infer concludes that a user who is mentioned for the first time was a member from the
+// beginning, on that seat.
+func (r *Room) infer(user string, seat int) *Member {
+	here := says(theJournal, "%s was on seat %d when it began, as version %d shows", quoted(user), seat, r.version)
+	if other, taken := r.Seats.At[seat]; taken {
+		r.report(RuleSeat, r.version, here, says(theJournal, "%s", r.sitting(other)))
+	} else if version, taken := r.taken[seat]; taken {
+		r.report(RuleSeat, version, here, says(theJournal, "another user had seat %d, as version %d shows", seat, version))
+	}
+	r.taken[seat] = r.version
+	m := &Member{since: r.version}
+	r.put(user, seat, m)
+	r.began++
+	r.checkRush()
+	return m
+}
+
+func (r *Room) put(user string, seat int, m *Member) {
+	r.Members[user] = m
+	r.Seats.Put(user, seat)
+}
+
+func (r *Room) remove(user string) {
+	delete(r.Members, user)
+	r.Seats.Drop(user)
+}
+
+// reseat replays that a member has got another seat. The change says only the new one.
+func (r *Room) reseat(e *Entry, c *Change) {
+	says1 := says(theEntry, "%s gets seat %d", quoted(c.User), c.Seat)
+	if _, there := r.Seats.Of[c.User]; !there {
+		if r.complete || r.gone[c.User] {
+			r.report(RuleAbsent, e.Version, says1, says(before, "%s is not in the room", quoted(c.User)))
+			return
+		}
+		// The member was there from the beginning, on a seat that nobody knows.
+		r.Members[c.User] = &Member{since: e.Version}
+		r.began++
+		r.checkRush()
+	}
+	if !r.Seats.Reseat(c.User, c.Seat) && r.complete {
+		r.report(RuleSeat, e.Version, says1, says(before, "nobody has left that seat for another"))
+	}
+	if !r.complete {
+		r.taken[c.Seat] = e.Version
+	}
+	if r.settings != nil && r.settings.Beyond(c.Seat) {
+		r.report(RuleCapacity, e.Version, says1, says(before, "the room has %d seats", r.settings.Capacity))
+	}
+}
+
+// checkDisplaced reports who has still the seat that an entry has given to another one.
+func (r *Room) checkDisplaced(e *Entry) {
+	for _, other := range r.Seats.Settle() {
+		seat := r.Seats.Of[other]
+		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat), says(before, "%s", r.sitting(other)))
+	}
+}

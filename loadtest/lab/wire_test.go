@@ -12,9 +12,8 @@ import (
 // stage is a cell of a discipline on a Redis of its own, with two callers whose replies may get lost.
 func stage(t *testing.T, d *discipline) (x *cell, a, b *caller) {
 	t.Helper()
-	l := &lab{redis: redistest.Start(t).Client(), run: "test"}
 	lossy := faults[slices.IndexFunc(faults, func(f *fault) bool { return f.loses != nil })]
-	x = newCell(l, d, lossy, LeastSecond)
+	x = newCell(&lab{redis: redistest.Start(t).Client(), run: "test"}, d, lossy, LeastSecond)
 	var err error
 	x.home, err = newProcess(x, "home", nil)
 	redistest.OK(t, err)
@@ -27,44 +26,36 @@ func stage(t *testing.T, d *discipline) (x *cell, a, b *caller) {
 }
 
 // recorded fails the test unless the history of the cell is this, but for times and lists.
-func recorded(t *testing.T, x *cell, want ...string) {
+func recorded(t *testing.T, x *cell, want string) {
 	t.Helper()
 	var got []string
 	for _, e := range x.events() {
 		got = append(got, strings.Join(strings.Fields(e.Caller+" "+string(e.Kind)+" "+e.Owner), " "))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("recorded %q, want %q", got, want)
-	}
-}
-
-// do sends a command of a caller.
-func do(t *testing.T, c *caller, args ...any) {
-	t.Helper()
-	redistest.OK(t, c.process.rdb.Do(t.Context(), args...).Err())
+	redistest.Equal(t, x.d.name+": recorded", strings.Join(got, " · "), want)
 }
 
 // A reply is lost once: the command runs, and the client waits in vain and sends it again.
 func TestWire_LosesOneReply(t *testing.T) {
 	t.Parallel()
 	x, a, _ := stage(t, named("setnx"))
-	rdb := a.process.rdb
-	a.process.lose(func(e effect) bool { return e.took })
-	if took, err := rdb.SetNX(t.Context(), x.lockKey, 1, 0).Result(); took || err != nil {
-		t.Errorf("the second SETNX took: %t, %v", took, err)
+	a.lose(func(e effect) bool { return e.took })
+	for _, tt := range []struct {
+		command string
+		want    int64
+	}{{"SETNX lock 1", 0}, {"DEL lock", 1}, {"SETNX lock 1", 1}} {
+		if n, err := a.send(t.Context(), tt.command).Int64(); n != tt.want || err != nil {
+			t.Errorf("%s: %d, %v", tt.command, n, err)
+		}
 	}
-	do(t, a, "DEL", x.lockKey)
-	if took := rdb.SetNX(t.Context(), x.lockKey, 1, 0).Val(); !took {
-		t.Error("a second reply was lost")
-	}
-	recorded(t, x, "a locked a", "a reply lost", "a unlocked a", "a locked a")
+	recorded(t, x, "a locked a · a reply lost · a unlocked a · a locked a")
 }
 
 func TestWire_Cut(t *testing.T) {
 	_, a, _ := stage(t, &roomd) // whose clients soon give up
-	do(t, a, "PING")
+	redistest.OK(t, a.send(t.Context(), "PING").Err())
 	a.process.die()
-	if err := a.process.rdb.Ping(t.Context()).Err(); err == nil {
+	if err := a.send(t.Context(), "PING").Err(); err == nil {
 		t.Error("a dead process still reaches Redis")
 	}
 }
@@ -72,62 +63,48 @@ func TestWire_Cut(t *testing.T) {
 // Messages pass as they come, except while the wire holds all traffic.
 func TestWire_PubSub(t *testing.T) {
 	x, a, _ := stage(t, named("setnx"))
-	messages := a.process.rdb.Subscribe(t.Context(), "news")
+	messages := a.rdb.Subscribe(t.Context(), "news")
 	defer messages.Close()
 	_, err := messages.Receive(t.Context())
 	redistest.OK(t, err)
-	a.process.turn.Lock()
+	a.turn.Lock()
 	redistest.OK(t, x.home.rdb.Publish(t.Context(), "news", "one").Err())
 	if m, err := messages.ReceiveTimeout(t.Context(), 20*time.Millisecond); err == nil {
 		t.Errorf("%v arrived while the wire held all traffic", m)
 	}
-	a.process.turn.Unlock()
+	a.turn.Unlock()
 	if m, err := messages.ReceiveMessage(t.Context()); err != nil || m.Payload != "one" {
 		t.Errorf("%v, %v", m, err)
 	}
 }
 
-// The observer records every change in Redis and its author.
+// The observer records every change in Redis and its author: by what callers send, also where the lock is a field of a hash.
+// Callers that lose only add to a count; the one that starts it has the lock.
 func TestObserver_WhoDidWhat(t *testing.T) {
-	x, a, b := stage(t, named("get-compare-del"))
-	do(t, a, "SET", x.lockKey, "a's", "PX", 60_000)
-	do(t, b, "PEXPIRE", x.lockKey, 120_000)
-	do(t, b, "SET", x.listKey, `["x"]`)
-	do(t, b, "DEL", x.lockKey)
-	do(t, b, "SET", x.lockKey, "b's", "PX", 30)
-	x.until(t.Context(), 31*time.Millisecond, func() bool { return false })
-	do(t, a, "SET", x.lockKey, "b's") // hands it on
-	recorded(t, x, "a locked a", "b stored", "b unlocked a", "b locked b", "expired b", "a locked a")
-}
-
-// Callers that lose only add to the count. The one that starts a count has the lock.
-func TestObserver_Counts(t *testing.T) {
-	x, a, b := stage(t, named("incr"))
-	do(t, a, "INCR", x.lockKey)
-	do(t, b, "INCR", x.lockKey)
-	do(t, b, "INCR", x.lockKey)
-	do(t, a, "DEL", x.lockKey)
-	do(t, b, "INCR", x.lockKey)
-	recorded(t, x, "a locked a", "a unlocked a", "b locked b")
-}
-
-// The observer sees a lock that is a field of a hash, too.
-func TestObserver_Hash(t *testing.T) {
-	x, a, _ := stage(t, named("hsetnx"))
-	if o, err := x.d.lock.ask(t.Context(), a); o != acquired || err != nil {
-		t.Fatal(o, err)
+	for _, tt := range []struct{ discipline, does, want string }{
+		{"get-compare-del", `a SET lock a's PX 60000 · b PEXPIRE lock 120000 · b SET list ["x"] · b DEL lock · b SET lock b's PX 30 · waits · a SET lock b's`,
+			"a locked a · b stored · b unlocked a · b locked b · expired b · a locked a"}, // the last hands it on
+		{"incr", "a INCR lock · b INCR lock · b INCR lock · a DEL lock · b INCR lock", "a locked a · a unlocked a · b locked b"},
+		{"hsetnx", "a HSETNX locks lock 1 · a HDEL locks lock", "a locked a · a unlocked a"},
+	} {
+		x, a, b := stage(t, named(tt.discipline))
+		for does := range strings.SplitSeq(tt.does, " · ") {
+			switch who, command, _ := strings.Cut(strings.ReplaceAll(does, "list", x.listKey), " "); who {
+			case "waits":
+				x.until(t.Context(), 31*time.Millisecond, func() bool { return false })
+			default:
+				redistest.OK(t, map[string]*caller{"a": a, "b": b}[who].send(t.Context(), command).Err())
+			}
+		}
+		recorded(t, x, tt.want)
 	}
-	redistest.OK(t, x.d.lock.unlock(t.Context(), a))
-	recorded(t, x, "a locked a", "a unlocked a")
 }
 
 // A command that arrives after the lock's expiry takes it, also where all holders set the same value.
 func TestObserver_LateTaking(t *testing.T) {
 	x, a, _ := stage(t, named("set-nx-del"))
 	ctx := t.Context()
-	if o, err := x.d.lock.ask(ctx, a); o != acquired || err != nil {
-		t.Fatal(o, err)
-	}
+	redistest.OK(t, a.send(ctx, x.d.lock.take).Err())
 	o, rdb := x.observer, x.home.rdb
 	_, err := o.around(ctx, "b", []string{"SET", x.lockKey, "1"}, func() error {
 		rdb.Del(ctx, x.lockKey) // as if it had expired, and that were over
@@ -135,5 +112,5 @@ func TestObserver_LateTaking(t *testing.T) {
 		return rdb.Set(ctx, x.lockKey, 1, time.Minute).Err()
 	})
 	redistest.OK(t, err)
-	recorded(t, x, "expired a", "a locked a", "b locked b") // in order of time: it had expired at the very beginning
+	recorded(t, x, "expired a · a locked a · b locked b") // in order of time: it had expired at the very beginning
 }

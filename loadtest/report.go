@@ -2,7 +2,7 @@ package loadtest
 
 import (
 	"fmt"
-	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -35,7 +35,7 @@ type Report struct {
 	ActionsPerSec float64       `json:"actions_per_s"`
 	Latency       tally.Latency `json:"latency_ms"` // of acknowledged actions of players
 
-	OwnCPU   report.Figure `json:"own_cpu_s"`     // processor time of this process: the players, and nodes that it started
+	OwnCPU   report.Figure `json:"own_cpu_s"`     // processor time of this process: the players, and nodes that it started; not with faults
 	OwnShare report.Figure `json:"own_cpu_share"` // of the machine's processors
 
 	Witnessed  int `json:"witnessed"`        // operations that were judged by the journals
@@ -50,9 +50,23 @@ type Report struct {
 	Strange    []string `json:"unknown_changes,omitempty"` // kinds of changes that the checkers do not know
 	ErrorTexts []string `json:"error_texts,omitempty"`     // the first errors, and how often
 
-	ownNodes bool                   // this process has the nodes, too
-	samples  []sample               // over time, for the plot
-	curve    []hdrhistogram.Bracket // latency in µs by percentile, for the plot
+	// With faults: how many acknowledged actions each of them had Redis lose, and what the report says besides.
+	LostBy map[int]int `json:"-"` // by the index of the fault
+	More   Addition `json:"-"`
+
+	ownNodes      bool                   // this process has the nodes, too
+	curve         []hdrhistogram.Bracket // latency in µs by percentile, for the plot
+	rate, slowest report.Series          // of actions, over time
+}
+
+// Addition is what the report of a game with faults says besides.
+type Addition struct {
+	Command, Question, Setup string
+	Spans                    []report.Span    // behind the charts
+	Facts                    []report.Fact    // of what was proved
+	Tables                   []*report.Table  // for a terminal
+	Sections                 []report.Section // of the page
+	Repeat                   string           // the command that does it again
 }
 
 // Outcomes are how the actions of one kind ended.
@@ -61,24 +75,45 @@ type Outcomes struct {
 	tally.Counts
 }
 
-// sample is how many actions had been acknowledged at a moment.
-type sample struct {
-	seconds float64
-	actions int64
-}
-
-// Consistent reports whether all lists were right.
+// Consistent reports whether nothing was wrong, and all of it was decided.
 func (r *Report) Consistent() bool { return r.Verdict == Consistent }
 
-// took notes how long players played, and the processor seconds of this process meanwhile.
-func (r *Report) took(d time.Duration, used float64) {
-	r.Duration = d.Seconds()
-	r.OwnCPU, r.OwnShare = report.Figure(used), report.Figure(used/r.Duration/float64(runtime.NumCPU()))
+// Judge returns the report of a game that was played for so long. Whatever else was found is a violation, too.
+func (g *Game) Judge(h *check.History, played time.Duration, found ...check.Violation) *Report {
+	r := &Report{Nodes: len(g.cfg.Nodes), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity, Duration: played.Seconds()}
+	r.Actions, r.Refused, r.Unknown = g.History.Counts()
+	r.count(h, &g.errors)
+	defer debug.SetGCPercent(debug.SetGCPercent(30)) // the history is most of the memory, and nothing more comes
+	witness, porcupine := check.Witness(h), check.Linearize(h, check.DefaultPatience)
+	all := slices.Concat(g.Problems(), found, witness.Violations, porcupine.Violations)
+	r.Violations = check.Count(all)
+	for _, v := range all {
+		r.Details = append(r.Details, v.String())
+	}
+	r.Undecided = append(witness.Unsure, porcupine.Unsure...)
+	r.Witnessed, r.Linearized, r.Watched = witness.Judged, porcupine.Judged, witness.Watched
+	r.Strange, r.LostBy = witness.Strange, witness.Lost
+	switch {
+	case len(all) > 0:
+		r.Verdict = Inconsistent
+	case len(r.Undecided) > 0:
+		r.Verdict = Undecided
+	default:
+		r.Verdict = Consistent
+	}
+	return r
 }
+
+// bucket is for how long actions are one point of a chart.
+const bucket = 500 * time.Millisecond
 
 // count counts what was played.
 func (r *Report) count(h *check.History, failed *tally.Tally) {
 	t := new(tally.Tally)
+	for at := time.Duration(0); at <= h.End; at += bucket {
+		r.rate.Points = append(r.rate.Points, report.Point{X: at.Seconds()})
+	}
+	r.slowest.Points = slices.Clone(r.rate.Points)
 	for _, op := range h.Ops {
 		if op.Part || op.Process == storeProcess {
 			continue
@@ -87,8 +122,11 @@ func (r *Report) count(h *check.History, failed *tally.Tally) {
 		switch {
 		case op.Outcome == check.Done:
 			t.Count(name, tally.Done)
-			if op.Action != check.Read {
-				t.Record(op.Return - op.Call)
+			if op.Acts() {
+				at, took := op.Return/bucket, op.Return-op.Call
+				t.Record(took)
+				r.rate.Points[at].Y += 1 / bucket.Seconds()
+				r.slowest.Points[at].Y = max(r.slowest.Points[at].Y, took.Seconds()*1000)
 			}
 		case op.Outcome == check.Unknown:
 			t.Count(name, tally.Unknown)

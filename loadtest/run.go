@@ -12,11 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
+	"runtime"
 	"time"
 
-	"roomd/loadtest/check"
 	"roomd/loadtest/internal/process"
+	"roomd/loadtest/report"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/transport/auth"
 )
@@ -88,9 +88,8 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &Report{Nodes: len(g.cfg.Nodes), Clients: cfg.Clients, Rooms: cfg.Rooms, Capacity: cfg.Capacity, ownNodes: len(cfg.Targets) == 0}
-	g.time(ctx, cfg, r)
-	if r.Actions == 0 {
+	played, used := g.time(ctx, cfg)
+	if done, _, _ := g.History.Counts(); done == 0 {
 		return nil, errors.Join(ErrNothingDone, g.errors.FirstError())
 	}
 	ctx = context.WithoutCancel(ctx) // a run that was stopped is checked, too
@@ -102,18 +101,19 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.count(h, &g.errors)
-	r.judge(h, g.Problems())
+	r := g.Judge(h, played)
+	r.ownNodes, r.OwnCPU = len(cfg.Targets) == 0, report.Figure(used)
+	r.OwnShare = report.Figure(used / played.Seconds() / float64(runtime.NumCPU()))
 	return r, nil
 }
 
-// time lets all play for as long as cfg says, and notes how fast they are.
-func (g *Game) time(ctx context.Context, cfg Config, r *Report) {
+// time lets all play for as long as cfg says, and returns for how long they did, and the processor seconds of this process meanwhile.
+func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used float64) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
-	start, used := time.Now(), process.CPU()
-	played := make(chan struct{})
-	go func() { defer close(played); g.Play(ctx) }()
+	start, before := time.Now(), process.CPU()
+	all := make(chan struct{})
+	go func() { defer close(all); g.Play(ctx) }()
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -121,16 +121,15 @@ func (g *Game) time(ctx context.Context, cfg Config, r *Report) {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
-		now := Progress{Elapsed: time.Since(start), Violations: len(g.Problems())}
-		now.Actions, _, _ = g.History.Counts()
-		r.samples = append(r.samples, sample{now.Elapsed.Seconds(), now.Actions})
 		if cfg.Progress != nil {
+			now := Progress{Elapsed: time.Since(start), Violations: len(g.Problems())}
+			now.Actions, _, _ = g.History.Counts()
 			cfg.Progress(now)
 		}
 	}
-	r.took(time.Since(start), (process.CPU()-used)/1e6)
-	<-played
-	r.Actions, r.Refused, r.Unknown = g.History.Counts()
+	played, used = time.Since(start), (process.CPU()-before)/1e6
+	<-all
+	return played, used
 }
 
 // The verdicts.
@@ -139,29 +138,3 @@ const (
 	Inconsistent = "inconsistent"
 	Undecided    = "undecided" // nothing was wrong, and not all could be decided
 )
-
-// Verdict returns what they come to: violations, and what could not be decided.
-func Verdict(violations, undecided int) string {
-	switch {
-	case violations > 0:
-		return Inconsistent
-	case undecided > 0:
-		return Undecided
-	}
-	return Consistent
-}
-
-// judge has both checkers judge what was played.
-func (r *Report) judge(h *check.History, problems []check.Violation) {
-	defer debug.SetGCPercent(debug.SetGCPercent(30)) // the history is most of the memory, and nothing more comes
-	witness, porcupine := check.Witness(h), check.Linearize(h, check.DefaultPatience)
-	all := append(append(problems, witness.Violations...), porcupine.Violations...)
-	r.Violations = check.Count(all)
-	for _, v := range all {
-		r.Details = append(r.Details, v.String())
-	}
-	r.Undecided = append(witness.Unsure, porcupine.Unsure...)
-	r.Witnessed, r.Linearized, r.Watched = witness.Judged, porcupine.Judged, witness.Watched
-	r.Strange = witness.Strange
-	r.Verdict = Verdict(len(all), len(r.Undecided))
-}

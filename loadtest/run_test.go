@@ -22,6 +22,7 @@ import (
 	"roomd/loadtest/audit"
 	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/report"
 	"roomd/loadtest/report/reporttest"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
@@ -286,7 +287,7 @@ func TestReport_Fields(t *testing.T) {
 func TestReport_Page(t *testing.T) {
 	r := &Report{Verdict: "inconsistent", Details: []string{"<b>张三</b> is missing"}, ErrorTexts: []string{"1× <no>"},
 		Violations: check.Counts{"lost": 3}, ByAction: []Outcomes{{"kick", tally.Counts{Done: 5, Refused: 6, Conflicts: 7, Unknown: 8}}}, Latency: tally.Latency{P999: 2.5},
-		samples: []sample{{1, 10}, {2, 30}}, curve: []hdrhistogram.Bracket{{Quantile: 0, ValueAt: 1}, {Quantile: 99, ValueAt: 5}, {Quantile: 100, ValueAt: 9}}}
+		rate: report.Series{Points: []report.Point{{X: 0, Y: 10}, {X: 0.5, Y: 30}}}, curve: []hdrhistogram.Bracket{{Quantile: 0, ValueAt: 1}, {Quantile: 99, ValueAt: 5}, {Quantile: 100, ValueAt: 9}}}
 	var page bytes.Buffer
 	redistest.OK(t, r.WriteHTML(&page))
 	got := page.String()

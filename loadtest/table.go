@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"io"
@@ -19,34 +20,31 @@ const nameWidth = 10
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	_ = r.played().WriteText(&b, nameWidth)
-	mix := r.mixed()
-	if len(mix.Rows) > 0 {
-		var text strings.Builder
-		_ = mix.WriteText(&text)
-		name := "mix"
-		for line := range strings.Lines(text.String()) {
-			fmt.Fprintf(&b, "%-*s  %s", nameWidth, name, line)
-			name = ""
+	for _, t := range append([]*report.Table{r.mixed()}, r.More.Tables...) {
+		if len(t.Rows) > 0 {
+			_ = t.WriteText(&b)
 		}
 	}
-	ends := report.Facts{Rows: []report.Fact{
-		{Name: "processor", Text: r.processor()},
-		{Name: "latency", Text: together(latencyFacts(r.Latency))},
-		{Name: "judged", Text: r.judged()},
-		{Name: "violations", Text: together(violations(r.Violations))},
-		{Name: "verdict", Text: r.Verdict},
-	}}
-	_ = ends.WriteText(&b, nameWidth)
+	ends := slices.Concat(r.processor(), []report.Fact{{Name: "latency", Text: together(latencyFacts(r.Latency))}}, r.judged(),
+		[]report.Fact{{Name: "violations", Text: together(violations(r.Violations))}, {Name: "verdict", Text: r.Verdict}})
+	_ = (&report.Facts{Rows: ends}).WriteText(&b, nameWidth)
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"errors", r.ErrorTexts}, {"violations", r.Details}, {"undecided", r.Undecided}} {
+	}{{"errors", r.ErrorTexts}, {"violations", r.Details}, {"undecided", r.Undecided}, {"repeat it with", r.repeat()}} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(&b, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (r *Report) repeat() []string {
+	if r.More.Repeat == "" {
+		return nil
+	}
+	return []string{r.More.Repeat}
 }
 
 // together returns facts in one line.
@@ -59,7 +57,7 @@ func together(facts []report.Fact) string {
 }
 
 // judged says by what the run was judged.
-func (r *Report) judged() string {
+func (r *Report) judged() []report.Fact {
 	text := fmt.Sprintf("%d operations by the journals, %d without them", r.Witnessed, r.Linearized)
 	if r.Watched > 0 {
 		text += fmt.Sprintf("; %d rooms have no whole journal, and what watchers were told stands for it: private data, whispers and bans were not judged there", r.Watched)
@@ -67,14 +65,17 @@ func (r *Report) judged() string {
 	if len(r.Strange) > 0 {
 		text += "; changes that no checker knows, and which change nothing for all that they know: " + strings.Join(r.Strange, ", ")
 	}
-	return text
+	return append([]report.Fact{{Name: "judged", Text: text, About: "By each room's journal, and by an order in which all can have happened."}}, r.More.Facts...)
 }
 
 // busy is the share of the machine's processors from which on the players measure themselves.
 const busy = 0.5
 
 // processor says what this process used, and whether that was what limited the rate.
-func (r *Report) processor() string {
+func (r *Report) processor() []report.Fact {
+	if r.OwnCPU == 0 {
+		return nil
+	}
 	who, note := "the players' process", ""
 	switch {
 	case r.ownNodes:
@@ -82,7 +83,8 @@ func (r *Report) processor() string {
 	case r.OwnShare >= busy:
 		note = ": they are the bottleneck, and not the nodes; let them play on another machine"
 	}
-	return fmt.Sprintf("%s s, %s %% of the machine's, by %s%s", r.OwnCPU.Text("%.1f"), (100 * r.OwnShare).Text("%.0f"), who, note)
+	text := fmt.Sprintf("%s s, %s %% of the machine's, by %s%s", r.OwnCPU.Text("%.1f"), (100 * r.OwnShare).Text("%.0f"), who, note)
+	return []report.Fact{{Name: "processor", Text: text, About: "Processor time of the process that has the players."}}
 }
 
 // played returns what was run, and how much of it there was.
@@ -91,8 +93,9 @@ func (r *Report) played() *report.Facts {
 	if r.Capacity > 0 {
 		capacity = fmt.Sprintf(" of %d seats", r.Capacity)
 	}
+	setup := fmt.Sprintf("%d clients, %d rooms%s, %d nodes, %.1f s%s", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration, r.More.Setup)
 	return &report.Facts{Title: "What was played", Rows: []report.Fact{
-		{Name: "setup", Text: fmt.Sprintf("%d clients, %d rooms%s, %d nodes, %.1f s", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration)},
+		{Name: "setup", Text: setup},
 		{Name: "actions", Text: fmt.Sprintf("%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins, r.Leaves),
 			About: "Acknowledged actions without reads, and their rate."},
 		{Name: "besides", Text: fmt.Sprintf("%d reads, %d refused, %d unknown, %d errors, %d events received", r.Reads, r.Refused, r.Unknown, r.Errors, r.Events),
@@ -103,7 +106,7 @@ func (r *Report) played() *report.Facts {
 // mixed returns what happened besides joins and leaves.
 func (r *Report) mixed() *report.Table {
 	t := &report.Table{
-		Columns: []report.Column{
+		Title: "Mix", Subtitle: "how the actions besides joins and leaves ended", Columns: []report.Column{
 			{Head: ""}, {Head: "done", About: "acknowledged"}, {Head: "refused", About: "for a reason that the rules of the room give"},
 			{Head: "conflicts", About: "compare-and-sets that came too late"}, {Head: "unknown", About: "the server said so, or the connection broke"},
 		},
@@ -143,39 +146,35 @@ func violations(v check.Counts) (list []report.Fact) {
 // WriteHTML writes the report as one self-contained page: the verdict and its reasons, what was
 // played, actions per second over time, and latency by percentile.
 func (r *Report) WriteHTML(w io.Writer) error {
-	rate, latency := r.rate(), report.Latency("Latency", "actions", r.curve)
 	played := r.played()
-	mix := r.mixed()
-	mix.Title, mix.Subtitle = "Mix", "how the actions besides joins and leaves ended"
 	lists := &report.Facts{Rows: violations(r.Violations),
 		About: "All replies and events were compared with the rooms' journals, Redis, and every node's answer; and they have an order in which all can have happened."}
-	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency), About: "Of acknowledged actions of players, from the request to its reply."}
-	return report.Page{
-		Command: "run", Question: "Are the lists right under load?", Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
-		Sections: []report.Section{
-			{ID: "violations", Title: "Violations", About: "What would be wrong, and how often it was seen.",
-				Parts: []template.HTML{lists.HTML(), (&report.Facts{Rows: []report.Fact{{Name: "judged", Text: r.judged()}}}).HTML(), report.List(r.Details), report.List(r.Undecided)}},
-			{ID: "actions", Title: "Actions", Parts: []template.HTML{(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:],
-				report.Fact{Name: "processor", Text: r.processor(), About: "Processor time of the process that has the players."})}).HTML(), mix.HTML(), rate}},
-			{ID: "errors", Title: "Errors", About: "Requests and connections that failed for no fault of a player.", Parts: []template.HTML{report.List(r.ErrorTexts)}},
-			{ID: "latency", Title: "Latency", Parts: []template.HTML{latency, times.HTML()}},
-		},
-	}.Write(w)
+	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency), About: "Of acknowledged actions, from the request to its reply."}
+	page := report.Page{
+		Command: cmp.Or(r.More.Command, "run"), Question: cmp.Or(r.More.Question, "Are the lists right under load?"),
+		Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
+		Sections: []report.Section{{ID: "violations", Title: "Violations", About: "What would be wrong, and how often it was seen.",
+			Parts: []template.HTML{lists.HTML(), report.List(r.Details), report.List(r.Undecided), (&report.Facts{Title: "What was proved", Rows: r.judged()}).HTML()}}},
+	}
+	page.Sections = append(append(page.Sections, r.More.Sections...),
+		report.Section{ID: "actions", Title: "Actions", Parts: []template.HTML{
+			(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:], r.processor()...)}).HTML(), r.mixed().HTML(),
+			r.OverTime("Actions per second", "", "Acknowledged actions of all clients together. The first moments are slower, as clients connect and join.", "actions/s", r.rate),
+			r.OverTime("The slowest action", "of each half second, ", "", "ms", r.slowest)}},
+		report.Section{ID: "errors", Title: "Errors", About: "Requests and connections that failed for no fault of a player.", Parts: []template.HTML{report.List(r.ErrorTexts)}},
+		report.Section{ID: "latency", Title: "Latency", Parts: []template.HTML{report.Latency("Latency", "actions", r.curve), times.HTML()}},
+		report.Section{ID: "repeat", Title: "Repeat it", About: "The seed makes the same faults, in the same order, for as long.", Parts: []template.HTML{report.List(r.repeat())}})
+	return page.Write(w)
 }
 
-// rate draws the actions per second over time.
-func (r *Report) rate() template.HTML {
-	var line []report.Point
-	before := sample{}
-	for _, s := range r.samples {
-		if d := s.seconds - before.seconds; d > 0 {
-			line = append(line, report.Point{X: s.seconds, Y: float64(s.actions-before.actions) / d})
-		}
-		before = s
+// OverTime draws lines over the time of the run, with the faults behind them.
+func (r *Report) OverTime(title, subtitle, about, unit string, lines ...report.Series) template.HTML {
+	subtitle += "over the time of the run"
+	if len(r.More.Spans) > 0 {
+		subtitle += "; faults are grey"
 	}
 	return report.Chart{
-		Title: "Actions per second", Subtitle: "over the time of the run; higher is better",
-		About: "Acknowledged actions of all clients together. The first moments are slower, as clients connect and join.",
-		X:     report.Axis{Label: "seconds"}, Y: report.Axis{Label: "actions/s"}, Series: []report.Series{{Points: line}},
+		Title: title, Subtitle: subtitle, About: about,
+		X: report.Axis{Label: "seconds"}, Y: report.Axis{Label: unit}, Series: lines, Spans: r.More.Spans,
 	}.HTML()
 }

@@ -105,5 +105,5 @@ func (c *chaosCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
 	}
-	return c.print(std, report.Good(), report)
+	return c.print(std, report.Consistent(), report)
 }

@@ -217,10 +217,3 @@ type FeedReport struct {
 func (f FeedReport) String() string {
 	return fmt.Sprintf("%d commits in pages, %d by events, %d by webhook; %d again, %d gaps, %d requests not acknowledged", f.Pages, f.Events, f.Webhook, f.Again, f.Gaps, f.Failed)
 }
-
-func (r *Report) feedJudged(v *check.FeedVerdict, failed int) {
-	for _, one := range v.Violations {
-		r.Violations = append(r.Violations, one.String())
-	}
-	r.Feed = FeedReport{v.Commits[pageReader], v.Commits[eventReader], v.Commits[hookReader], v.Again, v.Gaps, failed}
-}

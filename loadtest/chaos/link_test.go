@@ -57,8 +57,8 @@ func TestRun_UpdatesNodes(t *testing.T) {
 	cfg.OtherProgram, cfg.OtherVersion = program, "itself"
 	report, err := Run(t.Context(), cfg)
 	redistest.OK(t, err)
-	if !report.Good() || report.Other != "itself" {
-		t.Errorf("%s: %q", report.Verdict, report.Violations)
+	if !report.Consistent() || report.Other != "itself" {
+		t.Errorf("%s: %q", report.Verdict, report.Details)
 	}
 	if !slices.ContainsFunc(report.Faults, func(f FaultReport) bool {
 		return strings.Contains(f.On, " is updated") || strings.Contains(f.On, " goes back")

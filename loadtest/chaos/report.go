@@ -3,60 +3,40 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"html/template"
 	"runtime"
-	"slices"
 	"strings"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest"
 	"roomd/loadtest/audit"
 	"roomd/loadtest/check"
-	"roomd/loadtest/internal/tally"
+	"roomd/loadtest/report"
 )
 
-// Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
+// Report is the outcome of a run: that of one without faults, and what the faults did. Its JSON form is a contract that scripts rely on.
 type Report struct {
-	Profile  string  `json:"profile"`
-	Persist  string  `json:"persist"`
-	Replicas int     `json:"replicas"`
-	Nodes    int     `json:"nodes"`
-	Clients  int     `json:"clients"`
-	Rooms    int     `json:"rooms"`
-	Seed     uint64  `json:"seed"`
-	Seconds  float64 `json:"seconds"`
-	Other    string  `json:"other_version,omitempty"` // that half of the nodes began as
-	Repeat   string  `json:"repeat"`                  // the command that makes the same schedule
+	*loadtest.Report
 
-	Actions int64         `json:"actions"` // acknowledged, without reads
-	Refused int64         `json:"refused"`
-	Unknown int64         `json:"unknown"`
-	Latency tally.Latency `json:"latency_ms"` // of acknowledged actions
+	Profile  string `json:"profile"`
+	Persist  string `json:"persist"`
+	Replicas int    `json:"replicas"`
+	Seed     uint64 `json:"seed"`
+	Other    string `json:"other_version,omitempty"` // that half of the nodes began as
+	Repeat   string `json:"repeat"`                  // the command that makes the same schedule
 
 	Faults    []FaultReport `json:"faults"`
 	Lost      int           `json:"lost_acknowledged"` // actions that Redis was allowed to lose
 	SeatsLost int           `json:"seats_lost"`        // told by "lost", and not by an administrator's action
 	Ghosts    int           `json:"most_ghosts"`       // members at once whose player was gone
-
-	Witnessed  int `json:"witnessed"`  // operations that the witness judged
-	Linearized int `json:"linearized"` // and porcupine
-	Commits    int `json:"commits"`    // in the journals
-	Epochs     int `json:"new_epochs"`
-	Events     int `json:"events"`
-	Holds      int `json:"outsider_holds"` // of locks by somebody who is no node
+	Commits   int           `json:"commits"`           // in the journals
+	Epochs    int           `json:"new_epochs"`
+	Holds     int           `json:"outsider_holds"` // of locks by somebody who is no node
 
 	Feed      FeedReport `json:"feed"`
 	Resources []Resource `json:"resources"`
 
-	Violations []string `json:"violations"`
-	Undecided  []string `json:"undecided,omitempty"`
-	Strange    []string `json:"unknown_changes,omitempty"` // kinds of changes that the checkers do not know
-	Verdict    string   `json:"verdict"`                   // as of loadtest.Report
-
-	history *check.History
 	samples []sample
 	used    []use
-	curve   []hdrhistogram.Bracket
 }
 
 // FaultReport is a fault that was injected.
@@ -68,9 +48,6 @@ type FaultReport struct {
 	Recover float64 `json:"recover_s"`         // from its end until all was well; -1: never
 	Lost    int     `json:"lost_acknowledged"` // actions
 }
-
-// Good reports whether nothing was wrong, and all of it was decided.
-func (r *Report) Good() bool { return r.Verdict == loadtest.Consistent }
 
 // judge ends the run, and judges it.
 func (r *run) judge(ctx context.Context) (*Report, error) {
@@ -94,68 +71,117 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := r.report(h)
-	report.feedJudged(check.Feed(h, r.feed.heard()), r.feed.receiver.failed)
-	report.useJudged(r.used, r.played)
-	report.judged(r.Problems(), audited, check.Witness(h), check.Linearize(h, check.DefaultPatience))
+	c := r.cfg
+	report := &Report{
+		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Seed: c.Seed, Other: c.OtherVersion, Repeat: c.command(),
+		Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(), samples: r.samples,
+	}
+	fed := check.Feed(h, r.feed.heard())
+	found := append(fed.Violations, report.useJudged(r.used, c.Nodes, r.played)...)
+	for _, f := range audited.Findings {
+		found = append(found, check.Violation{Checker: "audit", Rule: string(f.Rule), Room: f.Room, At: h.End, Text: strings.Join(strings.Fields(f.String()), " ")})
+	}
+	report.Report = r.Judge(h, h.End, found...)
 	if report.Actions == 0 {
 		return nil, loadtest.ErrNothingDone
 	}
+	report.Feed = FeedReport{fed.Commits[pageReader], fed.Commits[eventReader], fed.Commits[hookReader], fed.Again, fed.Gaps, r.feed.receiver.failed}
+	report.played(h)
+	report.say()
 	return report, nil
 }
 
-// judged adds what the checkers say.
-func (r *Report) judged(problems []check.Violation, audited *audit.Report, witness, porcupine *check.Verdict) {
-	for _, v := range slices.Concat(problems, witness.Violations, porcupine.Violations) {
-		r.Violations = append(r.Violations, v.String())
-	}
-	for _, f := range audited.Findings {
-		r.Violations = append(r.Violations, "audit, "+strings.Join(strings.Fields(f.String()), " "))
-	}
-	r.Undecided, r.Strange = append(witness.Unsure, porcupine.Unsure...), witness.Strange
-	r.Witnessed, r.Linearized, r.Commits, r.Epochs = witness.Judged, porcupine.Judged, audited.Commits, audited.Epochs
-	for i, n := range witness.Lost {
-		r.Faults[i].Lost = n
-		r.Lost += n
-	}
-	r.Verdict = loadtest.Verdict(len(r.Violations), len(r.Undecided))
-}
-
-// report returns what was played.
-func (r *run) report(h *check.History) *Report {
-	c := r.cfg
-	report := &Report{
-		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Nodes: c.Nodes, Clients: c.Clients, Rooms: c.Rooms, Seed: c.Seed,
-		Other:   c.OtherVersion,
-		Seconds: h.End.Seconds(), Repeat: c.command(), Holds: r.Holds(), history: h, samples: r.samples,
-		Events: len(h.Events), Faults: []FaultReport{}, Violations: []string{},
-	}
-	report.Actions, report.Refused, report.Unknown = r.History.Counts()
-	latency := new(tally.Tally)
-	for _, op := range h.Ops {
-		if op.Outcome == check.Done && op.Acts() {
-			latency.Record(op.Return - op.Call)
-		}
-	}
-	report.Latency, report.curve = latency.Latency(), latency.Curve()
-	for _, f := range h.Faults {
+// played adds what the faults did.
+func (r *Report) played(h *check.History) {
+	r.ErrorTexts = nil // connections that faults have ended
+	for i, f := range h.Faults {
 		recovered := -1.0
 		if f.Well > 0 {
 			recovered = (f.Well - f.To).Seconds()
 		}
-		report.Faults = append(report.Faults, FaultReport{f.Name, f.On, f.From.Seconds(), f.To.Seconds(), recovered, 0})
+		r.Faults = append(r.Faults, FaultReport{f.Name, f.On, f.From.Seconds(), f.To.Seconds(), recovered, r.LostBy[i]})
+		r.Lost += r.LostBy[i]
 	}
 	for _, e := range h.Events {
 		switch e.Lost {
 		case "", "kicked", "closed", "moved", "left":
 		default:
-			report.SeatsLost++
+			r.SeatsLost++
 		}
 	}
 	for _, s := range r.samples {
-		report.Ghosts = max(report.Ghosts, s.ghosts)
+		r.Ghosts = max(r.Ghosts, s.ghosts)
 	}
-	return report
+}
+
+// mostNames is how many faults charts name.
+const mostNames = 40
+
+// say fills in what the report says besides that of a run without faults.
+func (r *Report) say() {
+	nodes := ""
+	if r.Other != "" {
+		nodes = ", every second one began as " + r.Other
+	}
+	r.More = loadtest.Addition{
+		Command: "chaos", Question: "What is lost when nodes and Redis fail?", Repeat: r.Repeat,
+		Setup: fmt.Sprintf("%s; %s, %s, %d replicas; seed %d, %d processors", nodes, r.Profile,
+			map[string]string{PersistNone: "no persistence", PersistEverysec: "AOF each second", PersistAlways: "AOF always"}[r.Persist],
+			r.Replicas, r.Seed, runtime.NumCPU()),
+		Facts: []report.Fact{
+			{Name: "lost", Text: fmt.Sprintf("%d acknowledged actions and %d seats, where that was allowed; %d new epochs", r.Lost, r.SeatsLost, r.Epochs),
+				About: "With what Redis writes to its disk, and has on replicas, no more can be promised."},
+			{Name: "ghosts", Text: fmt.Sprintf("%d at most, none at the end", r.Ghosts), About: "Members whose player was gone: their seats wait for the grace."},
+			{Name: "audit", Text: fmt.Sprintf("%d commits in the journals, replayed and compared with Redis", r.Commits)},
+			{Name: "feed", Text: r.Feed.String(), About: "Commits that each reader of the feed was told, without repetitions: all of them, in order, as the journals have them."},
+			{Name: "lock", Text: fmt.Sprintf("%d holds by an outsider were respected", r.Holds), About: "Somebody who is no node took LockRoom:<id>, and nobody wrote meanwhile."},
+			{Name: "resources", Text: r.flat(), About: "Memory, goroutines and open files of the nodes, memory and keys of Redis: the last quarter of the run beside the second one."},
+		},
+		Tables: []*report.Table{r.faults()},
+	}
+	for _, f := range r.Faults {
+		name := f.Name
+		if len(r.Faults) > mostNames { // they would hide the lines
+			name = ""
+		}
+		r.More.Spans = append(r.More.Spans, report.Span{From: f.From, To: f.To, Name: name})
+	}
+	if r.Duration >= judgedFrom.Seconds() {
+		r.More.Tables = append(r.More.Tables, r.resources())
+	}
+	r.More.Sections = []report.Section{
+		{ID: "faults", Title: "Faults", Parts: []template.HTML{r.faults().HTML(), r.ghosts()}},
+		{ID: "resources", Title: "What is in use", Parts: append(r.resourceCharts(), r.resources().HTML())},
+	}
+}
+
+// faults returns a table of what was injected.
+func (r *Report) faults() *report.Table {
+	t := &report.Table{
+		Title: "Faults", Subtitle: "what was injected", Columns: []report.Column{
+			{Head: "fault"}, {Head: "on", Words: true}, {Head: "from s", About: "since the run began"}, {Head: "for s"},
+			{Head: "well after s", About: "from its end until each room and each node had acknowledged an action"},
+			{Head: "lost", About: "acknowledged actions that Redis was allowed to lose"},
+		},
+	}
+	for _, f := range r.Faults {
+		well := fmt.Sprintf("%.1f", f.Recover)
+		if f.Recover < 0 {
+			well = "never"
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: []string{f.Name, f.On, fmt.Sprintf("%.1f", f.From), fmt.Sprintf("%.1f", f.To-f.From), well, fmt.Sprint(f.Lost)}})
+	}
+	return t
+}
+
+func (r *Report) ghosts() template.HTML {
+	ghosts, members := report.Series{Name: "ghosts", Strong: true}, report.Series{Name: "members"}
+	for _, s := range r.samples {
+		ghosts.Points = append(ghosts.Points, report.Point{X: s.at.Seconds(), Y: float64(max(0, s.ghosts))})
+		members.Points = append(members.Points, report.Point{X: s.at.Seconds(), Y: float64(s.members)})
+	}
+	return r.OverTime("Ghosts", "members of all rooms, and those of them whose player is gone, ",
+		"A seat waits for its player for the grace, and after the death of a node until the others have noticed.", "members", ghosts, members)
 }
 
 // command returns the command that makes the same schedule.
@@ -176,6 +202,3 @@ func (c Config) command() string {
 	}
 	return text
 }
-
-// machine says on what the run ran.
-func machine() string { return fmt.Sprintf("%d processors", runtime.NumCPU()) }

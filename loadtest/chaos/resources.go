@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"roomd/loadtest/check"
 	"roomd/loadtest/report"
 	"roomd/lockmgr/redisconn/pause"
 )
@@ -202,17 +203,18 @@ func (f *figure) judge(name string, used []use, length time.Duration) Resource {
 	return q
 }
 
-// useJudged adds what is in use. What rises is a violation.
-func (r *Report) useJudged(used []use, length time.Duration) {
+// useJudged adds what nodes and Redis had in use. What rises is a violation.
+func (r *Report) useJudged(used []use, nodes int, length time.Duration) (rising []check.Violation) {
 	r.used = used
 	for _, f := range figures {
-		for _, name := range f.names(r.Nodes) {
+		for _, name := range f.names(nodes) {
 			q := f.judge(name, used, length)
 			r.Resources = append(r.Resources, q)
 			if q.Rises {
-				r.Violations = append(r.Violations, fmt.Sprintf("%s rises: %.0f in the second quarter, %.0f in the last one, %.0f at the end; at most %.0f were allowed",
-					q.Name, q.Second, q.Last, q.End, q.Bound))
+				rising = append(rising, check.Violation{Checker: "resources", Rule: "rises", At: length, Text: fmt.Sprintf(
+					"%s rises: %.0f in the second quarter, %.0f in the last one, %.0f at the end; at most %.0f were allowed", q.Name, q.Second, q.Last, q.End, q.Bound)})
 			}
 		}
 	}
+	return rising
 }

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"html/template"
+	"strings"
 	"time"
 
 	"roomd/loadtest/report"
@@ -57,7 +58,8 @@ func (r *Report) resourceCharts() (charts []template.HTML) {
 		}
 		var lines []report.Series
 		for _, name := range f.names(r.Nodes) {
-			s := report.Series{Name: name}
+			label, _, _ := strings.Cut(name, ", ")
+			s := report.Series{Name: label}
 			for _, u := range r.used {
 				if value, is := u.values[name]; is {
 					s.Points = append(s.Points, report.Point{X: u.at.Round(time.Millisecond).Seconds(), Y: value})
@@ -69,7 +71,7 @@ func (r *Report) resourceCharts() (charts []template.HTML) {
 		if f.metric != "" {
 			title = "nodes: " + title
 		}
-		charts = append(charts, r.overTime(title, "", f.about, f.unit, lines...))
+		charts = append(charts, r.OverTime(title, "", f.about, f.unit, lines...))
 	}
 	return charts
 }

@@ -25,10 +25,9 @@ func TestJudgeUse(t *testing.T) {
 			used = append(used, use{at: tt.length * time.Duration(i) / 100, values: map[string]float64{nameOf(1, goroutines): tt.value(float64(i) / 100)}})
 		}
 		used = append(used, use{at: tt.length + time.Second, end: true, values: map[string]float64{nameOf(1, goroutines): tt.end}})
-		r := &Report{Nodes: 1}
-		r.useJudged(used, tt.length)
-		if found := len(r.Violations) == 1 && strings.HasPrefix(r.Violations[0], "node 1, goroutines rises"); found != tt.rises || !tt.rises && len(r.Violations) > 0 {
-			t.Errorf("%s: %q", what, r.Violations)
+		rising := new(Report).useJudged(used, 1, tt.length)
+		if found := len(rising) == 1 && strings.HasPrefix(rising[0].Text, "node 1, goroutines rises"); found != tt.rises || !tt.rises && len(rising) > 0 {
+			t.Errorf("%s: %v", what, rising)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestRun_FindsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !report.Good() || report.Actions == 0 || report.Witnessed == 0 || report.Linearized == 0 || len(report.Faults) == 0 {
+	if !report.Consistent() || report.Actions == 0 || report.Witnessed == 0 || report.Linearized == 0 || len(report.Faults) == 0 {
 		t.Errorf("%+v", report)
 	}
 	if f := report.Feed; f.Pages != report.Commits || f.Events != report.Commits || f.Webhook != report.Commits || f.Gaps > 0 || f.Failed == 0 {
@@ -67,7 +67,7 @@ func TestRun_CountsWhatIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !report.Good() || report.Lost == 0 || report.Faults[0].Lost != report.Lost {
+	if !report.Consistent() || report.Lost == 0 || report.Faults[0].Lost != report.Lost {
 		t.Errorf("%+v", report)
 	}
 }
@@ -84,8 +84,8 @@ func TestRun_ClusterForgetsScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !report.Good() {
-		t.Errorf("%s: %q", report.Verdict, report.Violations)
+	if !report.Consistent() {
+		t.Errorf("%s: %q", report.Verdict, report.Details)
 	}
 }
 

@@ -52,7 +52,7 @@ type Report struct {
 
 	// With faults: how many acknowledged actions each of them had Redis lose, and what the report says besides.
 	LostBy map[int]int `json:"-"` // by the index of the fault
-	More   Addition `json:"-"`
+	More   Addition    `json:"-"`
 
 	ownNodes      bool                   // this process has the nodes, too
 	curve         []hdrhistogram.Bracket // latency in µs by percentile, for the plot
@@ -110,10 +110,6 @@ const bucket = 500 * time.Millisecond
 // count counts what was played.
 func (r *Report) count(h *check.History, failed *tally.Tally) {
 	t := new(tally.Tally)
-	for at := time.Duration(0); at <= h.End; at += bucket {
-		r.rate.Points = append(r.rate.Points, report.Point{X: at.Seconds()})
-	}
-	r.slowest.Points = slices.Clone(r.rate.Points)
 	for _, op := range h.Ops {
 		if op.Part || op.Process == storeProcess {
 			continue
@@ -123,8 +119,12 @@ func (r *Report) count(h *check.History, failed *tally.Tally) {
 		case op.Outcome == check.Done:
 			t.Count(name, tally.Done)
 			if op.Acts() {
-				at, took := op.Return/bucket, op.Return-op.Call
+				at, took := int(op.Return/bucket), op.Return-op.Call
 				t.Record(took)
+				for n := len(r.rate.Points); n <= at; n++ {
+					first := report.Point{X: (time.Duration(n) * bucket).Seconds()}
+					r.rate.Points, r.slowest.Points = append(r.rate.Points, first), append(r.slowest.Points, first)
+				}
 				r.rate.Points[at].Y += 1 / bucket.Seconds()
 				r.slowest.Points[at].Y = max(r.slowest.Points[at].Y, took.Seconds()*1000)
 			}

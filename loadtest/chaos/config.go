@@ -145,7 +145,7 @@ func (c Config) faults() []string {
 	var names []string
 	for _, f := range Faults {
 		// What loses acknowledged actions by itself is for whoever wants to see how many.
-		if f.in(c) && f.loses(c) == nothing {
+		if f.in(c) && f.mayLose(c) == nothing {
 			names = append(names, f.Name)
 		}
 	}

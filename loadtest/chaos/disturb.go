@@ -133,7 +133,7 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 func (r *run) describe(f *Fault) check.Fault {
 	now := r.History.Now()
 	d := check.Fault{Name: f.Name, From: now, Splits: f.splits && r.cfg.Profile != Standalone, Evicts: f.evicts}
-	switch f.loses(r.cfg) {
+	switch f.mayLose(r.cfg) {
 	case everything:
 		d.Loses = true
 	case theLast:

@@ -26,8 +26,7 @@ type Fault struct {
 	What     string   // it does
 	Profiles []string // nil: all
 
-	// loses reports whether Redis, as it is set up, may lose what it had acknowledged: all of it, or (since)
-	// what is not older than the fault.
+	// loses says what Redis, as it is set up, may lose of what it had acknowledged. Nil: nothing.
 	loses func(Config) loss
 	// splits: see check.Fault. evicts: nodes may take each other for dead.
 	splits, evicts bool
@@ -35,7 +34,20 @@ type Fault struct {
 	lasts time.Duration
 
 	// inject begins the fault. It returns what ends it.
-	inject func(ctx context.Context, i *injection) (heal func(context.Context) error, err error)
+	inject inject
+}
+
+type (
+	inject func(ctx context.Context, i *injection) (heal, error)
+	heal   func(context.Context) error
+)
+
+// mayLose returns what Redis may lose by the fault.
+func (f *Fault) mayLose(c Config) loss {
+	if f.loses == nil {
+		return nothing
+	}
+	return f.loses(c)
 }
 
 // loss is what Redis may lose.
@@ -92,17 +104,23 @@ func (i *injection) node() *node {
 	return n
 }
 
-// primary chooses a room, and returns the server that keeps it.
-func (i *injection) primary(ctx context.Context) (*server, error) {
-	s, err := i.run.store.primary(ctx, i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))])
-	if err == nil {
+// room chooses a room.
+func (i *injection) room() string { return i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))] }
+
+// onPrimary is a fault of the server that keeps some room.
+func onPrimary(strike func(ctx context.Context, i *injection, s *server) (heal, error)) inject {
+	return func(ctx context.Context, i *injection) (heal, error) {
+		s, err := i.run.store.primary(ctx, i.room())
+		if err != nil {
+			return nil, err
+		}
 		i.on = s.Name
+		return strike(ctx, i, s)
 	}
-	return s, err
 }
 
 // repeat calls f now and every so often, until the fault ends.
-func repeat(every time.Duration, f func()) (heal func(context.Context) error, err error) {
+func repeat(every time.Duration, f func()) (heal, error) {
 	end := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -124,12 +142,10 @@ func repeat(every time.Duration, f func()) (heal func(context.Context) error, er
 	}, nil
 }
 
-func losesNothing(Config) loss { return nothing }
-
 var nodeFaults = []*Fault{
 	{
-		Name: "node-kill", What: "SIGKILL of a node; it starts again at the end", loses: losesNothing,
-		inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
+		Name: "node-kill", What: "SIGKILL of a node; it starts again at the end",
+		inject: func(_ context.Context, i *injection) (heal, error) {
 			n := i.node()
 			if i.run.cfg.Duration >= longRun && n.number == 1 && len(i.run.nodes) > 1 { // its memory is looked at for as long as the run
 				n = i.run.nodes[1]
@@ -140,17 +156,17 @@ var nodeFaults = []*Fault{
 		},
 	},
 	{
-		Name: "node-stop", What: "SIGSTOP of a node, for longer than the lock's TTL", loses: losesNothing, evicts: true, lasts: 2 * lockTTL,
+		Name: "node-stop", What: "SIGSTOP of a node, for longer than the lock's TTL", evicts: true, lasts: 2 * lockTTL,
 		inject: stopNode,
 	},
 	{
-		Name: "node-stop-long", What: "SIGSTOP of a node, until the others have removed its members", loses: losesNothing, evicts: true,
+		Name: "node-stop-long", What: "SIGSTOP of a node, until the others have removed its members", evicts: true,
 		lasts: eviction + time.Second, inject: stopNode,
 	},
 	updateFault,
 }
 
-func stopNode(_ context.Context, i *injection) (func(context.Context) error, error) {
+func stopNode(_ context.Context, i *injection) (heal, error) {
 	n := i.node()
 	n.stop()
 	return n.heal, nil

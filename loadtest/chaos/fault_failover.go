@@ -11,8 +11,8 @@ import (
 var failoverFaults = []*Fault{
 	{
 		Name: "failover", What: "an operator has a replica take over", Profiles: []string{Sentinel, Cluster}, loses: failedOver, splits: true, evicts: true, lasts: 4 * time.Second,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			room := i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))]
+		inject: func(ctx context.Context, i *injection) (heal, error) {
+			room := i.room()
 			for { // those who decide may not agree yet who the primary is
 				s, err := i.run.store.failOver(ctx, room)
 				if s != nil {
@@ -25,11 +25,11 @@ var failoverFaults = []*Fault{
 		},
 	},
 	{
-		Name: "slot-move", What: "the slots of two rooms move to other primaries", Profiles: []string{Cluster}, loses: losesNothing, evicts: true,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+		Name: "slot-move", What: "the slots of two rooms move to other primaries", Profiles: []string{Cluster}, evicts: true,
+		inject: func(ctx context.Context, i *injection) (heal, error) {
 			all := i.run.store
 			for range 2 {
-				room := i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))]
+				room := i.room()
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
 				for err != nil { // the servers may not agree yet who has the slot
 					if strings.Contains(err.Error(), "OOM") { // another fault has filled them: the slot moves when that is over

@@ -21,7 +21,7 @@ var linkFaults = []*Fault{
 }
 
 // onLink does something to networks, until heal.
-type onLink func(i *injection, on []*proxy.Proxy, slow bool) (heal func(context.Context) error, err error)
+type onLink func(i *injection, on []*proxy.Proxy, slow bool) (heal, error)
 
 // each calls f for all of them.
 func each(on []*proxy.Proxy, f func(p *proxy.Proxy)) func() {
@@ -33,7 +33,7 @@ func each(on []*proxy.Proxy, f func(p *proxy.Proxy)) func() {
 }
 
 func clientsLink(name, what string, do onLink) *Fault {
-	return &Fault{Name: name, What: what, loses: losesNothing, inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
+	return &Fault{Name: name, What: what, inject: func(_ context.Context, i *injection) (heal, error) {
 		n := i.random.IntN(len(i.run.nodes))
 		i.on = fmt.Sprintf("clients of node %d", n+1)
 		return do(i, []*proxy.Proxy{i.run.nodes[n].links.clients}, true)
@@ -42,8 +42,8 @@ func clientsLink(name, what string, do onLink) *Fault {
 
 func redisLink(name, what string, evicts bool, do onLink) *Fault {
 	return &Fault{
-		Name: name, What: what, loses: losesNothing, evicts: evicts,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+		Name: name, What: what, evicts: evicts,
+		inject: func(ctx context.Context, i *injection) (heal, error) {
 			return do(i, i.wires(ctx), false)
 		},
 	}
@@ -78,7 +78,7 @@ func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 	return on
 }
 
-func lagged(i *injection, on []*proxy.Proxy, slow bool) (func(context.Context) error, error) {
+func lagged(i *injection, on []*proxy.Proxy, slow bool) (heal, error) {
 	d := time.Duration(5+i.random.IntN(55)) * time.Millisecond
 	if slow {
 		d *= 5
@@ -87,7 +87,7 @@ func lagged(i *injection, on []*proxy.Proxy, slow bool) (func(context.Context) e
 	return healed(each(on, func(p *proxy.Proxy) { p.Lag(0) }))
 }
 
-func holed(i *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error, error) {
+func holed(i *injection, on []*proxy.Proxy, _ bool) (heal, error) {
 	begin := (*proxy.Proxy).Pause
 	switch i.random.IntN(3) {
 	case 1:
@@ -101,15 +101,15 @@ func holed(i *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error
 	return healed(each(on, (*proxy.Proxy).Resume))
 }
 
-func resetted(_ *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error, error) {
+func resetted(_ *injection, on []*proxy.Proxy, _ bool) (heal, error) {
 	return repeat(500*time.Millisecond, each(on, (*proxy.Proxy).Reset))
 }
 
-func swallowed(_ *injection, on []*proxy.Proxy, _ bool) (func(context.Context) error, error) {
+func swallowed(_ *injection, on []*proxy.Proxy, _ bool) (heal, error) {
 	return repeat(500*time.Millisecond, each(on, (*proxy.Proxy).Swallow))
 }
 
 // healed is a fault that has begun, and that f ends.
-func healed(f func()) (func(context.Context) error, error) {
+func healed(f func()) (heal, error) {
 	return func(context.Context) error { f(); return nil }, nil
 }

@@ -25,7 +25,7 @@ var redisFaults = []*Fault{
 			}
 			return nothing // the kernel has what the process wrote
 		},
-		inject: killPrimary,
+		inject: onPrimary(killPrimary),
 	},
 	{
 		Name: "redis-power", What: "the same, and the disk has not what was not synced", Profiles: []string{Standalone}, evicts: true,
@@ -38,57 +38,50 @@ var redisFaults = []*Fault{
 			}
 			return theLast
 		},
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+		inject: onPrimary(func(ctx context.Context, i *injection, s *server) (heal, error) {
 			if i.run.cfg.Persist != PersistEverysec {
-				return killPrimary(ctx, i)
+				return killPrimary(ctx, i, s)
 			}
-			return restoreOld(ctx, i, powerLoss)
-		},
+			return restoreOld(ctx, s, powerLoss)
+		}),
 	},
 	{
 		Name: "redis-old", What: "SIGKILL of the primary; it starts again from a copy, made up to 2 s before", Profiles: []string{Standalone}, evicts: true,
 		loses: func(Config) loss { return theLast },
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			return restoreOld(ctx, i, time.Second+time.Duration(i.random.Int64N(int64(time.Second))))
-		},
+		inject: onPrimary(func(ctx context.Context, i *injection, s *server) (heal, error) {
+			return restoreOld(ctx, s, time.Second+time.Duration(i.random.Int64N(int64(time.Second))))
+		}),
 	},
 	{
 		Name: "redis-empty", What: "SIGKILL of the primary; it starts again without any data", Profiles: []string{Standalone}, evicts: true,
 		loses: func(Config) loss { return everything },
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			s, err := i.primary(ctx)
-			if err != nil {
-				return nil, err
-			}
+		inject: onPrimary(func(_ context.Context, _ *injection, s *server) (heal, error) {
 			s.kill()
 			return s.heal, s.restore("")
-		},
+		}),
 	},
 	{
 		Name: "redis-stop", What: "SIGSTOP of a primary", loses: failedOver, splits: true, evicts: true,
-		inject: stopPrimary,
+		inject: onPrimary(func(_ context.Context, _ *injection, s *server) (heal, error) {
+			s.stop()
+			return s.heal, nil
+		}),
 	},
 	{
-		Name: "script-flush", What: "SCRIPT FLUSH on all servers, ten times a second", loses: losesNothing,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			return onServers(i, 100*time.Millisecond, "SCRIPT", "FLUSH")
-		},
+		Name: "script-flush", What: "SCRIPT FLUSH on all servers, ten times a second",
+		inject: onServers(100*time.Millisecond, "SCRIPT", "FLUSH"),
 	},
 	{
-		Name: "client-kill", What: "CLIENT KILL of all connections with commands, every half second", loses: losesNothing,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			return onServers(i, 500*time.Millisecond, "CLIENT", "KILL", "TYPE", "normal")
-		},
+		Name: "client-kill", What: "CLIENT KILL of all connections with commands, every half second",
+		inject: onServers(500*time.Millisecond, "CLIENT", "KILL", "TYPE", "normal"),
 	},
 	{
-		Name: "pubsub-kill", What: "CLIENT KILL of all connections with events, every half second", loses: losesNothing,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
-			return onServers(i, 500*time.Millisecond, "CLIENT", "KILL", "TYPE", "pubsub")
-		},
+		Name: "pubsub-kill", What: "CLIENT KILL of all connections with events, every half second",
+		inject: onServers(500*time.Millisecond, "CLIENT", "KILL", "TYPE", "pubsub"),
 	},
 	{
-		Name: "memory-full", What: "maxmemory is reached", loses: losesNothing,
-		inject: func(ctx context.Context, i *injection) (func(context.Context) error, error) {
+		Name: "memory-full", What: "maxmemory is reached",
+		inject: func(ctx context.Context, i *injection) (heal, error) {
 			set := func(ctx context.Context, bytes string) (refused, away error) {
 				for _, s := range i.run.store.all {
 					switch err := s.Admin.ConfigSet(ctx, "maxmemory", bytes).Err(); {
@@ -115,11 +108,7 @@ func failedOver(c Config) loss {
 	return theLast
 }
 
-func killPrimary(ctx context.Context, i *injection) (func(context.Context) error, error) {
-	s, err := i.primary(ctx)
-	if err != nil {
-		return nil, err
-	}
+func killPrimary(_ context.Context, i *injection, s *server) (heal, error) {
 	s.kill()
 	return func(ctx context.Context) error {
 		if len(i.run.store.all) > 1 { // one that came back before would have its replica follow it, whatever it has
@@ -149,21 +138,8 @@ func replaced(ctx context.Context, all *store, gone *server) error {
 	}
 }
 
-func stopPrimary(ctx context.Context, i *injection) (func(context.Context) error, error) {
-	s, err := i.primary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.stop()
-	return s.heal, nil
-}
-
 // restoreOld kills a primary some time after its data were copied, and starts it from the copy at the end.
-func restoreOld(ctx context.Context, i *injection, age time.Duration) (func(context.Context) error, error) {
-	s, err := i.primary(ctx)
-	if err != nil {
-		return nil, err
-	}
+func restoreOld(ctx context.Context, s *server, age time.Duration) (heal, error) {
 	copied, err := s.copyData(ctx)
 	if err != nil {
 		return nil, err
@@ -176,13 +152,15 @@ func restoreOld(ctx context.Context, i *injection, age time.Duration) (func(cont
 }
 
 // onServers sends all servers a command, again and again.
-func onServers(i *injection, every time.Duration, command ...any) (func(context.Context) error, error) {
-	i.on = "redis"
-	return repeat(every, func() {
-		for _, s := range i.run.store.all {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			_ = s.Admin.Do(ctx, command...).Err()
-			cancel()
-		}
-	})
+func onServers(every time.Duration, command ...any) inject {
+	return func(_ context.Context, i *injection) (heal, error) {
+		i.on = "redis"
+		return repeat(every, func() {
+			for _, s := range i.run.store.all {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				_ = s.Admin.Do(ctx, command...).Err()
+				cancel()
+			}
+		})
+	}
 }

@@ -51,7 +51,7 @@ func TestFaults_LoseNothingUnlessNamed(t *testing.T) {
 	for _, persist := range Persists {
 		c := Config{Profile: Standalone, Persist: persist}
 		for _, name := range c.faults() {
-			if FaultNamed(name).loses(c) != nothing {
+			if FaultNamed(name).mayLose(c) != nothing {
 				t.Errorf("%s with %s", name, persist)
 			}
 		}

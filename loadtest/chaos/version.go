@@ -34,8 +34,8 @@ func inEnvironment(c launch.Command) launch.Command {
 }
 
 var updateFault = &Fault{
-	Name: "node-update", What: "SIGTERM of a node, which drains; it starts again, as the other version if there is one (--update-from)", loses: losesNothing,
-	inject: func(_ context.Context, i *injection) (func(context.Context) error, error) {
+	Name: "node-update", What: "SIGTERM of a node, which drains; it starts again, as the other version if there is one (--update-from)",
+	inject: func(_ context.Context, i *injection) (heal, error) {
 		n, updated := i.node(), i.run.cfg.OtherProgram == ""
 		if !updated {
 			i.on += map[version]string{own: " goes back", other: " is updated"}[n.version]

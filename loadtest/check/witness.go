@@ -206,7 +206,11 @@ func (w *witness) replay() {
 		case e.Version == 1 || w.public && e.from == 0:
 			s = newState(w.public)
 		}
-		host, before := s.Host(), s.private()
+		host, before := s.Host(), map[string]string(nil)
+		here := at{e.Epoch, e.Version}
+		if slices.ContainsFunc(w.acked[here], func(op *Op) bool { return op.Action == MoveOut || op.Action == MoveIn }) {
+			before = s.private()
+		}
 		for _, one := range s.apply(&e) {
 			w.broken(one.rule, 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one.text)
 		}
@@ -215,7 +219,6 @@ func (w *witness) replay() {
 				w.verdict.Strange = append(w.verdict.Strange, kind)
 			}
 		}
-		here := at{e.Epoch, e.Version}
 		for _, o := range w.seen[here] {
 			if differs := s.differs(o.list); differs != "" {
 				w.broken("reply", o.when, "%s: at version %d of epoch %s %s", o.who, e.Version, short(e.Epoch), differs)

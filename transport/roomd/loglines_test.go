@@ -164,7 +164,7 @@ func TestManual_Flags(t *testing.T) {
 	redistest.OK(t, err)
 	_, section, _ := strings.Cut(string(manual), "\n## Flags by task\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	all := map[string]bool{"help": true, "version": true, "ca": true} // --redis-ca and its like
+	all := map[string]bool{"help": true, "version": true, "ca": true} // of wscat
 	known := model(t)
 	for _, c := range known.Children {
 		for _, flag := range c.Flags {

@@ -3,7 +3,6 @@ package loadtest
 import (
 	"fmt"
 	"net/http"
-	"slices"
 
 	"roomd/loadtest/check"
 )
@@ -46,36 +45,24 @@ func (a *administrator) invite() (guests []string) {
 	return guests
 }
 
-// move takes a member to another room: two operations, one in each. Half of the times somebody comes back for it: two more.
+// move takes a member to another room: two operations, one in each.
 func (a *administrator) move(from string) {
 	to := a.game.rooms[a.random.IntN(len(a.game.rooms))]
 	user := a.someone(from)
 	if to == from || user == "" {
 		return
 	}
-	body := map[string]any{"users": []string{user}, "to": to}
-	left := []*check.Op{{Action: check.MoveOut, Room: from, Users: []string{user}}}
-	joined := []*check.Op{{Action: check.MoveIn, Room: to, Users: []string{user}, First: true, Part: true}}
-	if other := a.someone(to); other != "" && other != user && a.random.IntN(2) == 0 {
-		body["back"] = []string{other}
-		left = append(left, &check.Op{Action: check.MoveIn, Room: from, Users: []string{other}, Exchange: true, Part: true})
-		joined = append(joined, &check.Op{Action: check.MoveOut, Room: to, Users: []string{other}, Exchange: true, First: true, Part: true})
-		joined[0].Exchange = true
-	}
-	api := a.begin(slices.Concat(left, joined)...)
+	left := &check.Op{Action: check.MoveOut, Room: from, Users: []string{user}}
+	joined := &check.Op{Action: check.MoveIn, Room: to, Users: []string{user}, Part: true}
+	api := a.begin(left, joined)
 	if !a.game.cfg.Mixed {
-		joined[0].Left = left[0].ID
-		if len(left) > 1 {
-			left[1].Left = joined[1].ID
-		}
+		joined.Left = left.ID
 	}
 	var said struct{ From, To position }
-	code, err := a.send(api, http.MethodPost, pathOf(from, "/move"), body, &said)
-	for i := range left {
-		a.end(left[i], code, err, said.From)
-		a.end(joined[i], code, err, said.To)
-	}
-	if left[0].Outcome == check.Unknown {
+	code, err := a.send(api, http.MethodPost, pathOf(from, "/move"), map[string]any{"users": []string{user}, "to": to}, &said)
+	a.end(left, code, err, said.From)
+	a.end(joined, code, err, said.To)
+	if left.Outcome == check.Unknown {
 		a.lives++
 	}
 }

@@ -8,7 +8,7 @@ import (
 // Action is what one user does in a room through one session, or what somebody with authority over the
 // room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
 // [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Swap],
-// [Shuffle], [Txn], [Reserve], [Release] and [Exchange];
+// [Shuffle], [Txn], [Reserve] and [Release];
 // and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict], [Renew] and [Undo].
 type Action interface {
 	// kind names the action. It is constant.
@@ -39,8 +39,6 @@ const (
 	KindDetach  Kind = "detach"
 	KindKeep    Kind = "keep"
 	KindMove    Kind = "move" // of two rooms at once; see package coordinator
-
-	kindExchange Kind = "exchange"
 
 	kindFire  Kind = "fire"
 	kindStray Kind = "stray"

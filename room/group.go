@@ -1,7 +1,5 @@
 package room
 
-import "slices"
-
 // Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away,
 // until a session of the user joins; a [Leave] of this session gives the seat of one of them back.
 // Who is a member already keeps the seat; a seat that is reserved already is reserved under this session
@@ -85,42 +83,6 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 		a.Carried.give(r, user)
 	}
 	return 0, nil
-}
-
-// Exchange has users leave, as [Release] with a Target does, and seats others on the seats that are free then, as
-// [Reserve] does: all of them, or none. It is one half of a move in both directions, which package coordinator runs.
-type Exchange struct {
-	Out    []string // who leave
-	Target string   // the room to which they are moved
-	In     []string // who come from there
-
-	Session string // under which their seats are reserved; see Reserve
-	Carried Carried
-}
-
-func (Exchange) kind() Kind              { return kindExchange }
-func (Exchange) subject() (string, bool) { return "", true }
-
-func (a Exchange) check(Rules) (_ Action, err error) {
-	if a.Out, err = parseUsers("users", a.Out); err != nil {
-		return nil, err
-	}
-	if a.In, err = parseUsers("back", a.In); err != nil {
-		return nil, err
-	}
-	for _, user := range a.In {
-		if slices.Contains(a.Out, user) {
-			return nil, &InvalidError{"back", "names " + user + ", who is one of users, too"}
-		}
-	}
-	return a, checkSessionID(a.Session)
-}
-
-func (a Exchange) apply(r *Room, rules Rules, by Origin) (int, error) {
-	if _, err := (Release{Users: a.Out, Target: a.Target}).apply(r, rules, by); err != nil {
-		return 0, err
-	}
-	return Reserve{Session: a.Session, Users: a.In, Carried: a.Carried}.apply(r, rules, by)
 }
 
 // Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not

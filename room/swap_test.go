@@ -1,7 +1,6 @@
 package room
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +95,7 @@ func TestSwap_SeatsFitMembers(t *testing.T) {
 			actions := []Action{
 				Join{User: one, Session: "s", Seat: At(rapid.IntRange(-1, 20).Draw(rt, "seat"))}, Leave{User: one, Session: "s"},
 				Swap{Users: []string{one, other}}, Shuffle{Seed: rapid.Uint64().Draw(rt, "seed")},
-				Exchange{Out: []string{one}, Target: "43", In: []string{other}, Session: "x"}, Kick{User: one},
+				Release{Users: []string{one}, Target: "43"}, Reserve{Users: []string{one, other}, Session: "x"}, Kick{User: one},
 			}
 			_, _, _ = g.do(actions[rapid.IntRange(0, len(actions)-1).Draw(rt, "action")])
 			if rapid.Bool().Draw(rt, "undone") {
@@ -127,28 +126,7 @@ func TestReserve_Carried(t *testing.T) {
 	redistest.Equal(t, "who has none gets them", come("r3", "b", "4"), "private")
 	redistest.Equal(t, "the room has", has(), "map[a:2 b:4]")
 	redistest.Equal(t, "all are", fmt.Sprint(CarriedFrom(g.is, []string{"b", "c", "a"})), "map[a:2 b:4]")
-	redistest.Equal(t, "the changes of an exchange are", g.must(Exchange{Out: []string{"a"}, Target: "43", In: []string{"c"}, Session: "x", Carried: Carried{"c": "5"}}), "leave join private")
-	_, _ = g.is.Apply(Exchange{Out: []string{"b"}, Target: "43", In: []string{"d"}, Session: "x", Carried: Carried{"d": "6"}}, Rules{}, Origin{})
+	_, _ = g.is.Apply(Reserve{Session: "r4", Users: []string{"c"}, Carried: Carried{"c": "6"}}, Rules{}, Origin{})
 	g.is.Revert()
-	redistest.Equal(t, "the room has", has(), "map[b:4 c:5]")
-}
-
-// Members of two full rooms change places.
-func TestExchange(t *testing.T) {
-	g := newGame(t)
-	g.rules = Rules{Seating: Capacity(2)}
-	g.must(Join{User: "a", Session: "sa"})
-	g.must(Join{User: "b", Session: "sb"})
-	redistest.Equal(t, "the changes are", g.must(Exchange{Out: []string{"a"}, Target: "43", In: []string{"c"}, Session: "x"}), "leave join")
-	redistest.Equal(t, "the room is", seated(g.is), "c@0 away b@1 ")
-	for want, a := range map[error]Exchange{
-		ErrNotMember: {Out: []string{"a"}, Target: "43", In: []string{"d"}, Session: "x"},
-		ErrFull:      {Out: []string{"b"}, Target: "43", In: []string{"d", "e"}, Session: "x"},
-		ErrInvalid:   {Out: []string{"b"}, Target: "43", In: []string{"b"}, Session: "x"},
-	} {
-		if _, _, err := g.do(a); !errors.Is(err, want) {
-			t.Errorf("%+v: %v, want %v", a, err, want)
-		}
-	}
-	redistest.Equal(t, "refused, it stays", seated(g.is), "c@0 away b@1 ")
+	redistest.Equal(t, "the room has", has(), "map[a:2 b:4]")
 }

@@ -5,27 +5,21 @@ package room
 // to be. It is of nodes alone.
 type Undo struct {
 	Session string // under which seats are reserved; see Reserve
-	From    string // the room from which users were to come
 	Written bool   // it is known that the half was written; else seats under the session say so
 
 	// The room before the half, which made the next version.
 	Since uint64
-	Host  string
 	Data  *Value
-	Were  map[string]Member // those of Users and Back who were members
+	Were  map[string]Member // those of Users who were members
 
 	Users []string // who were to come: seats that they did not have are given up
-
-	// Back are who left in exchange. Their seats are reserved under the session: the same ones as far as they are free,
-	// whatever Rules.Seating says, with the time of the join and data.
-	Back []string
 }
 
 func (Undo) kind() Kind                  { return kindUndo }
 func (Undo) subject() (string, bool)     { return "", true }
 func (Undo) check(Rules) (Action, error) { return nil, errOfNodes }
 
-func (a Undo) apply(r *Room, rules Rules, by Origin) (int, error) {
+func (a Undo) apply(r *Room, _ Rules, by Origin) (int, error) {
 	written := a.Written || a.hasReserved(r)
 	for _, user := range a.Users {
 		m, ok := r.Member(user)
@@ -39,25 +33,6 @@ func (a Undo) apply(r *Room, rules Rules, by Origin) (int, error) {
 		case a.reserved(m):
 			r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}
-	}
-	var others []string
-	for _, user := range a.Back {
-		seat := a.Were[user].Seat
-		switch {
-		case !a.tookOut(r, user) || r.state.checkBan(r.ID, user, by.At) != nil:
-		case r.members.seats.has(seat) || seat >= seats(r, rules) || r.Count() >= seats(r, rules):
-			others = append(others, user)
-		default:
-			a.giveBack(r, by, user, seat)
-		}
-	}
-	for _, user := range others {
-		if seat, err := rules.seat(r, user, AnySeat, true); err == nil { // else the room is full by now
-			a.giveBack(r, by, user, seat)
-		}
-	}
-	if m, ok := r.Member(a.Host); ok && a.reserved(m) && r.Host() != a.Host {
-		r.updateState(Update{Type: KindHost, User: a.Host, Detail: broughtBack})
 	}
 	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() { // Rules.Starter has set them
 		r.updateState(Update{Type: KindData, Detail: &Detail{Data: jsonOf(a.Data.String())}})
@@ -75,19 +50,4 @@ func (a Undo) hasReserved(r *Room) bool {
 		}
 	}
 	return false
-}
-
-// tookOut reports whether a user is not in the room because of this half, and nothing else.
-func (a Undo) tookOut(r *Room, user string) bool {
-	g := r.Gone()[user]
-	_, shut := r.Gone()[everybody]
-	_, was := a.Were[user]
-	return was && !shut && !r.isMember(user) && g.Reason == ReasonMoved && g.Target == a.From && g.Version == a.Since+1
-}
-
-// giveBack reserves a seat for a user, with what was kept of him.
-func (a Undo) giveBack(r *Room, by Origin, user string, seat int) {
-	was := a.Were[user]
-	was.Seat, was.Session, was.Node = seat, reserved+a.Session, by.Node
-	r.seatAgain(user, was, Detail{Again: r.state.settings.Closed})
 }

@@ -56,10 +56,6 @@ func (r *benchRooms) Move(context.Context, string, string, string, ...string) (l
 
 func (r *benchRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
 
-func (r *benchRooms) Exchange(context.Context, string, string, string, []string, []string) (left, joined room.Result, err error) {
-	return left, joined, room.ErrUnavailable
-}
-
 func (r *benchRooms) Match(context.Context, coordinator.Wanted, func(context.Context, string, *room.Settings) (room.Result, error)) error {
 	return room.ErrUnavailable
 }

@@ -53,18 +53,18 @@ type hookedRooms struct {
 	reading     func(ctx context.Context, id string) error
 	watching    func(id string) // called before a subscription begins
 	keeping     func(before bool) error
-	exchange    func(ctx context.Context, to, session string, back []string) error
+	move        func(ctx context.Context, to, session string, users []string) error
 	mu          sync.Mutex
 	before      func(ctx context.Context, a room.Action) error // guarded by mu
 	after       func(a room.Action)                            // guarded by mu
 	unreachable atomic.Bool                                    // Redis answers no subscription and no ping
 }
 
-func (r *hookedRooms) Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
-	if r.exchange != nil {
-		return left, joined, r.exchange(ctx, to, session, back)
+func (r *hookedRooms) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error) {
+	if r.move != nil {
+		return left, joined, r.move(ctx, to, session, users)
 	}
-	return r.Rooms.Exchange(ctx, from, to, session, users, back)
+	return r.Rooms.Move(ctx, from, to, session, users...)
 }
 
 func (r *hookedRooms) Ping(ctx context.Context) error {

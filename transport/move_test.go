@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -282,4 +284,76 @@ func TestSeats_ReservedForMember(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.expectSilence()
 	})
+}
+
+// On a Cluster a move is undone when the second room cannot be had: a seat that was reserved before is kept for the grace.
+func TestMove_UndoneSeatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{Grace: 5 * time.Second})
+		s.hook.move = func(ctx context.Context, to, session string, users []string) error {
+			_, err := s.rooms.Do(ctx, to, room.Reserve{Session: session, Users: users})
+			redistest.OK(t, err)
+			return fmt.Errorf("%w, %w", room.ErrBusy, coordinator.ErrUndone)
+		}
+		if _, _, err := s.Move(t.Context(), "43", "T", "z"); !errors.Is(err, room.ErrBusy) {
+			t.Fatal(err)
+		}
+		s.expectMembers(t, "T", "z")
+		time.Sleep(4 * time.Second)
+		s.expectMembers(t, "T", "z")
+		time.Sleep(2 * time.Second)
+		s.expectMembers(t, "T", "")
+	})
+}
+
+// A refused move has written nothing, and so nobody has anything to give up.
+func TestMove_RefusedKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, room.Rules{}, Options{Grace: 5 * time.Second})
+		if _, _, err := s.Move(t.Context(), "43", "T", "x"); !errors.Is(err, room.ErrNotMember) {
+			t.Fatal(err)
+		}
+		if n := s.disconnectTimers.count(); n > 0 {
+			t.Errorf("%d graces run", n)
+		}
+	})
+}
+
+// A rematch: a backend takes all members to a room that there is not yet. They sit down together, each goes along with
+// its session, and whoever watched the old room sees it empty.
+func TestMove_Rematch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
+		now, err := first.rooms.Read(t.Context(), "42")
+		redistest.OK(t, err)
+		var all []string
+		for _, o := range now.Users() {
+			all = append(all, o.User)
+		}
+		slices.Reverse(all) // who asks says in which order they sit down
+		_, joined, err := second.Move(t.Context(), "42", "T", all...)
+		redistest.OK(t, err)
+		redistest.Equal(t, "the version of the new room", joined.Version, 1)
+		for _, v := range []*testClient{a, b} {
+			v.expect(lostMoved)
+			v.expectIn(`"user":"a"`, `"user":"b"`)
+		}
+		time.Sleep(time.Minute)
+		redistest.Equal(t, "the new room has", first.present(t, "T"), strings.Join(all, ""))
+		redistest.Equal(t, "the old room has", first.present(t, "42"), "")
+	})
+}
+
+// present returns who is in a room, by seat, and fails the test if somebody is away.
+func (s *testNode) present(t *testing.T, id string) (users string) {
+	t.Helper()
+	now, err := s.rooms.Read(t.Context(), id)
+	redistest.OK(t, err)
+	for _, o := range now.Users() {
+		if o.Away {
+			t.Errorf("%s is away in room %s", o.User, id)
+		}
+		users += o.User
+	}
+	return users
 }

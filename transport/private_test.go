@@ -167,7 +167,9 @@ func TestPrivate_Moved(t *testing.T) {
 		for _, v := range []*testClient{a, b, x, again, w} {
 			heard(v)
 		}
-		_, _, err := first.Exchange(t.Context(), "42", "43", []string{"a"}, []string{"x"})
+		_, _, err := first.Move(t.Context(), "42", "43", "a")
+		redistest.OK(t, err)
+		_, _, err = first.Move(t.Context(), "43", "42", "x")
 		redistest.OK(t, err)
 		for _, v := range []struct {
 			*testClient

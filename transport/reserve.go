@@ -22,28 +22,21 @@ type reservation struct {
 // answers for their session. After stop it fails with room.ErrClosed.
 func (g *disconnectTimers) reserve(id string, users []string) (*reservation, error) {
 	r := &reservation{disconnectTimers: g, session: uuid.NewString()}
-	return r, r.add(users, id)
-}
-
-// add starts the disconnect timers of further users, whose seats are reserved in the first of rooms, or in the other if an
-// exchange is undone.
-func (r *reservation) add(users []string, rooms ...string) error {
-	g := r.disconnectTimers
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.running == nil {
-		return room.ErrClosed
+		return r, room.ErrClosed
 	}
 	for _, user := range users[:min(len(users), room.MaxGroup)] { // more are refused
 		name, err := room.ParseUser(user)
 		if err != nil {
 			continue // so is that
 		}
-		one := &disconnectTimer{user: name, session: r.session, rooms: rooms, reason: room.ReasonTimeout}
+		one := &disconnectTimer{user: name, session: r.session, rooms: []string{id}, reason: room.ReasonTimeout}
 		g.running[one] = struct{}{}
 		r.members = append(r.members, one)
 	}
-	return nil
+	return r, nil
 }
 
 // minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move
@@ -65,13 +58,7 @@ func (r *reservation) settle(err error) {
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the lease of the node ends the reservation
-		case errors.Is(err, room.ErrUnknown):
-			g.armLocked(one, length)
-		case err == nil:
-			one.rooms = one.rooms[:1]
-			g.armLocked(one, length)
-		case errors.Is(err, coordinator.ErrUndone):
-			one.rooms = one.rooms[len(one.rooms)-1:]
+		case err == nil, errors.Is(err, room.ErrUnknown), errors.Is(err, coordinator.ErrUndone):
 			g.armLocked(one, length)
 		default:
 			delete(g.running, one)
@@ -106,21 +93,6 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 		return left, joined, err
 	}
 	left, joined, err = s.rooms.Move(ctx, from, to, held.session, users...)
-	held.settle(err)
-	return left, joined, err
-}
-
-// Exchange takes users from one room to another, and others back from there, in one step: all of them, or none. So
-// members of two full rooms change places. It is as Move otherwise.
-func (s *Server) Exchange(ctx context.Context, from, to string, users, back []string) (left, joined room.Result, err error) {
-	held, err := s.disconnectTimers.reserve(to, users)
-	if err == nil {
-		err = held.add(back, from, to)
-	}
-	if err != nil {
-		return left, joined, err
-	}
-	left, joined, err = s.rooms.Exchange(ctx, from, to, held.session, users, back)
 	held.settle(err)
 	return left, joined, err
 }

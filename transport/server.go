@@ -23,7 +23,6 @@ type Rooms interface {
 	Read(ctx context.Context, id string) (room.Snapshot, error)
 	Kept(ctx context.Context, id string, most int) (room.Kept, error)
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
-	Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error)
 	Match(ctx context.Context, w coordinator.Wanted, join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error

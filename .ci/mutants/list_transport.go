@@ -91,8 +91,8 @@ var transportMutants = []mutant{
 
 	{"deploy: a pod is killed while its node drains", "cmd/roomd/deploy/kubernetes/roomd.yaml", "terminationGracePeriodSeconds: 45", "terminationGracePeriodSeconds: 30", "./transport/roomd", "TestKubernetes_Node"},
 
-	{"exchange: a seat that is given back is not kept for the grace", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone):", "len(one.rooms) > 9:", transports, "TestExchange_UndoneSeatIsGivenUp"},
-	{"exchange: a refused one keeps graces", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone):", "err != nil:", transports, "TestExchange_RefusedKeepsNothing"},
+	{"move: a seat that is given back is not kept for the grace", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone):", "len(one.rooms) > 9:", transports, "TestMove_UndoneSeatIsGivenUp"},
+	{"move: a refused one keeps graces", "transport/reserve.go", "errors.Is(err, coordinator.ErrUndone):", "err != nil:", transports, "TestMove_RefusedKeepsNothing"},
 	{"leave: events go on behind one without an answer", "transport/presence.go", "{ return p.membership.Status.IsMember() || p.watch.on }", "{\n	return p.membership.Status.IsMember() || p.watch.on || p.membership.Status == membership.Unknown\n}", transports, "TestLeave_UnknownOutcome|TestMove_LeaveUnknown"},
 	{"leave: a watch goes on behind one that was done in silence", "transport/presence.go", "	heeds := p.watch.heed(e, p.session.user) ", "	heeds := p.watch.heed(e, p.session.user) && p.membership.Status != membership.Unknown ", transports, "TestLeave_UnknownOutcome"},
 	{"watch: goes on behind a loss that an answer showed", "transport/presence.go", "p.tellLocked(by, replying, why, p.endWatchLocked())", "p.tellLocked(by, replying, why)", transports, "TestTakeOver_WatcherAsMember"},

@@ -124,10 +124,8 @@ type Op struct {
 	Expect   *uint64   `json:"expect,omitzero"`  // version
 	InEpoch  string    `json:"in_epoch,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
-	Left     int       `json:"left,omitzero"`     // of a MoveIn: the operation by which its user leaves the other room
-	Exchange bool      `json:"exchange,omitzero"` // two rooms give each other members, and why that was refused may be a matter of the other one
-	Part     bool      `json:"part,omitzero"`     // of an action that counts as another operation
-	First    bool      `json:"first,omitzero"`    // of a move: in the room to which it takes users, which is written first where each room is written by itself
+	Left     int       `json:"left,omitzero"` // of a MoveIn: the operation by which its user leaves the other room
+	Part     bool      `json:"part,omitzero"` // of an action that counts as another operation
 
 	// What was answered.
 	Epoch   string `json:"epoch,omitzero"`
@@ -371,16 +369,14 @@ type History struct {
 
 // halfDone reports whether an operation is a move of which others may have seen something at another version than that of the answer, if there
 // is one, and until when that may have begun. What was acknowledged may have been taken back before, and the room that users leave may be
-// at a later version when it is found out that they have left. Of what was refused only the first half may have been seen; but who was to come
-// back in exchange, and has left for that, may have gone to the other room already, also when the first half is taken back.
+// at a later version when it is found out that they have left. Of what was refused only the first half may have been seen,
+// which is written to the room to which users go.
 func (h *History) halfDone(op *Op) (until time.Duration, may bool) {
 	switch {
 	case !h.Halves || op.Action != MoveIn && op.Action != MoveOut:
 		return 0, false
-	case op.Outcome == Done, op.Outcome == Refused && op.First:
+	case op.Outcome == Done, op.Outcome == Refused && op.Action == MoveIn:
 		return op.Return, true
-	case op.Outcome == Refused && op.Action == MoveIn:
-		return op.Return + latest, op.Exchange
 	}
 	return 0, false
 }

@@ -153,7 +153,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 			if s := done[op]; s != nil {
 				s.halved = true
 			} else { // who was taken back in the first room is there by itself, or not at all
-				p.instant(until, step{env: whole, users: op.Users, loose: op.Action == MoveOut || !op.First})
+				p.instant(until, step{env: whole, users: op.Users, loose: op.Action == MoveOut})
 			}
 		}
 	}

@@ -129,8 +129,7 @@ func TestLinearize_MembersWhoMayBeGone(t *testing.T) {
 	}
 }
 
-// On a Cluster others may see a move's first half that is taken back before the move is refused, or acknowledged; who was to come back in exchange
-// may have gone already; and a room may be at a later version when it is known that users have left it.
+// On a Cluster others may see a move's first half that is taken back before the move is refused, or acknowledged; and a room may be at a later version when it is known that users have left it.
 func TestLinearize_MoveTakenBack(t *testing.T) {
 	zhang, wang := []string{"张三"}, []string{"王五"}
 	both, nobody := []Member{{User: "张三"}, {User: "王五", Seat: 1}}, []Member(nil)
@@ -142,13 +141,11 @@ func TestLinearize_MoveTakenBack(t *testing.T) {
 		seen []Member
 		ok   bool // on a Cluster
 	}{
-		{"refused by another fault", Op{Action: MoveIn, First: true, Users: wang, Outcome: Refused, Code: "unavailable"}, during, both, true},
-		{"refused by what a room has become", Op{Action: MoveIn, First: true, Users: wang, Outcome: Refused, Code: "not_member"}, during, both, true},
-		{"refused before the room was seen", Op{Action: MoveIn, First: true, Users: wang, Outcome: Refused, Code: "not_member"}, before, both, false},
+		{"refused by another fault", Op{Action: MoveIn, Users: wang, Outcome: Refused, Code: "unavailable"}, during, both, true},
+		{"refused by what a room has become", Op{Action: MoveIn, Users: wang, Outcome: Refused, Code: "not_member"}, during, both, true},
+		{"refused before the room was seen", Op{Action: MoveIn, Users: wang, Outcome: Refused, Code: "not_member"}, before, both, false},
 		{"refused, and lost from the other room", Op{Action: MoveOut, Users: zhang, Outcome: Refused, Code: "busy"}, during, nobody, false},
-		{"an exchange that is refused", Op{Action: MoveOut, Exchange: true, First: true, Users: zhang, Outcome: Refused, Code: "room_full"}, during, nobody, true},
-		{"gone to the other room", Op{Action: MoveIn, Exchange: true, Users: wang, Outcome: Refused, Code: "room_full"}, before, both, true},
-		{"acknowledged when it is done again", Op{Action: MoveIn, First: true, Users: wang, Outcome: Done, Epoch: epoch1, Version: 7}, during, both, true},
+		{"acknowledged when it is done again", Op{Action: MoveIn, Users: wang, Outcome: Done, Epoch: epoch1, Version: 7}, during, both, true},
 		{"acknowledged at a later version", Op{Action: MoveOut, Users: zhang, Outcome: Done, Epoch: epoch1, Version: 7}, during, nobody, true},
 	} {
 		for _, halves := range []bool{true, false} {
@@ -178,19 +175,6 @@ func TestLinearize_MovedAndThere(t *testing.T) {
 		h.Ops[8].List.Users = append(h.Ops[8].List.Users, Member{User: "李四", Seat: 1})
 		if v := Linearize(h, DefaultPatience); len(v.Violations) != 1 {
 			t.Errorf("on a Cluster %v: %v", halves, v.Violations)
-		}
-	}
-}
-
-// An exchange is refused for what one of its two rooms is.
-func TestLinearize_ExchangeRefused(t *testing.T) {
-	for _, code := range []string{"closed", "room_full"} {
-		for _, exchange := range []bool{true, false} {
-			h := good()
-			h.Ops = append(h.Ops, &Op{ID: 13, Process: "administrator", Room: room42, Action: MoveIn, Users: []string{"王五"}, Exchange: exchange, Outcome: Refused, Code: code, Call: ms(755), Return: ms(760)})
-			if v := Linearize(h, DefaultPatience); (len(v.Violations) == 0) != exchange {
-				t.Errorf("%s, an exchange %v: %v", code, exchange, v.Violations)
-			}
 		}
 	}
 }

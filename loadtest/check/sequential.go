@@ -406,13 +406,13 @@ var refusals = map[string]func(r *room, op *Op) string{
 		return ""
 	},
 	"closed": func(r *room, op *Op) string {
-		if op.Action != MoveOut && !op.Exchange && r.knowsSettings && !r.maySettings && !r.settings.Closed {
+		if op.Action != MoveOut && r.knowsSettings && !r.maySettings && !r.settings.Closed {
 			return "the room is not closed"
 		}
 		return ""
 	},
 	"room_full": func(r *room, op *Op) string {
-		if op.Action != MoveOut && !op.Exchange { // it says so of the other room
+		if op.Action != MoveOut { // it says so of the other room
 			return r.full(max(1, len(op.Users)))
 		}
 		return ""

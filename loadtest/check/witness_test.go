@@ -352,7 +352,7 @@ func TestWitness_ReservedAgain(t *testing.T) {
 	}
 }
 
-// On a Cluster the journal may have the first half of an exchange that was refused, or of one that was acknowledged when it was done again,
+// On a Cluster the journal may have the first half of a move that was refused, or of one that was acknowledged when it was done again,
 // and a move may be acknowledged at a later version: while it lasted, and nothing of the other half.
 func TestWitness_MoveTakenBack(t *testing.T) {
 	for _, tt := range []struct {
@@ -361,19 +361,22 @@ func TestWitness_MoveTakenBack(t *testing.T) {
 		call int // it lasts 100 ms, and the commit that has it comes from 810 to 950 ms
 		ok   bool
 	}{
-		{"an exchange that is refused", Op{Action: MoveOut, Exchange: true, First: true, Outcome: Refused, Code: "closed"}, 900, true},
-		{"refused before", Op{Action: MoveOut, Exchange: true, First: true, Outcome: Refused, Code: "closed"}, 700, false},
-		{"refused later", Op{Action: MoveOut, Exchange: true, First: true, Outcome: Refused, Code: "closed"}, 960, false},
-		{"a move that is refused", Op{Action: MoveOut, Outcome: Refused, Code: "busy"}, 900, false},
+		{"refused meanwhile", Op{Action: MoveIn, Outcome: Refused, Code: "closed"}, 900, true},
+		{"refused, and lost from the other room", Op{Action: MoveOut, Outcome: Refused, Code: "busy"}, 900, false},
 		{"acknowledged at a later version", Op{Action: MoveOut, Outcome: Done, Epoch: epoch1, Version: 8}, 900, true},
 	} {
 		for _, halves := range []bool{true, false} {
 			h := good()
 			h.Halves, h.Events, h.Ops = halves, nil, h.Ops[:9]
 			h.entries()[6].Changes[0].Reason = "moved"
+			users := []string{"张三"}
+			if tt.op.Action == MoveIn {
+				users = []string{"王五"}
+				h.entries()[6].Changes = []Change{{Type: "join", User: "王五", Seat: 1}}
+			}
 			h.Journals[room42] = append(h.entries(), Entry{Epoch: epoch1, Version: 8})
 			op := tt.op
-			op.ID, op.Process, op.Room, op.Users, op.Call, op.Return = 13, "administrator", room42, []string{"张三"}, ms(tt.call), ms(tt.call+100)
+			op.ID, op.Process, op.Room, op.Users, op.Call, op.Return = 13, "administrator", room42, users, ms(tt.call), ms(tt.call+100)
 			read := &Op{ID: 14, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 7, Call: ms(920), Return: ms(950)}
 			h.Ops = append(h.Ops, &op, read)
 			if v := Witness(h); (len(v.Violations) == 0) != (tt.ok && halves) {

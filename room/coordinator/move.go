@@ -39,30 +39,15 @@ import (
 // not in the room from; then nothing has changed. After [room.ErrUnknown] the users are in either
 // room, or in both on Cluster: call Leave for their sessions in to, as after success.
 func (c *Coordinator) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error) {
-	return c.Exchange(ctx, from, to, session, users, nil)
-}
-
-// Exchange is a Move of users to the room to, and of others, who are members there, back from it in the same step: so
-// members of two full rooms change places. Their seats are reserved under the session in the room to which they go, and whoever
-// calls Exchange has to give those up.
-//
-// On Redis Cluster, where the rooms may be on two masters, the first script writes to the room to: there the others
-// have left, and the users have their seats. If this node dies before the second one, the users are in both
-// rooms, and the others in none. If from cannot be written, Exchange fails with an error that is [ErrUndone], too: what it has done to the
-// room to is taken back, but for users who have followed meanwhile: also those who were to come back, since their sessions join from
-// by themselves if a seat is free there. The others have their seats reserved in to under the session,
-// the same ones as far as they are still free, with the time of the join and their data; whoever calls Exchange has to give those up.
-func (c *Coordinator) Exchange(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
 	start := time.Now()
-	left, joined, err = c.move(ctx, from, to, session, users, back)
+	left, joined, err = c.move(ctx, from, to, session, users)
 	if done := c.opts.Trace.Done; done != nil {
 		done(room.KindMove, err, time.Since(start))
 	}
 	return left, joined, err
 }
 
-// move runs a Move, or an Exchange if back is not nil.
-func (c *Coordinator) move(ctx context.Context, from, to, session string, users, back []string) (left, joined room.Result, err error) {
+func (c *Coordinator) move(ctx context.Context, from, to, session string, users []string) (left, joined room.Result, err error) {
 	if err := room.CheckID(from); err != nil {
 		return left, joined, err
 	}
@@ -72,25 +57,15 @@ func (c *Coordinator) move(ctx context.Context, from, to, session string, users,
 	if from == to {
 		return left, joined, &room.InvalidError{Field: "to", Problem: "is the room itself"}
 	}
-	m := move{ws: c.workers, from: from, to: to, session: session}
-	if back == nil {
-		m.release, err = room.Check(room.Release{Target: to, Users: users}, c.opts.Rules)
-		if err == nil {
-			m.reserve, err = room.Check(room.Reserve{Session: session, Users: users}, c.opts.Rules)
-		}
-	} else if m.release, err = room.Check(room.Exchange{Out: users, Target: to, In: back, Session: session}, c.opts.Rules); err == nil {
-		out := m.release.(room.Exchange)
-		m.back = out.In
-		m.reserve = room.Exchange{Out: out.In, Target: from, In: out.Out, Session: session}
-	}
+	release, err := room.Check(room.Release{Target: to, Users: users}, c.opts.Rules)
 	if err != nil {
 		return left, joined, err
 	}
-	if reserve, is := m.reserve.(room.Reserve); is {
-		m.users = reserve.Users
-	} else {
-		m.users = m.reserve.(room.Exchange).In
+	reserve, err := room.Check(room.Reserve{Session: session, Users: users}, c.opts.Rules)
+	if err != nil {
+		return left, joined, err
 	}
+	m := move{ws: c.workers, from: from, to: to, release: release.(room.Release), reserve: reserve.(room.Reserve)}
 	end, err := c.workers.begin()
 	if err != nil {
 		return left, joined, err
@@ -101,17 +76,16 @@ func (c *Coordinator) move(ctx context.Context, from, to, session string, users,
 
 // move is one Move.
 type move struct {
-	ws                *workers
-	from, to, session string
-	release, reserve  room.Action
-	users             []string // who go from from to to
-	back              []string // who go the other way
+	ws       *workers
+	from, to string
+	release  room.Release
+	reserve  room.Reserve
 
 	undo   *room.Undo // on Cluster: of what is written, or may be, in to and not in from
 	undone bool       // it was
 }
 
-// ErrUndone is what an error of a Move or an Exchange is, too, if something was written before it failed, or may have been, and
+// ErrUndone is what an error of a Move is, too, if something was written before it failed, or may have been, and
 // taken back. Seats may be reserved under its session then.
 var ErrUndone = errors.New("the move was undone")
 
@@ -153,17 +127,10 @@ var errLockWait = errors.New("the locks could not be had in time")
 // hold moves the users under the locks of both rooms. It fails with store.ErrLost if that may be tried
 // again.
 func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
-	registration := m.ws.node.Registration(m.to) // in from it gets no members, unless some come back
+	registration := m.ws.node.Registration(m.to) // in from it gets no members
 	defer registration.Close()
 	if err := registration.Open(ctx); err != nil {
 		return left, joined, err
-	}
-	other := m.ws.node.Registration(m.from)
-	defer other.Close()
-	if m.back != nil {
-		if err := other.Open(ctx); err != nil {
-			return left, joined, err
-		}
 	}
 	locks, err := m.ws.locks.AcquireAll(ctx, m.from, m.to)
 	if errors.Is(err, lockmgr.ErrLost) { // the one, while the other was waited for
@@ -177,7 +144,7 @@ func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
 		defer cancel()
 		_ = locks.Release(release) // what is not released expires
 	}()
-	if !registration.Valid() || m.back != nil && (!other.Valid() || other.Node() != registration.Node()) {
+	if !registration.Valid() {
 		return left, joined, store.ErrLost
 	}
 	for stale := 0; ; stale++ {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"roomd/lockmgr"
@@ -37,20 +36,10 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 	if err != nil {
 		return from.result, to.result, err
 	}
-	release, reserve := m.release, m.reserve
-	switch a := reserve.(type) {
-	case room.Reserve:
-		a.Carried = room.CarriedFrom(from.room, m.users)
-		reserve = a
-	case room.Exchange:
-		a.Carried = room.CarriedFrom(from.room, m.users)
-		reserve = a
-		a = release.(room.Exchange)
-		a.Carried = room.CarriedFrom(to.room, m.back)
-		release = a
-	}
+	reserve := m.reserve
+	reserve.Carried = room.CarriedFrom(from.room, reserve.Users)
 	undo := m.undoOf(to.room)
-	if err := m.prepare(from, release, locks); err != nil {
+	if err := m.prepare(from, m.release, locks); err != nil {
 		return from.result, joined, err
 	}
 	if err := m.prepare(to, reserve, locks); err != nil {
@@ -83,7 +72,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	if !r.Renewed() { // else nobody sees it before its new epoch
 		h.result.Snapshot = r.Snapshot()
 	}
-	for _, user := range m.users {
+	for _, user := range m.release.Users {
 		if member, ok := r.Member(user); ok {
 			h.since[user] = member.At
 		}
@@ -162,8 +151,8 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 
 // undoOf returns what takes back what the move does to the room to, as it is before that.
 func (m *move) undoOf(to *room.Room) *room.Undo {
-	undo := &room.Undo{Session: m.session, From: m.from, Since: to.Next() - 1, Host: to.Host(), Data: to.Data(), Were: make(map[string]room.Member), Users: m.users, Back: m.back}
-	for _, user := range slices.Concat(m.users, m.back) {
+	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.Data(), Were: make(map[string]room.Member), Users: m.reserve.Users}
+	for _, user := range m.reserve.Users {
 		if member, ok := to.Member(user); ok {
 			undo.Were[user] = member
 		}

@@ -45,8 +45,6 @@ type Server interface {
 	Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error)
 	// Move takes all of the users from one room to another, or none. It returns what both are then.
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
-	// Exchange is a Move of users, and of others back from there, in one step.
-	Exchange(ctx context.Context, from, to string, users, back []string) (left, joined room.Result, err error)
 }
 
 // Limits of requests.

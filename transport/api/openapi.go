@@ -191,9 +191,6 @@ func (d *describer) refine() {
 		all[name].Required = append(all[name].Required, all["Position"].Required...)
 	}
 	for _, name := range []string{"Users", "Move"} {
-		if back := all[name].Properties["back"]; back != nil {
-			back.Items = &huma.Schema{Type: "string", MinLength: new(1), MaxLength: new(64)}
-		}
 		all[name].Properties["users"].Items = &huma.Schema{Type: "string", MinLength: new(1), MaxLength: new(64)}
 	}
 	all["Settings"].Required = nil

@@ -344,14 +344,12 @@ func releaseUsers(q *request, in users) (*answer, error) { return q.do(room.Rele
 type move struct {
 	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
 	To    string   `json:"to" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"The id of a room."`
-	Back  []string `json:"back,omitzero" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Members of that room, who come the other way in the same step: so both rooms may be full."`
 }
 
 // moved is what became of the rooms of a move.
 type moved struct {
 	From position `json:"from"`
 	To   party    `json:"to"`
-	Back []member `json:"back,omitzero" doc:"Those that came the other way, with their seats."`
 }
 
 func moveUsers(q *request, in move) (*answer, error) {
@@ -361,19 +359,9 @@ func moveUsers(q *request, in move) (*answer, error) {
 	if err := q.token.May(auth.Enter, in.To, false); err != nil {
 		return nil, err
 	}
-	var left, joined room.Result
-	var err error
-	if in.Back == nil {
-		left, joined, err = q.api.server.Move(q.Context(), q.room, in.To, in.Users...)
-	} else {
-		left, joined, err = q.api.server.Exchange(q.Context(), q.room, in.To, in.Users, in.Back)
-	}
+	left, joined, err := q.api.server.Move(q.Context(), q.room, in.To, in.Users...)
 	if err != nil {
 		return nil, err
 	}
-	answer := moved{From: at(q.room, left.Snapshot), To: partyOf(in.To, joined.Snapshot, in.Users)}
-	if in.Back != nil {
-		answer.Back = partyOf(q.room, left.Snapshot, in.Back).Users
-	}
-	return ok(answer)
+	return ok(moved{From: at(q.room, left.Snapshot), To: partyOf(in.To, joined.Snapshot, in.Users)})
 }

@@ -113,7 +113,7 @@ var operations = []operation{
 		summary: "Gives members private data, all of them or nobody, in one commit.", description: "If-Match is met if none of these have changed since that version.",
 	}, {
 		method: http.MethodPost, path: "/api/rooms/{room}/move", id: "move", admin: true, handler: withBody(moveUsers), answer: moved{}, refusals: []int{409},
-		summary: "Takes members to another room, all of them or nobody.", description: "With back, members of that room come the other way in the same step, so that both rooms may be full. The token has to allow both rooms. The sessions of the users go along.",
+		summary: "Takes members to another room, all of them or nobody.", description: "The token has to allow both rooms. The sessions of the users go along.",
 	}, {
 		method: http.MethodPost, path: "/api/rooms/{room}/swap", id: "swap", admin: true, handler: withBody(swapUsers), answer: position{}, refusals: []int{409},
 		summary: "Has two members exchange their seats.", description: "A rule of the game about seats is not asked.",

@@ -73,7 +73,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	}
 	results := make([]CacheResult, len(all))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(l.cellsAtOnce())
+	group.SetLimit(l.atOnce)
 	for i, d := range all {
 		group.Go(func() (err error) {
 			r := &results[i]
@@ -132,20 +132,10 @@ func (e *entry) play(ctx context.Context) error {
 	x := e.x
 	callers := make([]*caller, len(e.comes))
 	for i := range callers {
-		c := &caller{user: fmt.Sprintf("caller-%02d", i+1)}
-		var err error
-		switch {
-		case len(callers) <= manyProcesses:
-			c.process, err = x.add(c)
-		case i < manyProcesses:
-			c.process, err = x.add(nil)
-		default:
-			c.process = x.processes[i%manyProcesses]
-		}
-		if err != nil {
-			return err
-		}
-		callers[i] = c
+		callers[i] = &caller{user: fmt.Sprintf("caller-%02d", i+1)}
+	}
+	if err := x.addTo(callers...); err != nil {
+		return err
 	}
 	if e.dies {
 		e.dying = callers[0]

@@ -7,15 +7,11 @@ import (
 	"time"
 
 	"roomd/loadtest/lab/anomaly"
+	"roomd/room"
 )
 
-var (
-	// errBusy says that the player did not get the lock in time.
-	errBusy = errors.New("the room is busy")
-
-	// errUnknown says that a request may have been carried out or not.
-	errUnknown = errors.New("outcome is unknown")
-)
+// errBusy says that the player did not get the lock in time.
+var errBusy = errors.New("the room is busy")
 
 // spinPause is the pause between two attempts in the articles that spin. It is not scaled.
 const spinPause = 5 * time.Millisecond
@@ -69,7 +65,7 @@ func (c *caller) request(ctx context.Context) {
 	case c.dead:
 	case err == nil:
 		c.record(anomaly.Event{Kind: anomaly.ToldOK})
-	case c.sent || errors.Is(err, errUnknown):
+	case c.sent || errors.Is(err, room.ErrUnknown):
 		c.record(anomaly.Event{Kind: anomaly.ToldUnknown})
 	default:
 		c.record(anomaly.Event{Kind: anomaly.ToldFailed})

@@ -32,10 +32,10 @@ type cell struct {
 	lockKey string
 	hashKey string // of the hash that has the lock as a field, for hsetnx
 	listKey string
-	timescale
-	patience time.Duration
-	begun    time.Time
-	ends     time.Time // callers wait no longer; may be zero
+
+	second, patience time.Duration // how long a published second lasts, and how long a player waits
+	begun, ends      time.Time     // of the history; when callers wait no longer, which may be zero
+
 	observer *observer
 	home     *process // of the driver itself
 
@@ -55,7 +55,7 @@ type cell struct {
 
 func newCell(l *lab, d *discipline, f *fault, second time.Duration) *cell {
 	x := &cell{
-		lab: l, d: d, f: f, timescale: timescale{second}, begun: time.Now(), reached: make(map[step]bool),
+		lab: l, d: d, f: f, second: second, begun: time.Now(), reached: make(map[step]bool),
 		id: fmt.Sprintf("lab-%s-%s-%s-%d", l.run, d.name, f.name, l.cells.Add(1)),
 	}
 	x.lockKey, x.hashKey, x.listKey = "LockRoom:"+x.id, "Locks:"+x.id, "Room:"+x.id+":Users"
@@ -74,15 +74,15 @@ func (x *cell) play(ctx context.Context, scenario func(context.Context) error) (
 	h.TTL = x.seconds(x.d.ttl)
 	if !x.d.phpArray { // whose list cannot be stored
 		h.Initial = []string{staysUser, leavesUser}
-		if err := x.fill(ctx, h.Initial); err != nil {
-			return h, err
-		}
+		err = x.fill(ctx, h.Initial)
 	}
-	if x.observer.now, err = x.observer.look(ctx); err != nil {
-		return h, err
-	}
+	var seen error
+	x.observer.now, seen = x.observer.look(ctx)
 	x.begun = time.Now()
-	if err := scenario(ctx); err != nil {
+	if err = cmp.Or(err, seen); err == nil {
+		err = scenario(ctx)
+	}
+	if err != nil {
 		return h, err
 	}
 	x.running.Wait()
@@ -103,11 +103,8 @@ func (x *cell) end() {
 	x.running.Wait()
 }
 
-// timescale says how long a published second lasts.
-type timescale struct{ second time.Duration }
-
 // seconds returns how long published seconds last.
-func (s timescale) seconds(n float64) time.Duration { return time.Duration(n * float64(s.second)) }
+func (x *cell) seconds(n float64) time.Duration { return time.Duration(n * float64(x.second)) }
 
 // now returns the time since the history began.
 func (x *cell) now() time.Duration { return time.Since(x.begun) }
@@ -127,20 +124,25 @@ func (x *cell) events() []anomaly.Event {
 	return slices.SortedStableFunc(slices.Values(x.history), func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
 }
 
-// add starts a process, and adds it to the cell: that of c, if that is not nil, over a wire.
-func (x *cell) add(c *caller) (*process, error) {
-	p, err := newProcess(x, fmt.Sprint(len(x.processes)+1), c)
-	if err == nil {
-		x.processes = append(x.processes, p)
+// addTo gives each caller a process of its own, over a wire, or if there are many lets them share a few, without an observer, so
+// that nothing delays them.
+func (x *cell) addTo(callers ...*caller) error {
+	for i, c := range callers {
+		wired := c
+		if len(callers) > manyProcesses {
+			wired = nil
+		}
+		if wired == nil && i >= manyProcesses {
+			c.process = x.processes[i%manyProcesses]
+			continue
+		}
+		p, err := newProcess(x, fmt.Sprint(i+1), wired)
+		if err != nil {
+			return err
+		}
+		c.process, x.processes = p, append(x.processes, p)
 	}
-	return p, err
-}
-
-// caller returns a caller in a process of its own, over a wire.
-func (x *cell) caller(user string, leave bool) (c *caller, err error) {
-	c = &caller{user: user, leave: leave}
-	c.process, err = x.add(c)
-	return c, err
+	return nil
 }
 
 // goOn lets a caller begin its one request, or continue, until the driver strikes at a step; "" is none.

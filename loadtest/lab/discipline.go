@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -93,8 +92,7 @@ func (x *cell) members(ctx context.Context, p redis.Pipeliner) func() []string {
 	}
 }
 
-// ask lets the caller join or leave. A nil error means that this has happened, errUnknown that it may have, any other that it
-// has not.
+// ask lets the caller join or leave. A nil error means that this has happened, room.ErrUnknown that it may have.
 func (c *caller) ask(ctx context.Context) error {
 	lock := c.x.d.lock
 	switch {
@@ -125,10 +123,7 @@ func (c *caller) askRoomd(ctx context.Context) error {
 		action = room.Leave{User: c.user, Session: session(c.user)}
 	}
 	_, err := c.process.rooms.Do(ctx, c.x.id, action)
-	switch {
-	case errors.Is(err, room.ErrUnknown):
-		return fmt.Errorf("%w: %w", errUnknown, err)
-	case errors.Is(err, room.ErrNotMember): // roomd did not find the player in the list
+	if errors.Is(err, room.ErrNotMember) { // roomd did not find the player in the list
 		c.record(anomaly.Event{Kind: anomaly.Read})
 	}
 	return err

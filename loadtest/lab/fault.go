@@ -12,7 +12,7 @@ type fault struct {
 	about string
 	needs []step                       // that a discipline must have to meet it
 	loses func(effect) bool            // the request of the victim whose reply is lost, if one is
-	play  func(*cell, context.Context) // what the driver does with the callers
+	play  func(*cell, context.Context) // what the driver does with three callers
 }
 
 // The faults that the driver knows by name.
@@ -52,26 +52,21 @@ var faults = []*fault{
 	{name: "clock-ahead", needs: []step{stepExpired}, play: (*cell).playClock, about: "a caller's clock is ahead by more than the TTL"},
 	{name: "fail-over", needs: []step{stepLocked}, play: (*cell).playFailover,
 		about: "Redis fails over while the holder is between read and write, and the lock, which was not replicated, is gone"},
-	{name: heavyLoad, play: (*cell).playHeavyLoad, about: "many callers in a few processes join and leave, without a fault"},
+	{name: heavyLoad, about: "many callers in a few processes join and leave, without a fault"},
 }
 
 // playFault runs the callers of the cell, and strikes: the victim meets the fault, another joins, and one leaves. It returns when
 // no caller is stopped any more.
 func (x *cell) playFault(ctx context.Context) error {
-	if x.f.name != heavyLoad {
-		for _, c := range []struct {
-			to    **caller
-			user  string
-			leave bool
-		}{{&x.victim, victimUser, false}, {&x.joins, joinsUser, false}, {&x.leaves, leavesUser, true}} {
-			var err error
-			if *c.to, err = x.caller(c.user, c.leave); err != nil {
-				return err
-			}
-		}
+	x.victim, x.joins, x.leaves = &caller{user: victimUser}, &caller{user: joinsUser}, &caller{user: leavesUser, leave: true}
+	if x.f.name == heavyLoad {
+		return x.playHeavyLoad(ctx)
 	}
-	x.f.play(x, ctx)
-	return nil
+	err := x.addTo(x.victim, x.joins, x.leaves)
+	if err == nil {
+		x.f.play(x, ctx)
+	}
+	return err
 }
 
 func (x *cell) playAll(ctx context.Context) { x.come(ctx, x.victim, x.joins, x.leaves) }
@@ -110,7 +105,7 @@ func (x *cell) others(ctx context.Context) {
 // playLate stops the victim in its release until its lock has little time left. Redis says 0 below half a second.
 func (x *cell) playLate(ctx context.Context) {
 	x.stop(ctx, x.victim, stepLooking)
-	x.until(ctx, x.observer.timeLeft()-x.seconds(0.4), x.victim.ended)
+	x.until(ctx, x.observer.last().expires-x.now()-x.seconds(0.4), x.victim.ended)
 	x.come(ctx, x.victim, x.joins, x.leaves)
 }
 
@@ -186,31 +181,23 @@ func (x *cell) playClock(ctx context.Context) {
 	x.come(ctx, x.leaves)
 }
 
-// The callers under heavy load, and the processes that they share.
+// The callers under heavy load, and the processes that many callers share.
 const (
 	manyCallers   = 32
 	manyProcesses = 4
 )
 
-// share starts the processes that many callers share, without an observer, so that nothing delays them.
-func (x *cell) share() error {
-	for range manyProcesses {
-		if _, err := x.add(nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // playHeavyLoad lets many callers join and leave over and over. It uses the published times, because nothing has to expire.
-func (x *cell) playHeavyLoad(ctx context.Context) {
-	if err := x.share(); err != nil {
-		x.fail(err)
-		return
+func (x *cell) playHeavyLoad(ctx context.Context) error {
+	callers := make([]*caller, manyCallers)
+	for i := range callers {
+		callers[i] = &caller{user: fmt.Sprintf("player-%02d", i+1)}
+	}
+	if err := x.addTo(callers...); err != nil {
+		return err
 	}
 	x.ends = time.Now().Add(x.lab.cfg.Duration)
-	for i := range manyCallers {
-		c := &caller{process: x.processes[i%manyProcesses], user: fmt.Sprintf("player-%02d", i+1)}
+	for _, c := range callers {
 		x.running.Go(func() {
 			for time.Now().Before(x.ends) && ctx.Err() == nil {
 				c.request(ctx)
@@ -218,4 +205,5 @@ func (x *cell) playHeavyLoad(ctx context.Context) {
 			}
 		})
 	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -40,18 +41,11 @@ type effect struct {
 	owns   bool // the lock is the caller's now
 }
 
-// owner returns the holder of the lock, or "".
-func (o *observer) owner() string {
+// last returns the contents after the last command.
+func (o *observer) last() sight {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.now.owner
-}
-
-// timeLeft returns how long the lock lives on at least; zero if it does not expire.
-func (o *observer) timeLeft() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return max(0, o.now.expires-o.x.now())
+	return o.now
 }
 
 // failOver sets all keys of the lock, such as roomd's last fence, back to what they were before the holder came, as if the
@@ -94,14 +88,12 @@ func (o *observer) around(ctx context.Context, user string, args []string, carry
 			o.sentBy[arg] = user
 		}
 	}
-	if err := o.passExpiry(ctx); err != nil {
-		return effect{}, err
+	err := o.passExpiry(ctx)
+	if err == nil {
+		err = carryOut()
 	}
-	if err := carryOut(); err != nil {
-		return effect{}, err
-	}
-	after, err := o.look(ctx)
-	if err != nil {
+	after, seen := o.look(ctx)
+	if err = cmp.Or(err, seen); err != nil {
 		return effect{}, err
 	}
 	return o.compare(user, after), nil

@@ -98,7 +98,7 @@ func (p *process) exchange(args []string, carryOut func() ([]byte, error)) proxy
 		return proxy.Pass
 	}
 	follows := onLock && x.d == &roomd
-	if follows && x.observer.owner() == c.user && !c.reach(stepRead) {
+	if follows && x.observer.last().owner == c.user && !c.reach(stepRead) {
 		return proxy.Cut
 	}
 	var reply []byte

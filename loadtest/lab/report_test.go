@@ -54,7 +54,7 @@ func played() *Report {
 	for _, row := range r.Disciplines {
 		for _, c := range row.Cells {
 			c.Done, c.second = c.Applies, LeastSecond
-			c.history.TTL = timescale{c.second}.seconds(row.discipline.ttl)
+			c.history.TTL = time.Duration(row.discipline.ttl * float64(c.second))
 			for _, l := range row.Listed {
 				switch {
 				case l.Fault != c.Fault:

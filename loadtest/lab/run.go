@@ -93,11 +93,11 @@ func (c Config) Validate() error {
 
 // lab is one run.
 type lab struct {
-	cfg      Config
-	redis    *redis.Client
-	embedded bool
-	run      string       // names the rooms of this run
-	cells    atomic.Int64 // started so far
+	cfg    Config
+	redis  *redis.Client
+	atOnce int          // how many cells run at a time; they mostly wait
+	run    string       // names the rooms of this run
+	cells  atomic.Int64 // started so far
 
 	mu     sync.Mutex
 	report *Report // guarded by mu
@@ -114,8 +114,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer server.Close()
-	l := &lab{cfg: cfg, redis: server.NewClient(1), embedded: server.IsEmbedded(), run: fmt.Sprintf("%08x", rand.Uint32())}
+	l := &lab{cfg: cfg, redis: server.NewClient(1), atOnce: 9, run: fmt.Sprintf("%08x", rand.Uint32())}
 	defer l.redis.Close()
+	if server.IsEmbedded() { // which is slow with scripts
+		l.atOnce = 2
+	}
 	l.report = newReport(cfg, server.String())
 	// A key that stays does no harm; the report is worth more than an error about it.
 	defer func() { _ = server.Remove(ctx, "lab-"+l.run+"-") }()
@@ -133,18 +136,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return l.report, nil
 }
 
-// cellsAtOnce returns how many cells run at a time. They mostly wait. The embedded Redis is slow with scripts.
-func (l *lab) cellsAtOnce() int {
-	if l.embedded {
-		return 2
-	}
-	return 9
-}
-
 // playMatrix plays the cells side by side, or those of heavy load one after the other.
 func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(l.cellsAtOnce())
+	group.SetLimit(l.atOnce)
 	if alone {
 		group.SetLimit(1)
 	}

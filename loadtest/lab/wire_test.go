@@ -18,10 +18,8 @@ func stage(t *testing.T, d *discipline) (x *cell, a, b *caller) {
 	x.home, err = newProcess(x, "home", nil)
 	redistest.OK(t, err)
 	t.Cleanup(x.end)
-	a, err = x.caller("a", false)
-	redistest.OK(t, err)
-	b, err = x.caller("b", false)
-	redistest.OK(t, err)
+	a, b = &caller{user: "a"}, &caller{user: "b"}
+	redistest.OK(t, x.addTo(a, b))
 	return x, a, b
 }
 

@@ -45,7 +45,7 @@ var checkerMutants = []mutant{
 	{"reports: a table wider than the page", "loadtest/report/parts.html", "gt (len .Columns) 12", "gt (len .Columns) 99", "./loadtest/report", "TestPage_InABrowser"},
 	{"chaos: a timer that fires twice", "loadtest/internal/model/timers.go", "!r.Told || was.Due == 0 && (known || r.complete)", "!r.Told", witness, ""},
 	{"chaos: a timer that never fires", "loadtest/check/witness.go", "set := s.Timers(); len(set) > 0 {", "set := s.Timers(); false && len(set) > 0 {", witness, ""},
-	{"chaos: two on one seat behind a shuffle", "loadtest/internal/model/members.go", "range r.Seats.Settle() {", "range r.Seats.Settle()[:0] {", model, "TestTampering"},
+	{"chaos: two on one seat behind a shuffle", "loadtest/internal/model/room.go", "range r.Seats.Settle() {", "range r.Seats.Settle()[:0] {", model, "TestTampering"},
 	{"chaos: private data that a move loses", "loadtest/check/luggage.go", "		if !some || a.now == had ||", "		if !some || a.now == \"\" || a.now == had ||", witness, "TestWitness"},
 	{"chaos: who is gone behind its last answer", "loadtest/check/linearize.go", "s.last = true", "s.last = false", witness, ""},
 	{"chaos: who is gone without a last answer", "loadtest/check/linearize.go", "			p.instant(b.from, step{env: loosen, users: []string{c.User}})\n", "", witness, ""},

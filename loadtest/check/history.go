@@ -3,8 +3,8 @@
 // A [History] has every call and return, every event, and the rooms' journals as they were in the end. Two checkers
 // judge it, and neither knows the other:
 //
-//   - [Witness] replays each journal and compares it with what the clients know: each acknowledged action is in it
-//     exactly once, replies and events say what it says, and who began after another had been answered comes behind.
+//   - [Witness] replays each journal by the model of the audit (internal/model), and compares it with what the clients know: each acknowledged
+//     action is in it exactly once, replies and events say what it says, and who began after another had been answered comes behind.
 //   - [Linearize] has no journal, which only tells it who was removed with a dead node. It asks porcupine whether the
 //     calls of a room can have happened one after the other, each between its call and its return, by a sequential model
 //     of a room.

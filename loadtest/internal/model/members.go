@@ -13,7 +13,7 @@ func (r *Room) join(e *Entry, c *Change) {
 	}
 	if r.Members[c.User] != nil {
 		r.report(RuleJoin, e.Version, says1, says(before, "%s", r.sitting(c.User)))
-		r.remove(c.User)
+		r.Seats.Drop(c.User)
 	}
 	if (Settings{}).Beyond(c.Seat) {
 		r.report(RuleCapacity, e.Version, says1, says("the rules", "seats are from 0 to %d", MaxSeats-1))
@@ -23,7 +23,8 @@ func (r *Room) join(e *Entry, c *Change) {
 		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node), at: c.At, readyKnown: true,
 		Data: Datum{known: true}, Private: Datum{known: true},
 	}
-	r.put(c.User, c.Seat, m)
+	r.Members[c.User] = m
+	r.Seats.Put(c.User, c.Seat)
 	r.more++
 	r.admit(e, c, says1)
 	delete(r.gone, c.User)
@@ -95,12 +96,13 @@ func (r *Room) leave(e *Entry, c *Change) {
 	if r.present(c) == nil {
 		return
 	}
-	r.remove(c.User)
+	delete(r.Members, c.User)
+	r.Seats.Drop(c.User)
 	r.more--
 	r.gone[c.User] = true
 	switch c.Reason {
 	case reasonKicked, reasonMoved:
-		r.takeOut(c.User, removal{e.Version, c.Reason, c.Text, c.Target})
+		r.removals.add(c.User, removal{e.Version, c.Reason, c.Text, c.Target})
 	}
 }
 
@@ -173,20 +175,11 @@ func (r *Room) infer(user string, seat int) *Member {
 	}
 	r.taken[seat] = r.version
 	m := &Member{since: r.version}
-	r.put(user, seat, m)
+	r.Members[user] = m
+	r.Seats.Put(user, seat)
 	r.began++
 	r.checkRush()
 	return m
-}
-
-func (r *Room) put(user string, seat int, m *Member) {
-	r.Members[user] = m
-	r.Seats.Put(user, seat)
-}
-
-func (r *Room) remove(user string) {
-	delete(r.Members, user)
-	r.Seats.Drop(user)
 }
 
 // reseat replays that a member has got another seat. The change says only the new one.
@@ -210,13 +203,5 @@ func (r *Room) reseat(e *Entry, c *Change) {
 	}
 	if r.settings != nil && r.settings.Beyond(c.Seat) {
 		r.report(RuleCapacity, e.Version, says1, says(before, "the room has %d seats", r.settings.Capacity))
-	}
-}
-
-// checkDisplaced reports who has still the seat that an entry has given to another one.
-func (r *Room) checkDisplaced(e *Entry) {
-	for _, other := range r.Seats.Settle() {
-		seat := r.Seats.Of[other]
-		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat), says(before, "%s", r.sitting(other)))
 	}
 }

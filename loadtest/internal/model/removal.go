@@ -27,26 +27,29 @@ const (
 	everybody   = ""
 )
 
-// takeOut replays that a user was taken out. The oldest one makes room; of several, the first by name.
-func (r *Room) takeOut(user string, why removal) {
-	r.removals[user] = why
-	if len(r.removals) <= maxRemovals {
+// removals are by user.
+type removals map[string]removal
+
+// add replays that a user was taken out. The oldest one makes room; of several, the first by name.
+func (all removals) add(user string, why removal) {
+	all[user] = why
+	if len(all) <= maxRemovals {
 		return
 	}
 	oldest := user
-	for other, is := range r.removals {
-		if first := r.removals[oldest].Version; is.Version < first || is.Version == first && other < oldest {
+	for other, is := range all {
+		if first := all[oldest].Version; is.Version < first || is.Version == first && other < oldest {
 			oldest = other
 		}
 	}
-	delete(r.removals, oldest)
+	delete(all, oldest)
 }
 
 // reopen replays that a room was closed for good, which takes everybody out, or is open.
 func (r *Room) reopen(e *Entry, c *Change) {
 	switch {
 	case c.Shut:
-		r.takeOut(everybody, removal{Version: e.Version, Reason: reasonClosed})
+		r.removals.add(everybody, removal{Version: e.Version, Reason: reasonClosed})
 	case r.settings != nil && !r.settings.Closed:
 		delete(r.removals, everybody)
 		r.reopened = true

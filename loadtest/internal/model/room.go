@@ -68,8 +68,8 @@ type state struct {
 	timers map[string]setTimer // by name: those that were mentioned
 	bans   map[string]int64    // until when, in ms since 1970; 0 if it is known that there is none
 
-	removals map[string]removal // by user
-	reopened bool               // nobody is removed by the room's having been closed before
+	removals removals
+	reopened bool // nobody is removed by the room's having been closed before
 }
 
 // sighting is when somebody joined.
@@ -106,7 +106,7 @@ func (r *Room) begin(complete bool) {
 	r.Members, r.Seats, r.Data = make(map[string]*Member), NewSeats(), Datum{known: complete}
 	r.state = state{
 		complete: complete, gone: make(map[string]bool), taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64),
-		timers: make(map[string]setTimer), removals: make(map[string]removal), early: early{seat: -1}, host: hostState{known: complete},
+		timers: make(map[string]setTimer), removals: make(removals), early: early{seat: -1}, host: hostState{known: complete},
 	}
 }
 
@@ -177,7 +177,10 @@ func (r *Room) Commit(e *Entry) {
 			r.apply(e, &e.Changes[i])
 		}
 	}
-	r.checkDisplaced(e)
+	for _, other := range r.Seats.Settle() { // who has still the seat that another one has got
+		seat := r.Seats.Of[other]
+		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat), says(before, "%s", r.sitting(other)))
+	}
 	r.checkHost(e)
 }
 
@@ -234,7 +237,7 @@ func (r *Room) apply(e *Entry, c *Change) {
 	case typeHost:
 		r.appoint(e, c)
 	case typeMessage:
-		r.say(e, c)
+		r.speech.say(e, c, r.settings != nil)
 	default:
 		if !slices.Contains(r.Strange, c.Type) {
 			r.Strange = append(r.Strange, c.Type)
@@ -249,7 +252,7 @@ func (r *Room) configure(e *Entry, c *Change) {
 		return
 	}
 	if r.settings == nil || r.settings.history != s.history {
-		r.keep(s.history)
+		r.speech.keep(s.history)
 	}
 	r.settings = &s
 	r.rush = rush{over: s.Over(r.more), version: e.Version}

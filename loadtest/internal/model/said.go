@@ -42,23 +42,22 @@ type speech struct {
 	bytes int // of these, about
 }
 
-// say replays a message.
-func (r *Room) say(e *Entry, c *Change) {
+// say replays a message. known says that so are the settings.
+func (s *speech) say(e *Entry, c *Change, known bool) {
 	m := message{e.Epoch, e.Version, c.User, c.Text, c.Data, c.To}
-	s := &r.speech
 	if s.all = append(s.all, m); len(s.all) > saidHeld {
 		s.all = slices.Clone(s.all[saidHeld/2:])
 	}
-	if r.settings != nil {
+	if known {
 		s.since++
 		s.bytes += m.size()
 	}
 }
 
 // keep replays that the room keeps so many messages from now on.
-func (r *Room) keep(history int) {
-	if r.speech.since, r.speech.bytes = 0, 0; history == 0 {
-		r.speech.all = nil
+func (s *speech) keep(history int) {
+	if s.since, s.bytes = 0, 0; history == 0 {
+		s.all = nil
 	}
 }
 

@@ -71,7 +71,7 @@ var checkerMutants = []mutant{
 	{"audit: a join into a closed room", "loadtest/internal/model/members.go", "	if r.settings.Closed && !c.Again {", "	if false {", model, "TestTampering"},
 	{"audit: a session out of turn", "loadtest/internal/model/members.go", `	if !fits || m.session != "" && c.Old != m.session {`, "	if !fits {", model, "TestTampering"},
 	{"lab: a hold that overlaps another", "loadtest/lab/anomaly/find.go", "if i > 0 && h.from < last.to && h.caller != last.caller {", "if false {", "./loadtest/lab/anomaly", ""},
-	{"lab: no way to the next failure", "loadtest/lab/show.go", "				last = cell\n", "", "./loadtest/lab", "TestPage"},
+	{"lab: no way to the next failure", "loadtest/lab/show.go", "				last = c\n", "", "./loadtest/lab", "TestPage"},
 	{"lab: roomd is excused", "loadtest/lab/report.go", "c.Discipline != roomd.name && ", "", "./loadtest/lab", "TestMatrix"},
 	{"lab: a late taking is no new hold", "loadtest/lab/observer.go", "late := before.held", "late := false && before.held", "./loadtest/lab", "TestObserver_LateTaking"},
 	{"lab: every reply is lost", "loadtest/lab/process.go", "	p.loses = nil\n", "", "./loadtest/lab", "TestWire_LosesOneReply"},

@@ -34,6 +34,7 @@ type Row struct {
 	Cells   []*Cell  `json:"cells"`
 	Listed  []Listed `json:"listed"`
 
+	Failures   []*Cell `json:"-"` // for the page
 	discipline *discipline
 }
 
@@ -58,6 +59,10 @@ type Cell struct {
 	Anomalies  anomaly.Counts `json:"anomalies"`
 	// ByChance are the anomalies that a quiet machine does not show. Nobody excuses those of roomd.
 	ByChance []string `json:"by_chance,omitempty"`
+
+	// For the page: whether something went wrong, or it is not as listed, and the ID of the next cell where that is so.
+	Fails bool   `json:"-"`
+	Next  string `json:"-"`
 
 	fault    *fault
 	second   time.Duration
@@ -140,17 +145,6 @@ const (
 	markOpen = " "
 )
 
-// letters are the marks of the anomalies, in this order.
-var letters = []struct{ what, letter, about string }{
-	{anomaly.Lost, "L", "an acknowledged join or leave is lost"},
-	{anomaly.Phantom, "P", "a phantom: in the list after a leave or a refused join"},
-	{anomaly.Duplicate, "T", "a user is in the list twice"},
-	{anomaly.TwoHolders, "2", "two hold the lock at once, and write; without a lock: a dirty read"},
-	{anomaly.Deleted, "D", "somebody else's lock is deleted"},
-	{anomaly.Kept, "K", "the holder releases its lock, and the lock stays"},
-	{anomaly.Stuck, "S", "the room is stuck until all waiters give up"},
-}
-
 // quietText is the matrix on a machine that does nothing else, as WriteMatrix writes it.
 //
 //go:embed quiet.txt
@@ -170,9 +164,9 @@ func quiet(discipline, name string) string {
 // byChance returns the anomalies of the cell that a quiet machine does not show.
 func (c *Cell) byChance() (list []string) {
 	marks := quiet(c.Discipline, c.Fault)
-	for _, l := range letters {
-		if c.Anomalies.Of(l.what) > 0 && c.Discipline != roomd.name && !strings.Contains(marks, l.letter) {
-			list = append(list, l.what)
+	for _, l := range anomaly.Anomalies {
+		if c.Anomalies.Of(l.Name) > 0 && c.Discipline != roomd.name && !strings.Contains(marks, l.Letter) {
+			list = append(list, l.Name)
 		}
 	}
 	return list
@@ -187,11 +181,11 @@ func (c *Cell) Marks() string {
 		return markOpen
 	}
 	marks, chance := "", ""
-	for _, l := range letters {
-		if slices.Contains(c.ByChance, l.what) {
-			chance += l.letter
-		} else if c.Anomalies.Of(l.what) > 0 {
-			marks += l.letter
+	for _, l := range anomaly.Anomalies {
+		if slices.Contains(c.ByChance, l.Name) {
+			chance += l.Letter
+		} else if c.Anomalies.Of(l.Name) > 0 {
+			marks += l.Letter
 		}
 	}
 	if c.Anomalies.Forever {

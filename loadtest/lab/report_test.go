@@ -25,8 +25,8 @@ func TestQuiet(t *testing.T) {
 			}
 		}
 		for _, l := range d.listed {
-			for _, letter := range letters {
-				if letter.what == l.Anomaly && !strings.Contains(quiet(d.name, l.Fault), letter.letter) {
+			for _, letter := range anomaly.Anomalies {
+				if letter.Name == l.Anomaly && !strings.Contains(quiet(d.name, l.Fault), letter.Letter) {
 					t.Errorf("%s under %s is not as listed", d.name, l.Fault)
 				}
 			}

@@ -34,7 +34,7 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 		for line, row := range r.Disciplines {
 			c := row.Cells[i]
 			text := fmt.Sprintf("%*s", 1+width, c.Marks())
-			if code := map[string]string{"none": "2", "good": "32", "bad": "1;31", "chance": "1;31"}[c.class()]; color && code != "" {
+			if code := map[string]string{"none": "2", "good": "32", "bad": "1;31", "chance": "1;31"}[c.Class()]; color && code != "" {
 				text = "\x1b[" + code + "m" + text + "\x1b[0m"
 			}
 			lines[2+line] += text
@@ -44,8 +44,8 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	return err
 }
 
-// class says how a cell looks; "" where the run has not got yet.
-func (c *Cell) class() string {
+// Class says how a cell looks; "" where the run has not got yet.
+func (c *Cell) Class() string {
 	switch marks := c.Marks(); {
 	case marks == markNone:
 		return "none"
@@ -62,8 +62,8 @@ func (c *Cell) class() string {
 // marks explains the marks.
 func marks() *report.Facts {
 	f := &report.Facts{Rows: []report.Fact{{Name: markGood, Text: "nothing wrong"}, {Name: markNone, Text: "the discipline has no such step"}}}
-	for _, l := range letters {
-		f.Rows = append(f.Rows, report.Fact{Name: l.letter, Text: l.about})
+	for _, l := range anomaly.Anomalies {
+		f.Rows = append(f.Rows, report.Fact{Name: l.Letter, Text: l.About})
 	}
 	f.Rows = append(f.Rows, report.Fact{Name: "∞", Text: "for ever: the lock stays, and does not expire"},
 		report.Fact{Name: "( )", Text: "a quiet machine does not show it: chance, or this one was busy"})
@@ -131,20 +131,6 @@ var (
 	bodyTemplate = template.Must(template.New("lab").Parse(bodyHTML))
 )
 
-// view is a cell on the page. It is a failure if it has an ID: something went wrong, or it is not as listed.
-type view struct {
-	*Cell
-	Class, About     string
-	ID, Next         string // Next is the ID of the next failure
-	Findings, Events []string
-}
-
-// rowView is a discipline on the page, with what went wrong with it.
-type rowView struct {
-	*Row
-	Cells, Failures []*view
-}
-
 // WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix with
 // links to what went wrong, step by step, and what is known of each discipline.
 func (r *Report) WriteHTML(w io.Writer) error {
@@ -153,27 +139,21 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Verdict: r.Verdict, Good: r.AsListed(), Setup: r.setup(), Style: style,
 	}
 	for i, c := range r.differ {
-		page.Failed = append(page.Failed, report.Link{To: c.id(), Text: r.Differences[i]})
+		page.Failed = append(page.Failed, report.Link{To: c.ID(), Text: r.Differences[i]})
 	}
-	var rows []rowView
-	last := new(view)
+	last := new(Cell)
 	for _, row := range r.Disciplines {
-		v := rowView{Row: row}
+		row.Failures = nil
 		for _, c := range row.Cells {
-			cell := &view{Cell: c, Class: c.class(), About: c.fault.about}
-			v.Cells = append(v.Cells, cell)
-			if c.Anomalies.Total() > 0 || slices.Contains(r.differ, c) {
-				cell.ID, last.Next = c.id(), c.id()
-				cell.Findings, cell.Events = c.story()
-				v.Failures = append(v.Failures, cell)
-				last = cell
+			if c.Fails = c.Anomalies.Total() > 0 || slices.Contains(r.differ, c); c.Fails {
+				row.Failures, last.Next = append(row.Failures, c), c.ID()
+				last = c
 			}
 		}
-		rows = append(rows, v)
 	}
 	draw := func(name string) []template.HTML {
 		var b strings.Builder
-		if err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Heads": r.faults().Rows, "Rows": rows}); err != nil {
+		if err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Heads": r.faults().Rows, "Rows": r.Disciplines}); err != nil {
 			panic(err) // a bug of the template
 		}
 		return []template.HTML{template.HTML(b.String())}
@@ -190,16 +170,22 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return page.Write(w)
 }
 
-func (c *Cell) id() string { return c.Discipline + "-under-" + c.Fault }
+// ID is the address of what happened in the cell, on the page.
+func (c *Cell) ID() string { return c.Discipline + "-under-" + c.Fault }
 
-// story returns what was found in the cell, and what happened there. Both are cut off where they get long.
-func (c *Cell) story() (findings, events []string) {
-	line := func(at time.Duration, text string) string {
-		return fmt.Sprintf("%.3f s  %s", float64(at)/float64(max(1, c.second)), text)
-	}
+// About says what the fault is.
+func (c *Cell) About() string { return c.fault.about }
+
+// Findings returns what was found in the cell, and no more than fits.
+func (c *Cell) Findings() (lines []string) {
 	for _, f := range c.findings.All {
-		findings = append(findings, line(f.At, f.String()))
+		lines = append(lines, c.line(f.At, f.String()))
 	}
+	return cut(lines, 8)
+}
+
+// Events returns what happened in the cell, and no more than fits.
+func (c *Cell) Events() (lines []string) {
 	for _, e := range c.history.Events {
 		text := strings.TrimSpace(e.Caller + " " + string(e.Kind))
 		switch {
@@ -212,9 +198,13 @@ func (c *Cell) story() (findings, events []string) {
 		case e.Owner != "":
 			text += ": " + e.Owner + "'s lock"
 		}
-		events = append(events, line(e.At, text))
+		lines = append(lines, c.line(e.At, text))
 	}
-	return cut(findings, 8), cut(events, 60)
+	return cut(lines, 60)
+}
+
+func (c *Cell) line(at time.Duration, text string) string {
+	return fmt.Sprintf("%.3f s  %s", float64(at)/float64(max(1, c.second)), text)
 }
 
 func cut(lines []string, n int) []string {

@@ -19,15 +19,17 @@ const (
 	Stuck      = "stuck"
 )
 
-// sentences describe findings of SUBJECT, caused by BY.
-var sentences = map[string]string{
-	Lost:       "SUBJECT's acknowledged request is not in the list",
-	Phantom:    "SUBJECT is in the list after a leave or a refused join",
-	Duplicate:  "SUBJECT is in the list more than once",
-	TwoHolders: "BY took the lock and wrote while SUBJECT held it and wrote",
-	Deleted:    "BY deleted SUBJECT's lock",
-	Kept:       "SUBJECT released the lock, and it is still there",
-	Stuck:      "SUBJECT gave up, and the room was still stuck",
+// Anomalies are the same with a letter each, in the order of a report, and with what they mean. A sentence describes a finding of
+// SUBJECT, caused by BY.
+var Anomalies = []struct{ Name, Letter, About, sentence string }{
+	{Lost, "L", "an acknowledged join or leave is lost", "SUBJECT's acknowledged request is not in the list"},
+	{Phantom, "P", "a phantom: in the list after a leave or a refused join", "SUBJECT is in the list after a leave or a refused join"},
+	{Duplicate, "T", "a user is in the list twice", "SUBJECT is in the list more than once"},
+	{TwoHolders, "2", "two hold the lock at once, and write; without a lock: a dirty read",
+		"BY took the lock and wrote while SUBJECT held it and wrote"},
+	{Deleted, "D", "somebody else's lock is deleted", "BY deleted SUBJECT's lock"},
+	{Kept, "K", "the holder releases its lock, and the lock stays", "SUBJECT released the lock, and it is still there"},
+	{Stuck, "S", "the room is stuck until all waiters give up", "SUBJECT gave up, and the room was still stuck"},
 }
 
 // Finding is one anomaly.
@@ -40,7 +42,12 @@ type Finding struct {
 
 // String describes the finding in a line.
 func (f Finding) String() string {
-	return strings.NewReplacer("SUBJECT", f.Subject, "BY", f.By).Replace(sentences[f.What])
+	for _, a := range Anomalies {
+		if a.Name == f.What {
+			return strings.NewReplacer("SUBJECT", f.Subject, "BY", f.By).Replace(a.sentence)
+		}
+	}
+	return f.What
 }
 
 // Findings are all anomalies of a history.
@@ -86,8 +93,11 @@ func (f Findings) Counts() Counts {
 func (c Counts) Of(what string) int { return *c.of(what) }
 
 // Total is the number of anomalies.
-func (c Counts) Total() int {
-	return c.Lost + c.Phantom + c.Duplicate + c.TwoHolders + c.Deleted + c.Kept + c.Stuck
+func (c Counts) Total() (n int) {
+	for _, a := range Anomalies {
+		n += c.Of(a.Name)
+	}
+	return n
 }
 
 func (c *Counts) of(what string) *int {

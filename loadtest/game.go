@@ -186,13 +186,3 @@ func (g *Game) AllRooms() []string {
 
 // does reports whether that is in the mix.
 func (g *Game) does(what string) bool { return slices.Contains(g.cfg.Mix, what) }
-
-// Living returns the users of whom there are players.
-func (g *Game) Living() map[string]bool {
-	living := make(map[string]bool)
-	for _, p := range g.players {
-		name, _ := p.believes("")
-		living[name] = true
-	}
-	return living
-}

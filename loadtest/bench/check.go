@@ -30,49 +30,24 @@ type Violations struct {
 
 func (v *Violations) total() int { return v.Lost + v.Phantom + v.Duplicate + v.Shared }
 
-// roster is who must be in a room at the end, and who may be.
-type roster struct {
-	room string
-	must map[string]bool
-	may  map[string]bool
-}
-
-func newRoster(room string, residents []string) *roster {
-	r := &roster{room, make(map[string]bool), make(map[string]bool)}
-	for _, user := range residents {
-		r.must[user] = true
-	}
-	return r
-}
-
-// add adds a client's user.
-func (r *roster) add(user string, m membership) {
-	switch m {
-	case memberIn:
-		r.must[user] = true
-	case memberUnsure:
-		r.may[user] = true
-	}
-}
-
-// check compares a room's list, in any order, with its roster.
-func (v *Violations) check(r *roster, list []string) {
+// check compares a room's list, in any order, with where its users are by what they were told.
+func (v *Violations) check(room string, told map[string]membership, list []string) {
 	seen := make(map[string]bool, len(list))
 	for _, user := range list {
 		switch {
 		case seen[user]:
 			v.Duplicate++
-			v.describe("%s is more than once in %s", user, r.room)
-		case !r.must[user] && !r.may[user]:
+			v.describe("%s is more than once in %s", user, room)
+		case told[user] == memberOut:
 			v.Phantom++
-			v.describe("%s is in %s and did not join", user, r.room)
+			v.describe("%s is in %s and did not join", user, room)
 		}
 		seen[user] = true
 	}
-	for user := range r.must {
-		if !seen[user] {
+	for user, at := range told {
+		if at == memberIn && !seen[user] {
 			v.Lost++
-			v.describe("%s joined %s and is not in it", user, r.room)
+			v.describe("%s joined %s and is not in it", user, room)
 		}
 	}
 }
@@ -129,19 +104,22 @@ func (c *cell) check(ctx context.Context, rooms []string, places []*place) (v Vi
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	rosters := make([]*roster, len(rooms))
-	for i, room := range rooms {
-		rosters[i] = newRoster(room, c.load.residents())
+	told := make([]map[string]membership, len(rooms))
+	for i := range told {
+		told[i] = make(map[string]membership)
+		for _, user := range c.load.residents() {
+			told[i][user] = memberIn
+		}
 	}
 	for _, p := range places {
-		rosters[p.room].add(p.user, p.membership)
+		told[p.room][p.user] = p.membership
 	}
-	for _, r := range rosters {
-		list, err := c.who.members(ctx, c.rdb, r.room)
+	for i, room := range rooms {
+		list, err := c.who.members(ctx, c.rdb, room)
 		if err != nil {
 			return v, fmt.Errorf("read the lists: %w", err)
 		}
-		v.check(r, list)
+		v.check(room, told[i], list)
 	}
 	return v, nil
 }

@@ -76,13 +76,12 @@ type Progress struct {
 	Changed  bool   // the phase did
 	Actions  int64  // acknowledged
 	Unknown  int64
-	Ghosts   int
 	Problems int
 }
 
 // String returns it in a line.
 func (p Progress) String() string {
-	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %2d ghosts  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Ghosts, p.Phase)
+	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Phase)
 	if p.Problems > 0 {
 		line += fmt.Sprintf("  (%d PROBLEMS)", p.Problems)
 	}

@@ -16,7 +16,7 @@ import (
 
 const (
 	lookPause     = 50 * time.Millisecond // between two looks at what has to become well
-	sampleEvery   = 250 * time.Millisecond
+	tellEvery     = 250 * time.Millisecond
 	warmUp        = time.Second
 	mostSteps     = 10_000
 	injectTimeout = 30 * time.Second
@@ -36,7 +36,11 @@ func (r *run) disturb(ctx context.Context) error {
 	all.Go(func() { r.feed.disturb(playing) })
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	watch.Go(func() { r.watch(watching) })
+	watch.Go(func() {
+		for pause.For(watching, tellEvery) == nil {
+			r.tell(false)
+		}
+	})
 	watch.Go(func() { r.resources(watching) })
 
 	err := r.inject(ctx)

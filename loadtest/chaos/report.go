@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"runtime"
 	"strings"
+	"time"
 
 	"roomd/loadtest"
 	"roomd/loadtest/audit"
@@ -27,7 +28,6 @@ type Report struct {
 	Faults    []FaultReport `json:"faults"`
 	Lost      int           `json:"lost_acknowledged"` // actions that Redis was allowed to lose
 	SeatsLost int           `json:"seats_lost"`        // told by "lost", and not by an administrator's action
-	Ghosts    int           `json:"most_ghosts"`       // members at once whose player was gone
 	Commits   int           `json:"commits"`           // in the journals
 	Epochs    int           `json:"new_epochs"`
 	Holds     int           `json:"outsider_holds"` // of locks by somebody who is no node
@@ -35,8 +35,7 @@ type Report struct {
 	Feed      FeedReport `json:"feed"`
 	Resources []Resource `json:"resources"`
 
-	samples []sample
-	used    []use
+	used []use
 }
 
 // FaultReport is a fault that was injected.
@@ -48,6 +47,9 @@ type FaultReport struct {
 	Recover float64 `json:"recover_s"`         // from its end until all was well; -1: never
 	Lost    int     `json:"lost_acknowledged"` // actions
 }
+
+// emptyWithin is how long it may take until rooms are empty that everybody has left.
+const emptyWithin = eviction + grace + 10*time.Second
 
 // judge ends the run, and judges it.
 func (r *run) judge(ctx context.Context) (*Report, error) {
@@ -74,7 +76,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	c := r.cfg
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Seed: c.Seed, Other: c.OtherVersion, Repeat: c.command(),
-		Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(), samples: r.samples,
+		Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(),
 	}
 	fed := check.Feed(h, r.feed.heard())
 	found := append(fed.Violations, report.useJudged(r.used, c.Nodes, r.played)...)
@@ -109,9 +111,6 @@ func (r *Report) played(h *check.History) {
 			r.SeatsLost++
 		}
 	}
-	for _, s := range r.samples {
-		r.Ghosts = max(r.Ghosts, s.ghosts)
-	}
 }
 
 // mostNames is how many faults charts name.
@@ -131,7 +130,6 @@ func (r *Report) say() {
 		Facts: []report.Fact{
 			{Name: "lost", Text: fmt.Sprintf("%d acknowledged actions and %d seats, where that was allowed; %d new epochs", r.Lost, r.SeatsLost, r.Epochs),
 				About: "With what Redis writes to its disk, and has on replicas, no more can be promised."},
-			{Name: "ghosts", Text: fmt.Sprintf("%d at most, none at the end", r.Ghosts), About: "Members whose player was gone: their seats wait for the grace."},
 			{Name: "audit", Text: fmt.Sprintf("%d commits in the journals, replayed and compared with Redis", r.Commits)},
 			{Name: "feed", Text: r.Feed.String(), About: "Commits that each reader of the feed was told, without repetitions: all of them, in order, as the journals have them."},
 			{Name: "lock", Text: fmt.Sprintf("%d holds by an outsider were respected", r.Holds), About: "Somebody who is no node took LockRoom:<id>, and nobody wrote meanwhile."},
@@ -150,7 +148,7 @@ func (r *Report) say() {
 		r.More.Tables = append(r.More.Tables, r.resources())
 	}
 	r.More.Sections = []report.Section{
-		{ID: "faults", Title: "Faults", Parts: []template.HTML{r.faults().HTML(), r.ghosts()}},
+		{ID: "faults", Title: "Faults", Parts: []template.HTML{r.faults().HTML()}},
 		{ID: "resources", Title: "What is in use", Parts: append(r.resourceCharts(), r.resources().HTML())},
 	}
 }
@@ -172,16 +170,6 @@ func (r *Report) faults() *report.Table {
 		t.Rows = append(t.Rows, report.Row{Cells: []string{f.Name, f.On, fmt.Sprintf("%.1f", f.From), fmt.Sprintf("%.1f", f.To-f.From), well, fmt.Sprint(f.Lost)}})
 	}
 	return t
-}
-
-func (r *Report) ghosts() template.HTML {
-	ghosts, members := report.Series{Name: "ghosts", Strong: true}, report.Series{Name: "members"}
-	for _, s := range r.samples {
-		ghosts.Points = append(ghosts.Points, report.Point{X: s.at.Seconds(), Y: float64(max(0, s.ghosts))})
-		members.Points = append(members.Points, report.Point{X: s.at.Seconds(), Y: float64(s.members)})
-	}
-	return r.OverTime("Ghosts", "members of all rooms, and those of them whose player is gone, ",
-		"A seat waits for its player for the grace, and after the death of a node until the others have noticed.", "members", ghosts, members)
 }
 
 // command returns the command that makes the same schedule.

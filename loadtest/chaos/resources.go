@@ -15,6 +15,7 @@ import (
 
 const (
 	resourcesEvery = 2 * time.Second
+	lookTimeout    = time.Second
 
 	// judgedFrom is how long a run has to be for its figures to say anything, and longRun from when on the first node is not killed, so that
 	// one process is there from the beginning to the end.

@@ -33,10 +33,9 @@ type run struct {
 
 	programs map[version]string // that nodes are started as
 
-	mu      sync.Mutex
-	phase   string   // guarded by mu
-	samples []sample // guarded by mu
-	used    []use    // guarded by mu
+	mu    sync.Mutex
+	phase string // guarded by mu
+	used  []use  // guarded by mu
 }
 
 // Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges what its clients were told. An
@@ -161,9 +160,5 @@ func (r *run) tell(changed bool) {
 	done, _, unknown := r.History.Counts()
 	r.mu.Lock()
 	defer r.mu.Unlock() // one at a time
-	p := Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done, Unknown: unknown, Problems: len(r.Problems())}
-	if n := len(r.samples); n > 0 {
-		p.Ghosts = r.samples[n-1].ghosts
-	}
-	r.cfg.Progress(p)
+	r.cfg.Progress(Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done, Unknown: unknown, Problems: len(r.Problems())})
 }

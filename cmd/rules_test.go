@@ -97,7 +97,7 @@ func TestAnotherModule_HasRulesOfItsOwn(t *testing.T) {
 		c, err := client.Dial(ctx, url, client.Options{User: user})
 		redistest.OK(t, err)
 		t.Cleanup(func() { c.Close() })
-		reply, err := c.Join(ctx, "42")
+		reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		if err != nil {
 			return -1, err
 		}

@@ -16,6 +16,7 @@ import (
 	"roomd/loadtest"
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 	"roomd/transport/roomd/roomdtest"
 )
 
@@ -137,11 +138,11 @@ func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 	flags := []string{"--redis-password-file", secret, "--lock-ttl", "1s", "--node-ttl", "1s", "--grace", "100ms", "--journal", "1000"}
 	nodes := launch(t, 2, url, flags...)
 	watched, gone := nodes[0].player("watcher"), nodes[1].player("stays away")
-	if _, err := watched.Watch(t.Context(), "42"); err != nil {
+	if _, err := watched.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*client.Conn{watched, gone} {
-		if _, err := c.Join(t.Context(), "43"); err != nil {
+		if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "43"}); err != nil {
 			t.Fatal(err)
 		}
 	}

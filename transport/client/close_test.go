@@ -45,7 +45,7 @@ func TestConn_EndsWhileRequestsWait(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 2 {
 				calls.Go(func() {
-					_, err := c.Join(t.Context(), "42")
+					_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 					wantClosed(t, err, tt.code, tt.text)
 					if err != nil && strings.Contains(err.Error(), "not sent") {
 						t.Errorf("%v: but it was sent", err)
@@ -55,7 +55,7 @@ func TestConn_EndsWhileRequestsWait(t *testing.T) {
 			calls.Wait()
 			<-c.Done()
 			wantClosed(t, c.Err(), tt.code, tt.text)
-			_, err := c.Users(t.Context(), "42")
+			_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
 			wantClosed(t, err, tt.code, tt.text)
 			if err != nil && !strings.Contains(err.Error(), "not sent") {
 				t.Errorf("%v: does not say that it was not sent", err)
@@ -94,7 +94,7 @@ func TestConn_ReplyBeforeEndCounts(t *testing.T) {
 			s.send(`{"id":%d,"version":7}`, req.ID)
 			s.close(protocol.CloseRestart, "")
 		})
-		if reply, err := c.Join(t.Context(), "42"); err != nil || reply.Version != 7 {
+		if reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || reply.Version != 7 {
 			t.Fatalf("got %+v, %v, want the reply", reply, err)
 		}
 		<-c.Done()
@@ -116,7 +116,7 @@ func TestConn_Close(t *testing.T) {
 	}
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := c.Join(t.Context(), "42")
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		waiting <- err
 	}()
 	<-got
@@ -158,7 +158,7 @@ func TestConn_SilentServer(t *testing.T) {
 		c := inMemory(t, Options{}, func(s *server) { s.drain() })
 		defer c.Close()
 		begin := time.Now()
-		_, err := c.Join(t.Context(), "42")
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		wantClosed(t, err, 1006, "read pipe: i/o timeout")
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
@@ -208,7 +208,7 @@ func TestConn_ServerStopsReading(t *testing.T) {
 		c := inMemory(t, Options{WriteTimeout: 3 * time.Second}, func(*server) { <-finish })
 		defer c.Close()
 		begin := time.Now()
-		_, err := c.Join(t.Context(), "42")
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		wantClosed(t, err, 1006, "sending: write pipe: i/o timeout")
 		if took := time.Since(begin); took != 3*time.Second+closeWait {
 			t.Errorf("noticed after %v", took)
@@ -228,7 +228,7 @@ func TestConn_CloseCodeOutlivesFailedWrite(t *testing.T) {
 			<-finish
 		})
 		defer c.Close()
-		_, err := c.Join(t.Context(), "42")
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		wantClosed(t, err, 4008, "slow down")
 		close(finish)
 	})

@@ -20,7 +20,7 @@ func TestRequest_Refused(t *testing.T) {
 		s.send(`{"id":%d,"error":{"code":"room_full","message":"room 42 is full","retry":false}}`, req.ID)
 		echo(s)
 	})
-	reply, err := c.Join(t.Context(), "42")
+	reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	var refused *protocol.Error
 	if !errors.As(err, &refused) || *refused != *protocol.NewError("room_full", "room 42 is full") {
 		t.Errorf("got %v, want room_full", err)
@@ -28,7 +28,7 @@ func TestRequest_Refused(t *testing.T) {
 	if reply != nil || !errors.Is(err, protocol.ErrRoomFull) || errors.Is(err, ErrClosed) {
 		t.Errorf("got %+v, %v", reply, err)
 	}
-	if _, err := c.Join(t.Context(), "43"); err != nil {
+	if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "43"}); err != nil {
 		t.Errorf("the next request: %v", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestRequest_Concurrent(t *testing.T) {
 	for i := range total {
 		calls.Go(func() {
 			room := fmt.Sprint("room-", i)
-			reply, err := c.Users(ctx, room)
+			reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room})
 			if err != nil || reply.Room != room {
 				t.Errorf("asked for %s, got %+v, %v", room, reply, err)
 			}
@@ -88,7 +88,7 @@ func TestConn_CallbacksInOrder(t *testing.T) {
 		s.drain()
 	})
 	connected <- c
-	reply, err := c.Join(t.Context(), "42")
+	reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	if err != nil || reply.Version != 5 {
 		t.Errorf("got %+v, %v, want the first reply with the id", reply, err)
 	}
@@ -137,7 +137,7 @@ func TestRequest_ContextEndsFirst(t *testing.T) {
 		<-arrived
 		cancel()
 	}()
-	reply, err := c.Join(ctx, "42")
+	reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	if reply != nil || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not sent") {
 		t.Errorf("got %+v, %v, want Canceled with unknown outcome", reply, err)
 	}
@@ -145,7 +145,7 @@ func TestRequest_ContextEndsFirst(t *testing.T) {
 		t.Error("the request is still waited for")
 	}
 	close(answer)
-	if reply, err := c.Users(t.Context(), "43"); err != nil || reply.Room != "43" {
+	if reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "43"}); err != nil || reply.Room != "43" {
 		t.Errorf("the next request got %+v, %v", reply, err)
 	}
 	if r := <-late; r.Room != "late" {
@@ -175,7 +175,7 @@ func TestRequest_NotSent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := c.Join(tt.ctx, tt.room); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
+			if _, err := c.Do(tt.ctx, protocol.Request{Action: protocol.ActionJoin, Room: tt.room}); err == nil || !strings.HasSuffix(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		})

@@ -258,7 +258,7 @@ func TestDial_ContextMeansNothingLater(t *testing.T) {
 	}
 	defer c.Close()
 	cancel()
-	if _, err := c.Join(t.Context(), "42"); err != nil {
+	if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		t.Error(err)
 	}
 }

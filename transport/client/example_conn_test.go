@@ -26,7 +26,7 @@ func ExampleDial() {
 	}
 	defer c.Close()
 
-	reply, err := c.Join(ctx, "42")
+	reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	switch {
 	case errors.Is(err, protocol.ErrRoomFull):
 		fmt.Println("try another room")
@@ -40,33 +40,8 @@ func ExampleDial() {
 	fmt.Println("seat", *reply.Seat, "beside", reply.Users)
 }
 
-// A client with a token renews it before it expires.
-func ExampleConn_Auth() {
-	ctx := context.Background()
-	login := func(context.Context) (string, error) { return "a token of the game's login", nil }
-	c, err := client.Dial(ctx, "ws://127.0.0.1:8080/ws", client.Options{Token: login})
-	if errors.Is(err, client.ErrUnauthorized) {
-		fmt.Println("log in again")
-		return
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer c.Close()
-
-	token, err := login(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	reply, err := c.Auth(ctx, token)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(reply.User, "may stay until", time.Unix(reply.Expires, 0))
-}
-
 // Compare and set: two players raise the pot at the same time, and neither bet is lost.
-func ExampleConn_Set() {
+func ExampleConn_Do() {
 	address, stop := serveScript("join: seat 1 of version 2", `conflict: {"pot":30}`, "done")
 	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -77,7 +52,7 @@ func ExampleConn_Set() {
 	}
 	defer c.Close()
 
-	reply, err := c.Join(ctx, "42")
+	reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +65,8 @@ func ExampleConn_Set() {
 			log.Fatal(err)
 		}
 		table.Pot += 5
-		_, err := c.Set(ctx, "42", table, client.Expect(epoch, version))
+		next := protocol.JSON(fmt.Sprintf(`{"pot":%d}`, table.Pot))
+		_, err := c.Do(ctx, protocol.Request{Action: protocol.ActionSet, Room: "42", Data: next, Epoch: epoch, Expect: &version})
 		var conflict *client.ConflictError
 		if errors.As(err, &conflict) {
 			fmt.Println("somebody was faster:", conflict.Data)

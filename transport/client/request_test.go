@@ -27,55 +27,49 @@ func TestRequest_Frames(t *testing.T) {
 		From int    `json:"from"`
 		Note string `json:"note,omitempty"`
 	}
-	ctx, expect := t.Context(), uint64(18)
+	expect := uint64(18)
 	tests := []struct {
 		name string
-		call func() (*protocol.Reply, error)
+		call *call
 		want protocol.Request
 	}{
-		{"join", func() (*protocol.Reply, error) { return c.Join(ctx, "42") }, protocol.Request{Action: "join"}},
-		{"join a seat", func() (*protocol.Reply, error) { return c.JoinSeat(ctx, "42", 2) }, protocol.Request{Action: "join", Seat: new(2)}},
-		{"leave", func() (*protocol.Reply, error) { return c.Leave(ctx, "42") }, protocol.Request{Action: "leave"}},
-		{"users", func() (*protocol.Reply, error) { return c.Users(ctx, "42") }, protocol.Request{Action: "users"}},
-		{"watch", func() (*protocol.Reply, error) { return c.Watch(ctx, "42") }, protocol.Request{Action: "watch"}},
-		{"unwatch", func() (*protocol.Reply, error) { return c.Unwatch(ctx, "42") }, protocol.Request{Action: "unwatch"}},
-		{"ready", func() (*protocol.Reply, error) { return c.Ready(ctx, "42", true) },
+		{"join", joinCall("42", nil), protocol.Request{Action: "join"}},
+		{"join a seat", joinCall("42", new(2)), protocol.Request{Action: "join", Seat: new(2)}},
+		{"leave", plainCall(protocol.ActionLeave, "42"), protocol.Request{Action: "leave"}},
+		{"users", plainCall(protocol.ActionUsers, "42"), protocol.Request{Action: "users"}},
+		{"watch", plainCall(protocol.ActionWatch, "42"), protocol.Request{Action: "watch"}},
+		{"unwatch", plainCall(protocol.ActionUnwatch, "42"), protocol.Request{Action: "unwatch"}},
+		{"ready", readyCall("42", true),
 			protocol.Request{Action: "ready", Value: true}},
-		{"not ready", func() (*protocol.Reply, error) { return c.Ready(ctx, "42", false) },
+		{"not ready", readyCall("42", false),
 			protocol.Request{Action: "ready"}},
-		{"set", func() (*protocol.Reply, error) { return c.Set(ctx, "42", move{3, "a<b"}) },
+		{"set", setCall("42", "", move{3, "a<b"}, nil),
 			protocol.Request{Action: "set", Data: `{"from":3,"note":"a<b"}`}},
-		{"set nothing", func() (*protocol.Reply, error) { return c.Set(ctx, "42", nil) },
+		{"set nothing", setCall("42", "", nil, nil),
 			protocol.Request{Action: "set", Data: `null`}},
-		{"set JSON", func() (*protocol.Reply, error) { return c.Set(ctx, "42", protocol.JSON(`{"a":1.0}`)) },
+		{"set JSON", setCall("42", "", protocol.JSON(`{"a":1.0}`), nil),
 			protocol.Request{Action: "set", Data: `{"a":1.0}`}},
-		{"compare and set", func() (*protocol.Reply, error) { return c.Set(ctx, "42", 1, Expect("e", 18)) },
+		{"compare and set", setCall("42", "", 1, []Condition{Expect("e", 18)}),
 			protocol.Request{Action: "set", Data: `1`, Expect: &expect, Epoch: "e"}},
-		{"set a member's", func() (*protocol.Reply, error) { return c.SetMember(ctx, "42", "x", Expect("", 18)) },
+		{"set a member's", setCall("42", protocol.ScopeMember, "x", []Condition{Expect("", 18)}),
 			protocol.Request{Action: "set", Scope: "member", Data: `"x"`, Expect: &expect}},
-		{"say", func() (*protocol.Reply, error) { return c.Say(ctx, "42", Message{Text: "你好"}) },
+		{"say", sayCall("42", Message{Text: "你好"}),
 			protocol.Request{Action: "say", Text: "你好"}},
-		{"say data to some", func() (*protocol.Reply, error) {
-			return c.SayTo(ctx, "42", []string{"李四", "王五"}, Message{Data: json.RawMessage("null")})
-		}, protocol.Request{Action: "say", Data: "null", To: []string{"李四", "王五"}}},
-		{"kick", func() (*protocol.Reply, error) { return c.Kick(ctx, "42", "王五", "", 0) },
+		{"say data to some", sayToCall("42", []string{"李四", "王五"}, Message{Data: json.RawMessage("null")}), protocol.Request{Action: "say", Data: "null", To: []string{"李四", "王五"}}},
+		{"kick", kickCall("42", "王五", "", 0),
 			protocol.Request{Action: "kick", User: "王五"}},
-		{"ban", func() (*protocol.Reply, error) { return c.Kick(ctx, "42", "王五", "too loud", 1001*time.Millisecond) },
+		{"ban", kickCall("42", "王五", "too loud", 1001*time.Millisecond),
 			protocol.Request{Action: "kick", User: "王五", Text: "too loud", Ban: 2}},
-		{"longest ban", func() (*protocol.Reply, error) {
-			return c.Kick(ctx, "42", "王五", "", protocol.MaxBan*time.Second)
-		}, protocol.Request{Action: "kick", User: "王五", Ban: protocol.MaxBan}},
-		{"close", func() (*protocol.Reply, error) { return c.CloseRoom(ctx, "42") },
+		{"longest ban", kickCall("42", "王五", "", protocol.MaxBan*time.Second), protocol.Request{Action: "kick", User: "王五", Ban: protocol.MaxBan}},
+		{"close", plainCall(protocol.ActionClose, "42"),
 			protocol.Request{Action: "close"}},
-		{"configure", func() (*protocol.Reply, error) {
-			return c.Configure(ctx, "42", room.Settings{Capacity: 4, Data: room.DataAdmins}, Expect("e", 18))
-		}, protocol.Request{Action: "configure", Settings: &room.Settings{Capacity: 4, Data: room.DataAdmins}, Expect: &expect, Epoch: "e"}},
-		{"configure to zero", func() (*protocol.Reply, error) { return c.Configure(ctx, "42", room.Settings{}) },
+		{"configure", configureCall("42", room.Settings{Capacity: 4, Data: room.DataAdmins}, []Condition{Expect("e", 18)}), protocol.Request{Action: "configure", Settings: &room.Settings{Capacity: 4, Data: room.DataAdmins}, Expect: &expect, Epoch: "e"}},
+		{"configure to zero", configureCall("42", room.Settings{}, nil),
 			protocol.Request{Action: "configure", Settings: &room.Settings{}}},
 	}
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			reply, err := tt.call()
+			reply, err := c.do(t.Context(), tt.call)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +102,7 @@ func TestRequest_Conflict(t *testing.T) {
 	})
 	changed := protocol.NewError(protocol.CodeConflict, "the data has changed")
 	for _, want := range []ConflictError{{"e", 19, `{"round":3}`, changed}, {"", 0, "", changed}} {
-		reply, err := c.Set(t.Context(), "42", 1, Expect("e", 18))
+		reply, err := c.do(t.Context(), setCall("42", "", 1, []Condition{Expect("e", 18)}))
 		var conflict *ConflictError
 		if !errors.As(err, &conflict) || !reflect.DeepEqual(*conflict, want) {
 			t.Fatalf("got %v, want %+v", err, want)
@@ -143,7 +137,7 @@ func TestRequest_SayToNobody(t *testing.T) {
 		}
 	})
 	for _, users := range [][]string{nil, {}} {
-		_, err := c.SayTo(t.Context(), "42", users, Message{Text: "psst"})
+		_, err := c.do(t.Context(), sayToCall("42", users, Message{Text: "psst"}))
 		if err != nil || !strings.Contains(<-frames, `"to":[]`) {
 			t.Errorf("to %#v: got %v", users, err)
 		}
@@ -157,40 +151,20 @@ func TestRequest_DataNotSent(t *testing.T) {
 			s.t.Errorf("the server got %+v", req)
 		}
 	})
-	ctx, long := t.Context(), strings.Repeat("x", protocol.MaxFrame)
-	for want, call := range map[string]func() (*protocol.Reply, error){
-		`client: set of room "42": not sent: data: json: unsupported value: NaN`: func() (*protocol.Reply, error) {
-			return c.Set(ctx, "42", math.NaN())
-		},
-		`client: say of room "42": not sent: data: json: unsupported type: chan int`: func() (*protocol.Reply, error) {
-			return c.Say(ctx, "42", Message{Data: make(chan int)})
-		},
-		`client: set of room "42": not sent: expect: more than one condition`: func() (*protocol.Reply, error) {
-			return c.SetMember(ctx, "42", 1, Expect("", 1), Expect("", 2))
-		},
-		`client: configure of room "42": not sent: expect: more than one condition`: func() (*protocol.Reply, error) {
-			return c.Configure(ctx, "42", room.Settings{}, Expect("", 1), Expect("", 2))
-		},
-		`client: kick of room "42": not sent: ban: must be from 0 to 87600h0m0s, not -1s`: func() (*protocol.Reply, error) {
-			return c.Kick(ctx, "42", "a", "", -time.Second)
-		},
-		`client: kick of room "42": not sent: ban: must be from 0 to 87600h0m0s, not 87600h0m0.000000001s`: func() (*protocol.Reply, error) {
-			return c.Kick(ctx, "42", "a", "", protocol.MaxBan*time.Second+1)
-		},
-		`client: say of room "42": not sent: to: not valid UTF-8`: func() (*protocol.Reply, error) {
-			return c.SayTo(ctx, "42", []string{"\xe5", "\xbc\xa0"}, Message{Text: "a"})
-		},
-		`client: set of room "42": not sent: epoch: not valid UTF-8`: func() (*protocol.Reply, error) {
-			return c.Set(ctx, "42", 1, Expect("\xff", 1))
-		},
-		`client: set of room "42": not sent: data: makes a frame of 16429 bytes, the limit is 16384`: func() (*protocol.Reply, error) {
-			return c.Set(ctx, "42", long)
-		},
-		`client: kick of room "42": not sent: text: makes a frame of 16441 bytes, the limit is 16384`: func() (*protocol.Reply, error) {
-			return c.Kick(ctx, "42", "a", long, 0)
-		},
+	long := strings.Repeat("x", protocol.MaxFrame)
+	for want, k := range map[string]*call{
+		`client: set of room "42": not sent: data: json: unsupported value: NaN`:                           setCall("42", "", math.NaN(), nil),
+		`client: say of room "42": not sent: data: json: unsupported type: chan int`:                       sayCall("42", Message{Data: make(chan int)}),
+		`client: set of room "42": not sent: expect: more than one condition`:                              setCall("42", protocol.ScopeMember, 1, []Condition{Expect("", 1), Expect("", 2)}),
+		`client: configure of room "42": not sent: expect: more than one condition`:                        configureCall("42", room.Settings{}, []Condition{Expect("", 1), Expect("", 2)}),
+		`client: kick of room "42": not sent: ban: must be from 0 to 87600h0m0s, not -1s`:                  kickCall("42", "a", "", -time.Second),
+		`client: kick of room "42": not sent: ban: must be from 0 to 87600h0m0s, not 87600h0m0.000000001s`: kickCall("42", "a", "", protocol.MaxBan*time.Second+1),
+		`client: say of room "42": not sent: to: not valid UTF-8`:                                          sayToCall("42", []string{"\xe5", "\xbc\xa0"}, Message{Text: "a"}),
+		`client: set of room "42": not sent: epoch: not valid UTF-8`:                                       setCall("42", "", 1, []Condition{Expect("\xff", 1)}),
+		`client: set of room "42": not sent: data: makes a frame of 16429 bytes, the limit is 16384`:       setCall("42", "", long, nil),
+		`client: kick of room "42": not sent: text: makes a frame of 16441 bytes, the limit is 16384`:      kickCall("42", "a", long, 0),
 	} {
-		if _, err := call(); err == nil || err.Error() != want {
+		if _, err := c.do(t.Context(), k); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}

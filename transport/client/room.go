@@ -163,13 +163,13 @@ func (r *Room) StopTimer(ctx context.Context, name string, only ...Condition) er
 
 // Say sends a message to all who get the room's events. Errors are as for Set.
 func (r *Room) Say(ctx context.Context, m Message) error {
-	return r.act(ctx, sayCall(r.id, nil, m))
+	return r.act(ctx, sayCall(r.id, m))
 }
 
 // SayTo is like Say, but only these users get the message, and the user, at most [protocol.MaxTo] different ones. A message to nobody is
 // for the admins who watch: see Propose.
 func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
-	return r.act(ctx, sayCall(r.id, append([]string{}, users...), m))
+	return r.act(ctx, sayToCall(r.id, users, m))
 }
 
 // Propose sends a move to a referee: a message with the JSON form of move, as [json.Marshal] makes it, which only the admins who watch get, and

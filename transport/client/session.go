@@ -109,7 +109,7 @@ func (s *session) renew() {
 			if err != nil {
 				continue
 			}
-			if reply, err := s.conn.Auth(s.ctx, token); err == nil {
+			if reply, err := s.conn.Do(s.ctx, protocol.Request{Action: protocol.ActionAuth, Token: token}); err == nil {
 				if expires = expiry(token); reply.Expires != 0 {
 					expires = time.Unix(reply.Expires, 0)
 				}

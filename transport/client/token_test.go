@@ -71,21 +71,21 @@ func TestToken_Auth(t *testing.T) {
 			}
 		}
 	})
-	if reply, err := c.Auth(t.Context(), "good"); err != nil || reply.User != "张三" || reply.Expires != 946688400 {
+	if reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionAuth, Token: "good"}); err != nil || reply.User != "张三" || reply.Expires != 946688400 {
 		t.Errorf("%+v, %v", reply, err)
 	}
-	if _, err := c.Auth(t.Context(), "bad"); !errors.Is(err, ErrUnauthorized) || err.Error() != "client: auth: unauthorized: no" {
+	if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionAuth, Token: "bad"}); !errors.Is(err, ErrUnauthorized) || err.Error() != "client: auth: unauthorized: no" {
 		t.Error(err)
 	}
 	for token, want := range map[string]string{
 		"\xff":                                 "not sent: token: not valid UTF-8",
 		strings.Repeat("x", protocol.MaxFrame): "not sent: token: makes a frame of 16419 bytes, the limit is 16384",
 	} {
-		if _, err := c.Auth(t.Context(), token); err == nil || !strings.HasSuffix(err.Error(), want) {
+		if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionAuth, Token: token}); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Error(err)
 		}
 	}
-	_, err := c.Auth(t.Context(), "last")
+	_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionAuth, Token: "last"})
 	var closed *CloseError
 	if !errors.Is(err, ErrUnauthorized) || !errors.Is(err, ErrClosed) || !errors.As(err, &closed) {
 		t.Errorf("after the token has expired: %v", err)

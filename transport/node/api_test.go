@@ -11,6 +11,7 @@ import (
 	"roomd/transport"
 	"roomd/transport/auth"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // ask sends a request. The headers are alternately names and values.
@@ -37,7 +38,7 @@ func TestAPI(t *testing.T) {
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "李四"})
 	redistest.OK(t, err)
 	defer c.Close()
-	if _, err := c.Join(t.Context(), "42"); err != nil {
+	if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	public, admin := "http://"+n.Addr()+"/api/rooms", "http://"+n.AdminAddr()+"/api/rooms"

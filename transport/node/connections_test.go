@@ -88,7 +88,7 @@ func TestHandshakeTimeout(t *testing.T) {
 	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
 	redistest.OK(t, err)
 	defer a.Close()
-	if _, err := a.Join(t.Context(), "42"); err != nil {
+	if _, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -104,7 +104,7 @@ func TestAClientMeetsLimits(t *testing.T) {
 	}
 	var refused *protocol.Error
 	for giveUp := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(giveUp); {
-		if _, err := a.Join(t.Context(), "42"); err != nil && !errors.As(err, &refused) {
+		if _, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)
 		}
 	}

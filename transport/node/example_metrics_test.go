@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/transport/client"
 	"roomd/transport/node"
+	"roomd/transport/protocol"
 )
 
 // A program with metrics of its own serves those of its node beside them. One without sets AdminListen alone, and finds
@@ -42,7 +43,7 @@ func Example_metrics() {
 		return
 	}
 	defer c.Close()
-	if _, err := c.Join(ctx, "42"); err != nil {
+	if _, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		fmt.Println(err)
 		return
 	}

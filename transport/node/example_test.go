@@ -55,7 +55,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		reply, err := c.Join(ctx, "42")
+		reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		if errors.Is(err, protocol.ErrForbidden) {
 			fmt.Println(err)
 		} else {

@@ -40,7 +40,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if answer, _ := io.ReadAll(healthy); !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
 		t.Errorf("healthz: %q", answer)
 	}
-	if r, err := a.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+	if r, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
 		t.Errorf("the connected client: %+v, %v", r, err)
 	}
 	a.Close()

@@ -19,6 +19,7 @@ import (
 	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,7 +45,7 @@ func TestTwoNodesOneRoom(t *testing.T) {
 		clients = append(clients, c)
 	}
 	for seat, c := range clients {
-		r, err := c.Join(t.Context(), "42")
+		r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		if err != nil || *r.Seat != seat || r.Count != seat+1 {
 			t.Errorf("join: %+v, %v", r, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 	"roomd/transport/webhook"
 )
 
@@ -48,7 +49,7 @@ func TestAdminListen_OfAProgram(t *testing.T) {
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
 	redistest.OK(t, err)
 	defer c.Close()
-	_, err = c.Join(t.Context(), "42")
+	_, err = c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	redistest.OK(t, err)
 	for path, want := range map[string]string{
 		"/admin":     "<title>roomd: operators",
@@ -137,7 +138,7 @@ func TestWebhooks_Behind(t *testing.T) {
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
 	redistest.OK(t, err)
 	defer c.Close()
-	_, err = c.Join(t.Context(), "42")
+	_, err = c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	redistest.OK(t, err)
 	behind := regexp.MustCompile(`"webhooks":\[\{"receiver":"` + regexp.QuoteMeta(receiver.URL) + `","lag_ms":[1-9]`)
 	redistest.Until(t, "the receiver is behind", func() bool {

@@ -48,7 +48,7 @@ func TestTLS(t *testing.T) {
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: clients})
 	redistest.OK(t, err)
 	defer c.Close()
-	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
 		t.Errorf("join: %+v, %v", r, err)
 	}
 	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); err == nil || !strings.Contains(err.Error(), "certificate") {
@@ -99,7 +99,7 @@ func TestTLSHandshakesAreBounded(t *testing.T) {
 	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b", TLS: clients}); !errors.Is(err, protocol.ErrUnavailable) || !strings.Contains(err.Error(), "503") {
 		t.Errorf("a client beyond the limit: %v", err)
 	}
-	if r, err := a.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+	if r, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
 		t.Errorf("the connected client: %+v, %v", r, err)
 	}
 }

@@ -50,14 +50,14 @@ func TestProtocol_ClientByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if _, err := b.Join(t.Context(), "42"); err != nil {
+	if _, err := b.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	until("2 0:a 1:b")
 	stop()
 	startNode(t, db, n.Addr(), transport.Options{})
 	until("0:a 1:b")
-	reply, err := b.Users(t.Context(), "42")
+	reply, err := b.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
 	if err != nil || !slices.Equal(reply.Users, []protocol.Seated{{User: "a"}, {User: "b", Seat: 1}}) {
 		t.Errorf("%+v, %v", reply, err)
 	}
@@ -66,7 +66,7 @@ func TestProtocol_ClientByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if _, err := a.Join(t.Context(), "42"); err != nil {
+	if _, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		t.Fatal(err)
 	}
 	for lines.Scan() {

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/protocol"
 )
 
 // Every view in both themes and three sizes keeps nobody out, as far as axe can see, and is not
@@ -25,7 +26,7 @@ func TestOperatorsPage_Looks(t *testing.T) {
 		c := nodes[i%2].player(name, nil)
 		join(t, c, "42")
 		if i%2 == 1 {
-			if _, err := c.Ready(t.Context(), "42", true); err != nil {
+			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionReady, Room: "42", Value: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

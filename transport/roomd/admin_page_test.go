@@ -119,7 +119,7 @@ func TestOperatorsPage_Room(t *testing.T) {
 	p.until("the result", `document.getElementById("result").textContent === "\u2068李四\u2069 was kicked from room 42, and is kept out for 10 minutes."`)
 	p.until("the members without that one", `document.querySelectorAll("#members-rows tr").length === 2`)
 	p.until("the journal", `document.querySelector("#journal-rows tr").textContent.includes("李四 was kicked: too loud")`)
-	if _, err := victim.Join(t.Context(), "42"); err == nil {
+	if _, err := victim.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err == nil {
 		t.Error("who was banned comes in")
 	}
 	p.click("#room-unban")

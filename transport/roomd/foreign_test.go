@@ -27,7 +27,7 @@ func TestForeign_ListsOfAnotherProgram(t *testing.T) {
 	redistest.OK(t, err)
 	defer c.Close()
 	for id, kind := range map[string]string{"42": "list", "43": "string"} {
-		_, err := c.Join(t.Context(), id)
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: id})
 		refusal, is := errors.AsType[*protocol.Error](err)
 		if !is || refusal.Code != protocol.CodeInternal || refusal.Retry || !strings.Contains(refusal.Message, "another program's") ||
 			!strings.Contains(refusal.Message, "nothing was written") || strings.Contains(refusal.Message, "李四") {

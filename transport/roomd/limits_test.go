@@ -52,7 +52,7 @@ func TestLimits_FewFiles(t *testing.T) {
 		defer c.Close()
 	}
 	for _, c := range clients {
-		if _, err := c.Join(t.Context(), "42"); err != nil {
+		if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 			t.Error(err)
 		}
 	}

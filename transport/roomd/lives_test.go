@@ -57,7 +57,7 @@ func (p *process) player(name string, events func(*protocol.Event)) *client.Conn
 
 func join(t *testing.T, c *client.Conn, room string) *protocol.Reply {
 	t.Helper()
-	r, err := c.Join(t.Context(), room)
+	r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: room})
 	redistest.OK(t, err)
 	return r
 }
@@ -160,7 +160,7 @@ func TestNode_StoppedComesBack(t *testing.T) {
 	_ = nodes[0].cmd.Process.Signal(syscall.SIGCONT)
 	back := f.until(t, start, "a", "watcher")
 	t.Logf("gone %v after SIGSTOP (lease 3s, grace 500ms), back %v after SIGCONT", gone.Round(time.Millisecond), back.Round(time.Millisecond))
-	if r, err := a.Leave(t.Context(), "42"); err != nil || r.Count != 1 {
+	if r, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"}); err != nil || r.Count != 1 {
 		t.Errorf("a leaves: %+v, %v", r, err)
 	}
 }
@@ -188,7 +188,7 @@ func TestRedis_Restarts(t *testing.T) {
 			server.Restart()
 			var seats map[string]int
 			for len(seats) < players {
-				r, err := clients[0].Users(t.Context(), "42")
+				r, err := clients[0].Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
 				if errors.Is(err, client.ErrClosed) {
 					t.Fatal(err)
 				}
@@ -211,7 +211,7 @@ func TestRedis_Restarts(t *testing.T) {
 				t.Errorf("%d of %d kept their seats", kept, players)
 			}
 			for _, c := range clients {
-				if _, err := c.Leave(t.Context(), "42"); err != nil {
+				if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"}); err != nil {
 					t.Errorf("leave: %v", err)
 				}
 			}
@@ -249,7 +249,7 @@ func TestRestart_Rolling(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if r, err := c.Join(ctx, "42"); err == nil {
+				if r, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err == nil {
 					if !first && *r.Seat != seat {
 						t.Errorf("player%d had seat %d and has %d", i, seat, *r.Seat)
 					}
@@ -278,8 +278,8 @@ func TestRestart_Rolling(t *testing.T) {
 					continue
 				}
 				for err == nil {
-					if _, err = c.Join(ctx, "42"); err == nil {
-						_, err = c.Leave(ctx, "42")
+					if _, err = c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err == nil {
+						_, err = c.Do(ctx, protocol.Request{Action: protocol.ActionLeave, Room: "42"})
 						actions.Add(2)
 					}
 				}

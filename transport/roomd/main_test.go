@@ -17,6 +17,7 @@ import (
 	"roomd/room"
 	"roomd/transport/client"
 	"roomd/transport/node"
+	"roomd/transport/protocol"
 	"roomd/transport/roomd/roomdtest"
 )
 
@@ -56,7 +57,7 @@ func TestRun_Serves(t *testing.T) {
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "张三"})
 	redistest.OK(t, err)
 	defer c.Close()
-	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
 		t.Errorf("join: %+v, %v", r, err)
 	}
 	var line struct{ Message string }

@@ -14,6 +14,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // resident returns the memory of a process in bytes.
@@ -59,7 +60,7 @@ func TestMemory_Players(t *testing.T) {
 			mu.Lock()
 			clients = append(clients, c)
 			mu.Unlock()
-			_, err = c.Join(t.Context(), fmt.Sprintf("table-%04d", i/table))
+			_, err = c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: fmt.Sprintf("table-%04d", i/table)})
 			return err
 		})
 	}

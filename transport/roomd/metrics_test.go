@@ -18,6 +18,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // staleOnce deletes the lock of a room before the first commit, as if it had expired.
@@ -47,9 +48,9 @@ func TestMetrics_Game(t *testing.T) {
 			t.Errorf("%s is not refused", what)
 		}
 	}
-	_, err := c.Join(t.Context(), "42")
+	_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	refused("a third player", err)
-	_, err = c.Leave(t.Context(), "42")
+	_, err = c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"})
 	refused("a leave from outside", err)
 	n.expect(series{
 		`roomd_actions_total{kind="join",result="ok"}`:          2,
@@ -76,10 +77,10 @@ func TestMetrics_Game(t *testing.T) {
 
 	// Somebody holds a lock for too long, and another room is no room of ours.
 	rdb.Set(t.Context(), "LockRoom:held", "held:x", time.Minute)
-	_, err = a.Join(t.Context(), "held")
+	_, err = a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "held"})
 	refused("a join of a room that is held", err)
 	rdb.Set(t.Context(), "Room:foreign:Users", "not ours", time.Minute)
-	_, err = a.Join(t.Context(), "foreign")
+	_, err = a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "foreign"})
 	refused("a join of what is no room", err)
 	n.until("busy, internal, and a long action", func(s series) bool {
 		return s[`roomd_actions_total{kind="join",result="busy"}`] == 1 && s[`roomd_actions_total{kind="join",result="internal"}`] == 1 &&
@@ -107,7 +108,7 @@ func TestMetrics_Game(t *testing.T) {
 	again := n.dial("a")
 	join(t, again, "42")
 	n.expect(series{`roomd_connections_closed_total{code="4001"}`: 1})
-	if _, err := again.Leave(t.Context(), "42"); err != nil {
+	if _, err := again.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"}); err != nil {
 		t.Error(err)
 	}
 	b.Close()
@@ -132,7 +133,7 @@ func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to
 	defer slow.Close()
 	redistest.OK(t, slow.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"action":"watch","room":"crowded"}`)))
 	reader := n.dial("reader")
-	if _, err := reader.Watch(t.Context(), "crowded"); err != nil {
+	if _, err := reader.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "crowded"}); err != nil {
 		t.Fatal(err)
 	}
 	n.expect(series{`roomd_connections`: 2, `roomd_watchers`: 2, `roomd_rooms`: 1, `roomd_members`: 0})
@@ -154,7 +155,7 @@ func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to
 			}
 			if again, err := client.Dial(ctx, n.URL(), client.Options{User: "reader"}); err == nil {
 				defer again.Close()
-				_, _ = again.Watch(ctx, "crowded")
+				_, _ = again.Do(ctx, protocol.Request{Action: protocol.ActionWatch, Room: "crowded"})
 				reader = again
 			}
 		}
@@ -189,11 +190,11 @@ func TestMetrics_UnderLoad(t *testing.T) {
 		c, id := n.dial(fmt.Sprint("player", i)), fmt.Sprint(i%2)
 		wg.Go(func() {
 			for range rounds {
-				if _, err := c.Join(t.Context(), id); err != nil {
+				if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: id}); err != nil {
 					t.Error(err)
 					return
 				}
-				if _, err := c.Leave(t.Context(), id); err != nil {
+				if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: id}); err != nil {
 					t.Error(err)
 					return
 				}

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"roomd/lockmgr/redistest"
-	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // sizes are those of a desk and of two phones.
@@ -46,12 +46,12 @@ func TestPage_Looks(t *testing.T) {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
 		if i%2 == 0 {
-			if _, err := c.Ready(t.Context(), "42", true); err != nil {
+			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionReady, Room: "42", Value: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if i == 4 {
-			if _, err := c.Say(t.Context(), "42", client.Message{Text: "Shall we begin?"}); err != nil {
+			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "Shall we begin?"}); err != nil {
 				t.Fatal(err)
 			}
 		}

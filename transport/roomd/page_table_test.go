@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"roomd/lockmgr/redistest"
-	"roomd/transport/client"
+	"roomd/transport/protocol"
 	"roomd/transport/roomd/roomdtest"
 )
 
@@ -278,7 +278,7 @@ func TestPage_NamesAsText(t *testing.T) {
 	for seat, name := range names[1:] {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
-		if _, err := c.Say(t.Context(), "42", client.Message{Text: "<b>hello</b> from " + name}); err != nil {
+		if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "<b>hello</b> from " + name}); err != nil {
 			t.Fatal(err)
 		}
 		p.until("the name", fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"] .name').textContent.normalize() === %s.normalize()`, seat+1, quote(name)))

@@ -18,6 +18,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // A PHP program with the article's lock, a Go program with lockmgr and a node share LockRoom:42. Nobody is ever in while
@@ -38,9 +39,9 @@ func TestPHP_OneLock(t *testing.T) {
 	var joined atomic.Int64
 	others.Go(func() {
 		for ctx.Err() == nil {
-			_, err := c.Join(t.Context(), "42")
+			_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 			if err == nil {
-				_, err = c.Leave(t.Context(), "42")
+				_, err = c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"})
 			}
 			if err != nil {
 				t.Errorf("the player: %v", err)

@@ -90,16 +90,18 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	ann, bob, eve := dial("ann", client.Options{}), dial("bob", others), dial("eve", others)
 	join(t, ann, "42")
 	join(t, bob, "42")
-	_, err = eve.Watch(t.Context(), "42")
+	_, err = eve.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "42"})
 	redistest.OK(t, err)
 
-	_, err = ann.SetPrivate(t.Context(), "42", secret+" set")
+	_, err = ann.Do(t.Context(), setPrivate(secret+" set"))
 	redistest.OK(t, err)
-	_, err = ann.SetPrivate(t.Context(), "42", strings.Repeat(secret, 100)) // is too large
+	_, err = ann.Do(t.Context(), setPrivate(strings.Repeat(secret, 100))) // is too large
 	if err == nil {
 		t.Error("too large private data are not refused")
 	}
-	if _, err = ann.SetPrivate(t.Context(), "42", secret, client.Expect("", 1)); err == nil {
+	old := setPrivate(secret)
+	old.Expect = new(uint64(1))
+	if _, err = ann.Do(t.Context(), old); err == nil {
 		t.Error("an old version is not refused")
 	}
 	for _, body := range []string{`{"hands":{"ann":"` + secret + `","nobody":"` + secret + `"}}`, `{"hands":{"ann":["` + secret + `",1e999]}}`, `{"hands":{"ann":"` + secret + `"}}`} {
@@ -108,18 +110,20 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	if shown := ask("GET", admin+"/api/rooms/42", "") + ask("GET", admin+"/api/rooms/42/log", ""); strings.Count(shown, secret) < 3 {
 		t.Errorf("an operator is not shown the secret:\n%s", shown)
 	}
-	_, err = bob.SetPrivate(t.Context(), "42", "of bob")
+	_, err = bob.Do(t.Context(), protocol.Request{Action: protocol.ActionSet, Room: "42", Scope: protocol.ScopePrivate, Data: protocol.JSON(`"of bob"`)})
 	redistest.OK(t, err)
 	for _, c := range []*client.Conn{bob, eve} {
-		_, _ = c.Users(t.Context(), "42")
-		_, _ = c.Join(t.Context(), "42")
-		_, _ = c.SetPrivateOf(t.Context(), "42", "ann", 1, client.Expect("", 1))
-		_, _ = c.Say(t.Context(), "42", client.Message{Text: "hi"})
+		_, _ = c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
+		_, _ = c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
+		of := setPrivate("1")
+		of.User = "ann"
+		_, _ = c.Do(t.Context(), of)
+		_, _ = c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "hi"})
 	}
 
 	// They go along to another room, and back.
 	join(t, bob, "43")
-	_, err = eve.Watch(t.Context(), "43")
+	_, err = eve.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "43"})
 	redistest.OK(t, err)
 	for _, rooms := range [][2]string{{"42", "43"}, {"43", "42"}} {
 		from, to := rooms[0], rooms[1]
@@ -148,12 +152,12 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	}
 	redistest.OK(t, rdb.HSet(t.Context(), key, field, broken).Err())
 	fresh := dial("fay", others)
-	if _, err := fresh.Join(t.Context(), "42"); err != nil {
+	if _, err := fresh.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
 		said += err.Error()
 	}
 	redistest.Until(t, "the log speaks of the member", func() bool {
 		said += ask("GET", admin+"/api/rooms/42", "") + ask("GET", public+"/api/rooms/42", "")
-		_, _ = fresh.Users(t.Context(), "42")
+		_, _ = fresh.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
 		return strings.Contains(log.String(), "no member as roomd writes it")
 	})
 	said += heard.String()
@@ -163,4 +167,8 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 			t.Errorf("%s: …%s…", what, text[max(0, at-300):min(len(text), at+100)])
 		}
 	}
+}
+
+func setPrivate(text string) protocol.Request {
+	return protocol.Request{Action: protocol.ActionSet, Room: "42", Scope: protocol.ScopePrivate, Data: protocol.JSON(`"` + text + `"`)}
 }

@@ -122,20 +122,20 @@ func TestReload_Connected(t *testing.T) {
 	join(t, c, "2")
 	join(t, c, "3")
 	contains(t, r.reload("rate: 1/s\nburst: 1\nmax-rooms: 2\nmax-connections: 1\n"), `"setting":"rate"`, `"was":"off"`, `"is":"1/s"`, `"changed":4`, `"need_restart":0`)
-	if _, err := c.Users(ctx, "1"); err != nil {
+	if _, err := c.Do(ctx, protocol.Request{Action: protocol.ActionUsers, Room: "1"}); err != nil {
 		t.Errorf("the first request at the new rate: %v", err)
 	}
-	if _, err := c.Users(ctx, "1"); !errors.Is(err, protocol.ErrRateLimited) || !strings.Contains(err.Error(), "1 requests a second") {
+	if _, err := c.Do(ctx, protocol.Request{Action: protocol.ActionUsers, Room: "1"}); !errors.Is(err, protocol.ErrRateLimited) || !strings.Contains(err.Error(), "1 requests a second") {
 		t.Errorf("the second: %v", err)
 	}
 	if _, err := client.Dial(ctx, r.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrUnavailable) {
 		t.Errorf("a connection too many: %v", err)
 	}
 	contains(t, r.reload("rate: off\nmax-rooms: 2\nmax-per-address: 1\n"), `"setting":"max-per-address"`)
-	if _, err := c.Join(ctx, "4"); err == nil || !strings.Contains(err.Error(), "2 rooms") {
+	if _, err := c.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "4"}); err == nil || !strings.Contains(err.Error(), "2 rooms") {
 		t.Errorf("a room too many: %v", err)
 	}
-	if _, err := c.Users(ctx, "3"); err != nil {
+	if _, err := c.Do(ctx, protocol.Request{Action: protocol.ActionUsers, Room: "3"}); err != nil {
 		t.Errorf("a room that there was before: %v", err)
 	}
 	if _, err := client.Dial(ctx, r.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrRateLimited) {
@@ -145,15 +145,17 @@ func TestReload_Connected(t *testing.T) {
 	if got := r.Settings(); got["max_frame"] != "1024" || got["rate"] != "off" || r.Stats().Clients.Connections != 1 {
 		t.Errorf("settings %v, clients %+v", got, r.Stats().Clients)
 	}
-	long, b := client.Message{Text: strings.Repeat("y", 1100)}, r.dial("b")
+	long, b := protocol.Request{Action: protocol.ActionSay, Text: strings.Repeat("y", 1100)}, r.dial("b")
 	join(t, b, "new")
-	if _, err := b.Join(ctx, "newer"); !errors.Is(err, protocol.ErrRateLimited) {
+	if _, err := b.Do(ctx, protocol.Request{Action: protocol.ActionJoin, Room: "newer"}); !errors.Is(err, protocol.ErrRateLimited) {
 		t.Errorf("a new room too many: %v", err)
 	}
-	if _, err := c.Say(ctx, "1", long); err != nil {
+	long.Room = "1"
+	if _, err := c.Do(ctx, long); err != nil {
 		t.Errorf("a connection made before has a longer frame: %v", err)
 	}
-	if _, err := b.Say(ctx, "new", long); err == nil {
+	long.Room = "new"
+	if _, err := b.Do(ctx, long); err == nil {
 		t.Error("a connection made afterwards sends a longer frame")
 	}
 }
@@ -288,7 +290,7 @@ func TestReload_Process(t *testing.T) {
 	systemd.expect("READY=1")
 	c := p.player("a", nil)
 	redistest.Until(t, "the rate counts", func() bool {
-		_, err := c.Users(t.Context(), "42")
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
 		return errors.Is(err, protocol.ErrRateLimited)
 	})
 	p.stop(syscall.SIGTERM)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
 
@@ -30,16 +31,16 @@ func TestDrain_WithoutReplica(t *testing.T) {
 	defer cancel()
 	a, b := p.player("a", nil), p.player("b", nil)
 	for _, ask := range []struct {
-		what string
-		do   func(context.Context, string) (*protocol.Reply, error)
-		code string
+		what, action string
+		by           *client.Conn
+		code         string
 	}{
-		{"join", a.Join, protocol.CodeUnknown},
-		{"a join of a full room", b.Join, protocol.CodeRoomFull},
-		{"a leave of another", b.Leave, protocol.CodeNotMember},
-		{"a repeated join", a.Join, protocol.CodeUnknown},
+		{"join", protocol.ActionJoin, a, protocol.CodeUnknown},
+		{"a join of a full room", protocol.ActionJoin, b, protocol.CodeRoomFull},
+		{"a leave of another", protocol.ActionLeave, b, protocol.CodeNotMember},
+		{"a repeated join", protocol.ActionJoin, a, protocol.CodeUnknown},
 	} {
-		_, err := ask.do(ctx, "42")
+		_, err := ask.by.Do(ctx, protocol.Request{Action: ask.action, Room: "42"})
 		var said *protocol.Error
 		if !errors.As(err, &said) || said.Code != ask.code {
 			t.Fatalf("%s: %v, want %s", ask.what, err, ask.code)
@@ -47,7 +48,7 @@ func TestDrain_WithoutReplica(t *testing.T) {
 	}
 	asked := make(chan error, 1)
 	go func() {
-		_, err := a.Leave(ctx, "42")
+		_, err := a.Do(ctx, protocol.Request{Action: protocol.ActionLeave, Room: "42"})
 		asked <- err
 	}()
 	ended := make(chan struct{})

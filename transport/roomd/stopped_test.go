@@ -48,7 +48,7 @@ func TestNode_StoppedLearnsWhoCameElsewhere(t *testing.T) {
 				join(t, c, "42")
 				if i%2 == 0 {
 					want = append(want, user)
-				} else if _, err := c.Leave(t.Context(), "42"); err != nil {
+				} else if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"}); err != nil {
 					t.Fatal(err)
 				}
 			}

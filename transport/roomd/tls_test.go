@@ -12,6 +12,7 @@ import (
 	"roomd/lockmgr/redistest/certs"
 	"roomd/room"
 	"roomd/transport/client"
+	"roomd/transport/protocol"
 )
 
 // A file that cannot be used is one line that names the flag and the file, and exit code 1. Flags
@@ -93,7 +94,7 @@ func TestTLS_OnBothSides(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
 	redistest.Until(t, "the new certificate is shown", func() bool { return name() == "new" })
-	if r, err := c.Join(t.Context(), "42"); err != nil || r.Count != 1 {
+	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
 		t.Errorf("the connection from before: %+v, %v", r, err)
 	}
 	if text := log(); strings.Contains(text, "hidden") || strings.Contains(text, "PRIVATE") || !strings.Contains(text, "connect to wss://") || !strings.Contains(text, "the new one counts") {

@@ -71,13 +71,13 @@ func TestToken_Made(t *testing.T) {
 			c, err := client.Dial(t.Context(), url, client.Options{Token: client.StaticToken(token)})
 			redistest.OK(t, err)
 			defer c.Close()
-			if r, err := c.Join(t.Context(), "table-1"); err != nil || r.Users[0].User != "张三" {
+			if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "table-1"}); err != nil || r.Users[0].User != "张三" {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if _, err := c.Join(t.Context(), "42"); !errors.Is(err, protocol.ErrForbidden) {
+			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); !errors.Is(err, protocol.ErrForbidden) {
 				t.Errorf("a room that the token does not allow: %v", err)
 			}
-			if r, err := c.Auth(t.Context(), token); err != nil || r.User != "张三" {
+			if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionAuth, Token: token}); err != nil || r.User != "张三" {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if _, err := client.Dial(t.Context(), url, client.Options{Token: client.StaticToken(token + "x")}); !errors.Is(err, client.ErrUnauthorized) {
@@ -89,7 +89,7 @@ func TestToken_Made(t *testing.T) {
 			named, err := client.Dial(t.Context(), url, client.Options{User: "张三", Header: http.Header{"Origin": {"http" + strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "/ws")}}})
 			redistest.OK(t, err)
 			defer named.Close()
-			if _, err := named.Join(t.Context(), "table-1"); !errors.Is(err, client.ErrUnauthorized) {
+			if _, err := named.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "table-1"}); !errors.Is(err, client.ErrUnauthorized) {
 				t.Errorf("a name without a token: %v", err)
 			}
 			if text := log(); strings.Contains(text, token) || strings.Contains(text, secret) || !strings.Contains(text, "with a token") {

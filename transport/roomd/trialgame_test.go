@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/protocol"
 )
 
 // The trial game of the client's README is a program that three players can play, on different nodes. While two wait for the third the node of
@@ -57,7 +58,7 @@ func TestTrialGame_Plays(t *testing.T) {
 	play(1)
 	observer := nodes[1].player("observer", nil)
 	redistest.Until(t, "two are ready", func() bool {
-		reply, err := observer.Users(ctx, "table-7")
+		reply, err := observer.Do(ctx, protocol.Request{Action: protocol.ActionUsers, Room: "table-7"})
 		return err == nil && len(reply.Users) == 2 && reply.Users[0].Ready && reply.Users[1].Ready
 	})
 	nodes[0].stop(syscall.SIGKILL)

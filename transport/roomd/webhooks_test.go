@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/protocol"
 )
 
 // backend is a receiver of webhooks. It fails the test where versions of a room are missing.
@@ -104,7 +105,7 @@ func TestWebhooks_NodesKilled(t *testing.T) {
 						return
 					default:
 					}
-					if _, err := c.Ready(t.Context(), id, ready); err != nil {
+					if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionReady, Room: id, Value: ready}); err != nil {
 						return // the node has died
 					}
 				}

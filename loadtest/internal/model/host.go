@@ -12,17 +12,15 @@ const (
 type hostState struct {
 	known bool
 	user  string // empty: nobody
-
-	before string // who was it before
 }
 
 // appoint replays that a member becomes the host, or, without a user, that nobody is it any more. The changes before
 // are those of the action that made it so, and of earlier ones.
 func (r *Room) appoint(e *Entry, c *Change) {
 	was := r.host
-	r.host = hostState{known: true, user: c.User, before: was.user}
-	if c.Again && (was.before == c.User || r.since == e.Version) && r.mayBeIn(c.User) {
-		return // he lost the part by a move that was undone, or Redis had lost that he has it
+	r.host = hostState{known: true, user: c.User}
+	if c.Again && r.since == e.Version && r.mayBeIn(c.User) {
+		return // Redis had lost that he has the part
 	}
 	says1 := says(theEntry, "the host is %s", quoted(c.User))
 	switch {

@@ -83,7 +83,7 @@ func (r *Room) bringBack(e *Entry, c *Change, says1 Side) {
 		removed, by = r.removals[everybody]
 	}
 	switch {
-	case by && !(removed.Reason == reasonMoved && isReserved(c.Session)): // a move that was undone
+	case by:
 		r.report(RuleClosed, e.Version, says1, says(before, "%s was taken out at version %d: %s", quoted(c.User), removed.Version, quoted(removed.Reason)))
 	case r.complete && !r.gone[c.User] && !r.anew:
 		r.anew = true

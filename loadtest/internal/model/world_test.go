@@ -83,18 +83,6 @@ Meta host "a"
 Users a {"seat":1,"session":"s6","node":"n2","at":70}
 Users b {"seat":3,"session":"s7","node":"n1","at":90}`
 
-	// undone has a host who was to change places with x of another room, and has the seat and the host's part again.
-	undone = `
-n1 {"type":"join","user":"a","seat":1,"session":"s1","at":10},{"type":"defaults","user":"","seat":0,"settings":{"capacity":2,"host":"longest"}},{"type":"host","user":"a"}
-n2 {"type":"join","user":"b","seat":0,"session":"s2","at":20}
-n1 {"type":"leave","user":"a","seat":1,"reason":"moved","target":"43"},{"type":"join","user":"x","seat":1,"session":"~+r","at":30},{"type":"host","user":"b"}
-n1 {"type":"settings","user":"","seat":0,"settings":{"capacity":2,"host":"longest","closed":true}}
-n1 {"type":"leave","user":"x","seat":1,"reason":"left"},{"type":"join","user":"a","seat":1,"session":"~+r","at":10,"again":true},{"type":"host","user":"a","again":true}
-Meta settings {"capacity":2,"host":"longest","closed":true}
-Meta host "a"
-Users a {"seat":1,"session":"~+r","node":"n1","at":10}
-Users b {"seat":0,"session":"s2","node":"n2","at":20}`
-
 	begun = `
 n1 {"type":"join","user":"a","seat":1,"session":"~s1","at":10},{"type":"defaults","user":"","seat":0,"settings":{"capacity":4}}`
 	joined = `

@@ -33,7 +33,7 @@ var checkerMutants = []mutant{
 	{"check: watchers who missed something", "loadtest/check/watched.go", "					case e.from != last.Version:\n						return 3\n", "", witness, "TestWitness_Watched"},
 	{"check: watchers who have heard nothing of the end", "loadtest/check/watched.go", "op.Version < last.Version", "true", witness, "TestWitness_Watched"},
 	{"check: a refusal that fits nowhere", "loadtest/check/linearize.go", "		return false\n	})\n}\n\n// explain", "		return true\n	})\n}\n\n// explain", witness, "TestLinearize_Finds"},
-	{"check: a list before what it shows", "loadtest/check/linearize.go", "			s.writers, _ = slices.BinarySearch(writers, s.version+1)\n", "			_ = writers\n", witness, "TestLinearize_OneVersion"},
+	{"check: a list before what it shows", "loadtest/check/linearize.go", "			s.writers, _ = slices.BinarySearch(writers, s.version+1)\n", "			_ = writers\n", witness, "TestLinearize_Finds"},
 	{"load: a frame is decoded by each who gets it", "loadtest/decoder.go", "	if m != nil {\n		return m, nil\n	}\n	m, err := decode(append", "	m, err := decode(append", "./loadtest", "TestDecoder"},
 	{"load: a second run finds the rooms of the first", "loadtest/talk.go", "g.id, kind))", "\"run\", kind))", "./loadtest", "TestRun_Targets"},
 	{"load: a journal is read from its beginning again", "loadtest/store.go", "			from = \"(\" + j.last", "			from = \"-\"", "./loadtest", "TestJournal_Forgotten"},

@@ -96,16 +96,3 @@ func TestLinearize_Played(t *testing.T) {
 		}
 	}
 }
-
-// Of who does something while others do, and has no connection after that, nobody knows whether it is a member behind it, although
-// the room was seen at an earlier version by one who began later.
-func TestLinearize_GoneBehindTheLastAnswer(t *testing.T) {
-	h := good()
-	h.Ops[6].Call, h.Ops[6].Return = ms(510), ms(690) // 李四 says something, which is version 5
-	h.Ops[7] = &Op{ID: 8, Process: "王五", Room: room42, Action: Read, Outcome: Done, Epoch: epoch1, Version: 4, Count: 2, Call: ms(600), Return: ms(610),
-		List: &List{Users: h.Ops[2].List.Users, Data: "data-1", Settings: *h.Ops[0].Settings}}
-	h.Conns[1].Open, h.Conns[1].Last = false, ms(695)
-	if v := Linearize(h, DefaultPatience); len(v.Violations) > 0 {
-		t.Errorf("%v", v.Violations)
-	}
-}

@@ -54,13 +54,23 @@ const (
 // unguarded is no lock at all.
 var unguarded = discipline{name: "no-guard", ttl: 2}
 
-// scene is callers that come to an expired entry. A few have a process each, under the observer; many share some.
-type scene struct {
+// entry is one expired entry and its callers. A few have a process each, under the observer; many share some.
+type entry struct {
 	comes []float64 // when each of them comes, in published seconds
 	slow  bool      // a load takes slowLoad
 	keeps bool      // the old value is there
 	dies  bool      // the first caller, while it loads
 	empty bool      // the database has nothing
+
+	x     *cell // for its processes; no fault strikes here
+	value string
+	old   string
+	takes time.Duration // how long a load takes
+	dying *caller       // while it loads
+
+	mu      sync.Mutex
+	loading int         // guarded by mu; loads that run now
+	counts  CacheCounts // guarded by mu
 }
 
 // playCache sends callers to an expired entry without a guard, and behind every lock.
@@ -78,17 +88,22 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 		group.Go(func() (err error) {
 			r := &results[i]
 			r.Guard = d.name
-			play := func(counts *CacheCounts, s scene) {
-				if err == nil {
-					*counts, err = l.playScene(ctx, d, s)
+			play := func(counts *CacheCounts, e *entry) { // until the new value is there, or nobody hopes for it any more
+				if err != nil {
+					return
 				}
+				x := newCell(l, d, &fault{name: cacheGuard}, l.cfg.Second)
+				var h anomaly.History
+				h, err = x.play(ctx, e.in(x).play)
+				_, found := anomaly.Find(h)
+				*counts, counts.Freed = e.counts, found.Deleted
 			}
-			play(&r.Gone, scene{comes: make([]float64, cacheCallers)})
-			play(&r.Old, scene{comes: make([]float64, cacheCallers), keeps: true})
-			play(&r.Slow, scene{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true}) // before the lock expires, and after
-			play(&r.Dead, scene{comes: []float64{0, 1}, keeps: true, dies: true})
+			play(&r.Gone, &entry{comes: make([]float64, cacheCallers)})
+			play(&r.Old, &entry{comes: make([]float64, cacheCallers), keeps: true})
+			play(&r.Slow, &entry{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true}) // before the lock expires, and after
+			play(&r.Dead, &entry{comes: []float64{0, 1}, keeps: true, dies: true})
 			if d.lock == nil || d.article == stampArticle {
-				play(&r.Empty, scene{comes: []float64{0, 1, 2}, empty: true})
+				play(&r.Empty, &entry{comes: []float64{0, 1, 2}, empty: true})
 			}
 			return err
 		})
@@ -96,35 +111,13 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	return results, group.Wait()
 }
 
-// entry is one expired entry and its callers.
-type entry struct {
-	scene
-	x     *cell // for its processes; no fault strikes here
-	value string
-	old   string
-	takes time.Duration // how long a load takes
-	dying *caller       // while it loads
-
-	mu      sync.Mutex
-	loading int         // guarded by mu; loads that run now
-	counts  CacheCounts // guarded by mu
-}
-
-func newEntry(x *cell, s scene) *entry {
-	e := &entry{scene: s, x: x, value: "Cache:" + x.id, old: "Cache:" + x.id + ":Old", takes: x.seconds(cacheLoad)}
-	if s.slow {
+// in names the entry's keys in a cell.
+func (e *entry) in(x *cell) *entry {
+	e.x, e.value, e.old, e.takes = x, "Cache:"+x.id, "Cache:"+x.id+":Old", x.seconds(cacheLoad)
+	if e.slow {
 		e.takes = x.seconds(slowLoad * x.d.ttl)
 	}
 	return e
-}
-
-// playScene sends callers to an entry. It returns when the new value is there, or nobody hopes for it any more.
-func (l *lab) playScene(ctx context.Context, d *discipline, s scene) (CacheCounts, error) {
-	x := newCell(l, d, &fault{name: cacheGuard}, l.cfg.Second)
-	e := newEntry(x, s)
-	h, err := x.play(ctx, e.play)
-	e.counts.Freed = anomaly.Find(h).Counts().Deleted
-	return e.counts, err
 }
 
 // play lets callers come, each as soon as all are connected.

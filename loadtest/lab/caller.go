@@ -31,13 +31,12 @@ type caller struct {
 	sent  bool // its write; an error after that leaves the outcome unknown
 
 	// Guarded by x.mu.
-	strike   strike // what the driver does
-	strikeAt step   // at this step
-	held     bool   // stopped at a step
-	dead     bool   // crashed
-	done     bool   // got its answer, or died
-	waited   bool   // found the lock taken
-	lost     bool   // one of its replies was lost
+	strikeAt step // where the driver stops it
+	dies     bool // there
+	held     bool // stopped at a step
+	dead     bool // crashed
+	done     bool // got its answer, or died
+	waited   bool // found the lock taken
 }
 
 // The states of a caller that the driver waits for. The cell's mu is held.
@@ -135,14 +134,6 @@ var (
 // with returns lockSteps and more.
 func with(more ...step) []step { return append(more, lockSteps...) }
 
-// strike is what the driver does to a caller at a step: nothing, or one of the following.
-type strike int
-
-const (
-	hold  strike = 1 + iota // stop until the driver lets it go on
-	crash                   // run no later step
-)
-
 // at marks a step between a discipline's commands. It does not return if the caller crashes here.
 func (c *caller) at(s step) {
 	if !c.reach(s) {
@@ -158,9 +149,9 @@ func (c *caller) reach(s step) bool {
 	x.reached[s] = true
 	switch {
 	case s != c.strikeAt:
-	case c.strike == crash:
+	case c.dies:
 		c.crashLocked()
-	case c.strike == hold:
+	default: // until the driver lets it go on
 		c.strikeAt, c.held = "", true
 		x.struckLocked(c)
 		c.record(anomaly.Event{Kind: anomaly.Paused})

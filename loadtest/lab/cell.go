@@ -145,11 +145,11 @@ func (x *cell) addTo(callers ...*caller) error {
 	return nil
 }
 
-// goOn lets a caller begin its one request, or continue, until the driver strikes at a step; "" is none.
-func (x *cell) goOn(ctx context.Context, c *caller, how strike, at step) {
+// goOn lets a caller begin its one request, or continue, as far as a step; "" is none.
+func (x *cell) goOn(ctx context.Context, c *caller, upTo step) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	c.strike, c.strikeAt, c.held = how, at, false
+	c.strikeAt, c.held = upTo, false
 	x.changed.Broadcast()
 	if c.cancel != nil {
 		return
@@ -169,20 +169,20 @@ func (x *cell) goOn(ctx context.Context, c *caller, how strike, at step) {
 
 // stop is goOn, and waits until the caller is stopped at the step, or has ended. crash is the same for a caller that dies there.
 func (x *cell) stop(ctx context.Context, c *caller, at step) {
-	x.goOn(ctx, c, hold, at)
+	x.goOn(ctx, c, at)
 	x.until(ctx, x.patience, c.stopped)
 }
 
 func (x *cell) crash(ctx context.Context, c *caller, at step) {
-	x.goOn(ctx, c, crash, at)
-	x.until(ctx, x.patience, c.ended)
+	c.dies = true // it has not begun
+	x.stop(ctx, c, at)
 }
 
 // come is goOn for callers one after the other, each as soon as the one before has ended or waits. So no two race, even
 // without a lock.
 func (x *cell) come(ctx context.Context, callers ...*caller) {
 	for _, c := range callers {
-		x.goOn(ctx, c, 0, "")
+		x.goOn(ctx, c, "")
 		x.until(ctx, x.patience, c.idle)
 	}
 }

@@ -83,8 +83,8 @@ func (x *cell) playCrash(ctx context.Context) {
 
 func (x *cell) playLoss(ctx context.Context) {
 	x.victim.process.lose(x.f.loses)
-	x.goOn(ctx, x.victim, 0, "")
-	x.until(ctx, x.patience, func() bool { return x.victim.lost || x.victim.done })
+	x.goOn(ctx, x.victim, "")
+	x.until(ctx, x.patience, func() bool { return x.struck || x.victim.done })
 	x.others(ctx)
 }
 
@@ -97,7 +97,7 @@ func (x *cell) others(ctx context.Context) {
 	if x.f.name == pauseSet {
 		pause = 2 * x.patience
 	}
-	x.goOn(ctx, x.joins, hold, stepRead)
+	x.goOn(ctx, x.joins, stepRead)
 	x.until(ctx, pause, x.joins.stopped)
 	x.come(ctx, x.victim, x.leaves, x.joins)
 }
@@ -145,8 +145,8 @@ func (x *cell) bothExpire(ctx context.Context, dies, a, b *caller) {
 	} else {
 		x.crash(ctx, dies, stepLocked)
 	}
-	x.goOn(ctx, a, hold, stepExpired)
-	x.goOn(ctx, b, hold, stepExpired)
+	x.goOn(ctx, a, stepExpired)
+	x.goOn(ctx, b, stepExpired)
 	x.until(ctx, x.patience, func() bool { return a.stopped() && b.stopped() })
 }
 

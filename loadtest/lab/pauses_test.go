@@ -107,7 +107,7 @@ func TestTimestamp_WholeSeconds(t *testing.T) {
 				if !d.lock.looksAfterTimeout {
 					want = errTimedOut
 				}
-				e := newEntry(c.x, scene{})
+				e := new(entry).in(c.x)
 				if there {
 					time.AfterFunc(3*time.Second, func() { rdb.Set(t.Context(), e.value, newValue, 0) })
 				}

@@ -130,7 +130,6 @@ func (p *process) exchange(args []string, carryOut func() ([]byte, error)) proxy
 	c.record(anomaly.Event{Kind: anomaly.ReplyLost})
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	c.lost = true
 	x.struckLocked(c)
 	return proxy.Silence
 }

@@ -177,7 +177,7 @@ func (p path) walk(t *testing.T, server *redistest.Server, second time.Duration)
 	redistest.OK(t, err)
 	t.Cleanup(process.stop)
 	w.c = &caller{process: process, user: victimUser, asked: time.Now()}
-	w.entry = newEntry(x, scene{keeps: strings.Contains(p.name, "old value")})
+	w.entry = (&entry{keeps: strings.Contains(p.name, "old value")}).in(x)
 	w.entry.takes = 0
 	w.begun = w.c.nowMillis()
 	monitor := monitor(t, server)

@@ -67,7 +67,7 @@ type Cell struct {
 	fault    *fault
 	second   time.Duration
 	history  anomaly.History
-	findings anomaly.Findings
+	findings []anomaly.Finding
 }
 
 func newReport(cfg Config, redis string) *Report {
@@ -94,8 +94,8 @@ func newReport(cfg Config, redis string) *Report {
 
 // fill sets the outcome of a cell, which counts when it is done.
 func (c *Cell) fill(second time.Duration, h anomaly.History) {
-	c.second, c.history, c.findings = second, h, anomaly.Find(h)
-	c.Anomalies = c.findings.Counts()
+	c.second, c.history = second, h
+	c.findings, c.Anomalies = anomaly.Find(h)
 	c.ByChance = c.byChance()
 }
 
@@ -104,7 +104,7 @@ func (c *Cell) shows(l Listed) bool {
 	if l.Anomaly == waited {
 		return c.Anomalies.StuckMS >= 0.9*ms(c.history.TTL)
 	}
-	return c.Anomalies.Of(l.Anomaly) > 0 && (c.Anomalies.Forever || !l.Forever)
+	return *c.Anomalies.Of(l.Anomaly) > 0 && (c.Anomalies.Forever || !l.Forever)
 }
 
 // judge compares what was seen with what is listed: roomd must show no anomaly, and every other discipline at least those
@@ -122,7 +122,7 @@ func (r *Report) judge() {
 					}
 				}
 			}
-			for _, f := range c.findings.All {
+			for _, f := range c.findings {
 				if row.discipline == &roomd {
 					differs(c, "roomd under %s: %s", c.Fault, f)
 				}
@@ -165,7 +165,7 @@ func quiet(discipline, name string) string {
 func (c *Cell) byChance() (list []string) {
 	marks := quiet(c.Discipline, c.Fault)
 	for _, l := range anomaly.Anomalies {
-		if c.Anomalies.Of(l.Name) > 0 && c.Discipline != roomd.name && !strings.Contains(marks, l.Letter) {
+		if *c.Anomalies.Of(l.Name) > 0 && c.Discipline != roomd.name && !strings.Contains(marks, l.Letter) {
 			list = append(list, l.Name)
 		}
 	}
@@ -184,7 +184,7 @@ func (c *Cell) Marks() string {
 	for _, l := range anomaly.Anomalies {
 		if slices.Contains(c.ByChance, l.Name) {
 			chance += l.Letter
-		} else if c.Anomalies.Of(l.Name) > 0 {
+		} else if *c.Anomalies.Of(l.Name) > 0 {
 			marks += l.Letter
 		}
 	}

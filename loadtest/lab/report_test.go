@@ -59,13 +59,12 @@ func played() *Report {
 				switch {
 				case l.Fault != c.Fault:
 				case l.Anomaly == waited:
-					c.findings.Longest = c.history.TTL
+					c.Anomalies.StuckMS = ms(c.history.TTL)
 				default:
-					c.findings.All = append(c.findings.All, anomaly.Finding{What: l.Anomaly, Subject: "赵六", By: "张三"})
-					c.findings.Forever = c.findings.Forever || l.Forever
+					*c.Anomalies.Of(l.Anomaly)++
+					c.Anomalies.Forever = c.Anomalies.Forever || l.Forever
 				}
 			}
-			c.Anomalies = c.findings.Counts()
 		}
 	}
 	return r
@@ -93,7 +92,7 @@ func TestVerdict(t *testing.T) {
 		{"set-nx-lua-json", "no-fault", func(c *Cell) { c.Anomalies.StuckMS = 200 }, // less than the TTL
 			"set-nx-lua-json did not show under no-fault: the next join waits for all of that"},
 		{"roomd", "lost-write", func(c *Cell) {
-			c.findings.All = []anomaly.Finding{{What: anomaly.Deleted, Subject: "赵六", By: "张三"}}
+			c.findings = []anomaly.Finding{{What: anomaly.Deleted, Subject: "赵六", By: "张三"}}
 		}, "roomd under lost-write: 张三 deleted 赵六's lock"},
 	} {
 		r := played()

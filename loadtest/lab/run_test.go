@@ -69,7 +69,7 @@ func checkCell(t *testing.T, c *Cell) {
 	}
 	done := slices.ContainsFunc(c.history.Events, func(e anomaly.Event) bool { return e.Kind == anomaly.ToldOK })
 	if c.Discipline == roomd.name && c.Done && (c.Anomalies.Total() != 0 || !done) {
-		t.Errorf("roomd under %s: did something %t, %v", c.Fault, done, c.findings.All)
+		t.Errorf("roomd under %s: did something %t, %v", c.Fault, done, c.findings)
 	}
 }
 

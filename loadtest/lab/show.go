@@ -178,7 +178,7 @@ func (c *Cell) About() string { return c.fault.about }
 
 // Findings returns what was found in the cell, and no more than fits.
 func (c *Cell) Findings() (lines []string) {
-	for _, f := range c.findings.All {
+	for _, f := range c.findings {
 		lines = append(lines, c.line(f.At, f.String()))
 	}
 	return cut(lines, 8)

@@ -50,61 +50,48 @@ func (f Finding) String() string {
 	return f.What
 }
 
-// Findings are all anomalies of a history.
-type Findings struct {
-	All     []Finding     // in order of time
-	Longest time.Duration // how long callers waited at most without any progress, which alone is no anomaly
-	Forever bool          // a stuck room stays stuck, or a released lock held, because the lock does not expire
-}
-
-// Find returns what is wrong in a history.
-func Find(h History) Findings {
+// Find returns what is wrong in a history, in order of time, and how often.
+func Find(h History) (found []Finding, c Counts) {
 	longest, stuck := stuck(h)
-	f := Findings{All: slices.Concat(members(h), overlaps(holds(h.Events)), releases(h.Events), stuck), Longest: longest}
-	slices.SortStableFunc(f.All, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
-	c := f.Counts()
-	f.Forever = h.Forever && c.Stuck+c.Kept > 0
-	return f
+	found = slices.Concat(members(h), overlaps(holds(h.Events)), releases(h.Events), stuck)
+	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
+	for _, f := range found {
+		*c.Of(f.What)++
+	}
+	c.StuckMS, c.Forever = float64(longest.Microseconds())/1000, h.Forever && c.Stuck+c.Kept > 0
+	return found, c
 }
 
 // Counts are the numbers of a report.
 type Counts struct {
-	Lost       int     `json:"lost"`
-	Phantom    int     `json:"phantom"`
-	Duplicate  int     `json:"duplicate"` // users who are in the list more than once
-	TwoHolders int     `json:"two_holders"`
-	Deleted    int     `json:"deleted"` // other people's locks
-	Kept       int     `json:"kept"`    // locks that stayed after their release
-	Stuck      int     `json:"stuck"`   // 1 if the room did not come free again
-	StuckMS    float64 `json:"stuck_ms"`
-	Forever    bool    `json:"stuck_forever"`
-}
+	Lost       int `json:"lost"`
+	Phantom    int `json:"phantom"`
+	Duplicate  int `json:"duplicate"` // users who are in the list more than once
+	TwoHolders int `json:"two_holders"`
+	Deleted    int `json:"deleted"` // other people's locks
+	Kept       int `json:"kept"`    // locks that stayed after their release
+	Stuck      int `json:"stuck"`   // 1 if the room did not come free again
 
-// Counts counts the findings.
-func (f Findings) Counts() Counts {
-	c := Counts{StuckMS: float64(f.Longest.Microseconds()) / 1000, Forever: f.Forever}
-	for _, finding := range f.All {
-		*c.of(finding.What)++
-	}
-	return c
+	// How long callers waited at most without any progress, which alone is no anomaly; and whether a stuck room stays stuck, or a
+	// released lock held, because the lock does not expire.
+	StuckMS float64 `json:"stuck_ms"`
+	Forever bool    `json:"stuck_forever"`
 }
 
 // Of returns how many anomalies of that kind were found.
-func (c Counts) Of(what string) int { return *c.of(what) }
-
-// Total is the number of anomalies.
-func (c Counts) Total() (n int) {
-	for _, a := range Anomalies {
-		n += c.Of(a.Name)
-	}
-	return n
-}
-
-func (c *Counts) of(what string) *int {
+func (c *Counts) Of(what string) *int {
 	return map[string]*int{
 		Lost: &c.Lost, Phantom: &c.Phantom, Duplicate: &c.Duplicate, TwoHolders: &c.TwoHolders,
 		Deleted: &c.Deleted, Kept: &c.Kept, Stuck: &c.Stuck,
 	}[what]
+}
+
+// Total is the number of anomalies.
+func (c Counts) Total() (n int) {
+	for _, a := range Anomalies {
+		n += *c.Of(a.Name)
+	}
+	return n
 }
 
 // belief is where a user must be, by the replies so far.

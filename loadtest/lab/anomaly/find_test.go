@@ -136,38 +136,36 @@ var histories = []struct {
 func TestKnownAnomaliesAreCounted(t *testing.T) {
 	for _, h := range histories {
 		t.Run(h.name, func(t *testing.T) {
-			f := Find(History{
+			found, got := Find(History{
 				Events: h.events, Initial: strings.Fields(h.initial), Final: strings.Fields(h.final),
 				TTL: 100 * time.Millisecond, Forever: h.forever,
 			})
-			got := f.Counts()
 			got.StuckMS = 0
 			if got != h.want {
-				t.Errorf("counted %+v, want %+v: %v", got, h.want, f.All)
+				t.Errorf("counted %+v, want %+v: %v", got, h.want, found)
 			}
-			if got.Total() != len(f.All) {
-				t.Errorf("%d counted, %d found", got.Total(), len(f.All))
+			if got.Total() != len(found) {
+				t.Errorf("%d counted, %d found", got.Total(), len(found))
 			}
 		})
 	}
 }
 
 func TestTimes(t *testing.T) {
-	f := Find(History{Events: story(
+	_, c := Find(History{Events: story(
 		"10ms a got", "20ms b got", "30ms c got", "40ms b writes", "50ms a writes", "60ms c writes",
 		"100ms d got", "110ms d writes",
 		"200ms e join", "270ms e got", "e failed")})
-	c := f.Counts()
 	if c.TwoHolders != 2 || c.StuckMS != 70 || c.Stuck != 0 {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestFindingsSayWhoAndWhen(t *testing.T) {
-	f := Find(History{Initial: []string{"a", "b"}, Final: []string{"b", "c", "c"}, TTL: time.Millisecond, Events: story(
+	found, _ := Find(History{Initial: []string{"a", "b"}, Final: []string{"b", "c", "c"}, TTL: time.Millisecond, Events: story(
 		"1ms a locks", "2ms b got", "3ms b unlocks a", "4ms b writes", "5ms a stores", "6ms c join", "20ms c failed")})
 	var got []string
-	for _, finding := range f.All {
+	for _, finding := range found {
 		got = append(got, finding.At.String()+" "+finding.String())
 	}
 	want := []string{

@@ -62,6 +62,7 @@ var checkerMutants = []mutant{
 	{"chaos: a commit of the feed with another content", "loadtest/check/feed.go", "; t.Sum != want {", "; false && t.Sum != want {", witness, "TestFeed"},
 	{"chaos: what is in use rises", "loadtest/chaos/resources.go", "			q.Rises = q.Last > q.Bound ||", "			q.Rises = false &&", chaosRun, "TestJudgeUse"},
 	{"chaos: a node that gets past its networks", "loadtest/chaos/link.go", "DialContext(ctx, network, by)", "DialContext(ctx, network, addr)", "./loadtest/chaos", "TestLinks_LeadAllConnections"},
+	{"audit: an unknown kind of change goes unsaid", "loadtest/audit/report.go", "	if len(r.Strange) > 0 {", "	if false {", "./cmd/roomload", "TestAudit"},
 	{"audit: an entry that was changed", "loadtest/internal/model/journal.go", "	if e.Mark != e.sum {", "	if false {", model, "TestTampering_EachField"},
 	{"audit: a broken chain", "loadtest/internal/model/journal.go", "	case known && e.Prev != before:", "	case false:", model, "TestTampering"},
 	{"audit: an epoch that begins in the middle", "loadtest/internal/model/journal.go", "	case j.epochs[e.Epoch], e.Version > j.version+1 &&", "	case j.epochs[e.Epoch], false &&", model, "TestTampering"},

@@ -81,6 +81,8 @@ func TestTampering_EachWay(t *testing.T) {
 		{"settings that say nonsense", field(19, "settings", object{"capacity": -1}), RuleEntry, 19},
 		{"a seat that somebody keeps", appended(`{"type":"seat","user":"a","seat":2}`), RuleSeat, 31},
 		{"a seat that nobody has left", appended(`{"type":"seat","user":"a","seat":3}`), RuleSeat, 31},
+		{"a seat that somebody has left for another in an earlier commit", appended(`{"type":"seat","user":"a","seat":1},{"type":"seat","user":"b","seat":0}`).and(
+			appended(`{"type":"leave","user":"b","seat":0,"reason":"left"}`)).and(appended(`{"type":"seat","user":"c","seat":0}`)), RuleSeat, 33},
 		{"a seat for who is not there", appended(`{"type":"seat","user":"z","seat":3}`), RuleAbsent, 31},
 		{"a timer fires twice", appended(`{"type":"timer","timer":{"name":"old","was":6000}}`), RuleTimer, 31},
 		{"a timer fires that was set anew", appended(`{"type":"timer","timer":{"name":"turn","was":6000}}`), RuleTimer, 31},

@@ -11,41 +11,28 @@ import (
 	"roomd/room/coordinator"
 )
 
-// Config says what to run. The zero value is invalid; see the fields.
+// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and what is its default there.
 type Config struct {
-	// Targets are the ws:// or wss:// URLs of running nodes. If there are none, Run
-	// starts Nodes of its own.
-	Targets []string
+	// Targets are the URLs of running nodes. If there are none, Run starts Nodes of its own.
+	Targets    []string `name:"target" placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. Players keep to its rate; with --rate off they act as fast as they can. For more than 1000 clients it needs --max-per-address off. Without a target roomload starts nodes for the run."`
+	SecretFile string   `name:"auth-secret-file" type:"path" placeholder:"FILE" help:"The secret of the targets, as of their --auth-secret-file: players get tokens that it signs."`
+	Nodes      int      `default:"1" help:"How many nodes to start (${default})."`
 
-	// Nodes is how many nodes Run starts. Ignored with Targets.
-	Nodes int
+	// Redis is a URL as package redisurl has it. With Targets it may be empty or redisurl.Embedded: then Run asks the nodes only.
+	Redis     string        `default:"embedded" placeholder:"URL" help:"Where those nodes keep the rooms, and where roomload reads the lists at the end: redis://… or embedded (${default}). With --target, the Redis of those nodes, if roomload can reach it."`
+	KeyPrefix string        `placeholder:"PREFIX:" help:"What the names of all keys in Redis begin with, as of the nodes' --key-prefix."`
+	Clients   int           `default:"200" help:"Players, with one connection each (${default})."`
+	Rooms     int           `default:"10" help:"Rooms, which all players share (${default})."`
+	Capacity  int           `default:"0" help:"Seats of a room; 0 sets no limit (${default}). With --target, the capacity that those nodes have, to check it."`
+	Duration  time.Duration `default:"10s" help:"How long the players play (${default})."`
 
-	// Redis is the URL of the Redis where the nodes keep the rooms, and where Run reads
-	// the lists at the end; see redisurl. With Targets it may be empty or
-	// redisurl.Embedded. Then Run asks the nodes only.
-	Redis string
-
-	// KeyPrefix begins the names of all keys, as in coordinator.Options: of the nodes that Run starts, or of the Targets.
-	KeyPrefix string
-
-	Clients  int           // players, with one connection each
-	Rooms    int           // new rooms, which all players share
-	Capacity int           // of each room, as set on the Targets if given; 0 means no limit
-	Duration time.Duration // how long the players play
-
-	// Mix is what happens besides joins and leaves, of MixNames. What an administrator does needs
-	// Redis. Empty means nothing else.
-	Mix []string
-
-	// SecretFile has the secret of the Targets, by which tokens of players are signed. Empty: they believe names.
-	SecretFile string
+	// Mix is of MixNames, or all or none. Empty means nothing besides joins and leaves.
+	Mix []string `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, host, match, configure, kick, close, seats, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
 
 	// Progress, if not nil, is called about four times a second.
-	Progress func(Progress)
+	Progress func(Progress) `kong:"-"`
 
-	// catchUp is how long a player may wait at the end for the event of a room's last
-	// commit. Zero means 10 s.
-	catchUp time.Duration
+	catchUp time.Duration // for how long a player may wait at the end for the event of a room's last commit; zero means 10 s
 }
 
 const defaultCatchUp = 10 * time.Second

@@ -77,6 +77,7 @@ type Game struct {
 
 // NewGame returns a game that nobody plays yet.
 func NewGame(cfg Play) *Game {
+	cfg.Mix = ExpandMix(cfg.Mix)
 	g := &Game{
 		id: uuid.NewString()[:8], cfg: cfg, History: newRecorder(cfg.History), wants: make(map[string]*check.Settings), kept: make(map[string]*journal), unwatch: func() {},
 	}

@@ -88,12 +88,23 @@ func mixes(has func(played) bool) (names []string) {
 
 // CheckMix returns an error, as that of Config.Validate, if a name is none of MixNames.
 func CheckMix(names []string) error {
-	for _, name := range names {
+	for _, name := range ExpandMix(names) {
 		if !slices.Contains(MixNames, name) {
 			return fmt.Errorf("mix is %q, it must be of %s", name, strings.Join(MixNames, ", "))
 		}
 	}
 	return nil
+}
+
+// ExpandMix returns the names that all and none stand for, if they stand alone.
+func ExpandMix(names []string) []string {
+	switch {
+	case slices.Equal(names, []string{"all"}):
+		return MixNames
+	case slices.Equal(names, []string{"none"}):
+		return nil
+	}
+	return names
 }
 
 // mixOf returns what of a mix is for players, or for the administrator.

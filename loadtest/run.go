@@ -40,6 +40,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.Mix = ExpandMix(cfg.Mix)
 	db, err := redisurl.Open(cfg.Redis)
 	if err != nil && cfg.readsStore() {
 		return nil, err

@@ -4,21 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"roomd/loadtest/bench"
 	"roomd/loadtest/report"
 )
 
 type benchCmd struct {
-	Redis    string        `placeholder:"URL" help:"The Redis to measure on: redis://…, rediss://…, unix://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
-	Only     []string      `placeholder:"NAME" help:"Contenders, separated by commas; without it all."`
-	Workload []string      `placeholder:"NAME" help:"Workloads and groups, separated by commas; without it all that are in no group."`
-	Duration time.Duration `default:"2s" help:"How long each measurement takes (${default})."`
-
-	Connections int    `default:"10000" help:"How many clients connect in memory (${default})."`
-	CPUProfile  string `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of the processor time of nodes and clients, for go tool pprof."`
-	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory-room with all clients in their rooms."`
+	bench.Config
 	outputFlags
 }
 
@@ -57,25 +49,19 @@ func facts(list []report.Fact) string {
 	return "  " + strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", "\n  ")) + "\n"
 }
 
-func (c *benchCmd) config(std streams) bench.Config {
-	return bench.Config{
-		Redis: c.Redis, Duration: c.Duration, Only: c.Only, Workloads: c.Workload,
-		Connections: c.Connections, CPUProfile: c.CPUProfile, HeapProfile: c.HeapProfile,
-		Out: c.table(std), Log: std.stderr,
-	}
-}
-
 // Validate is called by kong.
 func (c *benchCmd) Validate() error {
 	if c.Connections == 0 { // which is the default for the bench
 		return wrongFlag(errors.New("connections is 0, it must be at least 1"))
 	}
-	return wrongFlag(c.config(streams{}).Validate())
+	return wrongFlag(c.Config.Validate())
 }
 
 // Run is called by kong.
 func (c *benchCmd) Run(ctx context.Context, std streams) error {
-	report, err := bench.Run(ctx, c.config(std))
+	cfg := c.Config
+	cfg.Out, cfg.Log = c.table(std), std.stderr
+	report, err := bench.Run(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func TestMain_WrongUse(t *testing.T) {
 
 // --nodes does not matter where nodes run already.
 func TestRun_TargetsNeedNoNodes(t *testing.T) {
-	c := runCmd{Target: []string{"ws://127.0.0.1:1/ws"}, Redis: "nonsense", Clients: 1, Rooms: 1, Duration: 1}
+	c := runCmd{Config: loadtest.Config{Targets: []string{"ws://127.0.0.1:1/ws"}, Redis: "nonsense", Clients: 1, Rooms: 1, Duration: 1}}
 	if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--redis") {
 		t.Errorf("%v, want an error about --redis", err)
 	}

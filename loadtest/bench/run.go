@@ -20,32 +20,21 @@ import (
 	"roomd/loadtest/report"
 )
 
-// Config says what to measure. Out, Log and Duration are required.
+// Config says what to measure. Command roomload has a flag for each field with a help text, which says what it means, and what is its default there.
+// Out, Log and Duration are required.
 type Config struct {
-	// Redis is the URL of the Redis; see scratch.Open. The bench uses and removes
-	// only keys with names of its own.
-	Redis string
+	Redis     string        `placeholder:"URL" help:"The Redis to measure on: redis://…, rediss://…, unix://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
+	Only      []string      `placeholder:"NAME" help:"Contenders, separated by commas; without it all."`
+	Workloads []string      `name:"workload" placeholder:"NAME" help:"Workloads and groups, separated by commas; without it all that are in no group."`
+	Duration  time.Duration `default:"2s" help:"How long each measurement takes (${default})."` // without its warm-up
 
-	// Duration is the length of each measurement, without its warm-up.
-	Duration time.Duration
+	// Connections are fewer if the limit on open files forbids that many, and Log says so.
+	Connections int    `default:"10000" help:"How many clients connect in memory (${default})."`
+	CPUProfile  string `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of the processor time of nodes and clients, for go tool pprof."`
+	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory-room with all clients in their rooms."`
 
-	// Only are names of contenders, Workloads those of workloads and of groups. None means all, without the groups.
-	Only, Workloads []string
-
-	// Connections is how many clients the workloads of memory have. Fewer connect if the limit on open
-	// files forbids that many, and Log says so. Zero means 10,000.
-	Connections int
-
-	// HeapProfile is a file that gets a profile of a node's heap: from memory-room while all clients are
-	// in their rooms. Empty means none.
-	HeapProfile string
-
-	// CPUProfile is a file that gets a profile of what this process does meanwhile: nodes and clients, but of the
-	// workloads of memory only the clients. Empty means none.
-	CPUProfile string
-
-	Out io.Writer // gets a table as soon as its workload is done
-	Log io.Writer // gets a line about each measurement
+	Out io.Writer `kong:"-"` // gets a table as soon as its workload is done
+	Log io.Writer `kong:"-"` // gets a line about each measurement
 }
 
 // Contenders returns the names of the contenders, and what each does.

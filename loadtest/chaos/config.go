@@ -12,6 +12,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -31,42 +32,33 @@ const (
 // Persists are all of them.
 var Persists = []string{PersistNone, PersistEverysec, PersistAlways}
 
-// Config says what to run. See the fields for what is required.
+// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and what is its default there.
 type Config struct {
-	Profile  string // of Profiles
-	Persist  string // of Persists
-	Replicas int    // that must have an action before it is acknowledged: 0 or, not with Standalone, 1
-
-	KeyPrefix string // of all keys, as of the nodes; empty for none
-
-	Nodes    int
-	Clients  int
-	Rooms    int
-	Capacity int           // of each room, on average
-	Duration time.Duration // how long faults are injected
-	Seed     uint64        // of the schedule and the players' choices
-
-	// Faults are the names of those to inject. Empty means all that the profile has.
-	Faults []string
+	Profile   string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
+	Persist   string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
+	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."` // -1: as many as can be
+	KeyPrefix string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
+	Nodes     int           `default:"3" help:"How many nodes to start (${default})."`
+	Clients   int           `default:"30" help:"Players, with one connection each (${default})."`
+	Rooms     int           `default:"6" help:"Rooms, which all players share (${default})."`
+	Capacity  int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
+	Duration  time.Duration `default:"60s" help:"How long faults are injected (${default})."`
+	Seed      uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
+	Faults    []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
+	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run: names, all or none (${default})."` // empty: nothing
+	Recover   time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`                    // 0: 30 s
+	Logs      string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
 
 	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers begin as that, and
 	// the fault node-update has them change. OtherVersion is what the report calls it.
-	OtherProgram, OtherVersion string
-
-	// Mix is what happens besides joins and leaves, of loadtest.MixNames.
-	Mix []string
-
-	// Recover is how long it may take after a fault until all is well. Zero means 30 s.
-	Recover time.Duration
+	OtherProgram string `kong:"-"`
+	OtherVersion string `name:"update-from" placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
 
 	// History, if not nil, gets each call and return, event and fault as a line of JSON.
-	History io.Writer
-
-	// Logs is a folder for what nodes and servers log. Empty means that nobody wants to know.
-	Logs string
+	History io.Writer `kong:"-"`
 
 	// Progress, if not nil, is called about four times a second, and when a fault begins or ends.
-	Progress func(Progress)
+	Progress func(Progress) `kong:"-"`
 }
 
 // Progress is the state of a run.
@@ -90,9 +82,19 @@ func (p Progress) String() string {
 
 const defaultRecover = 30 * time.Second
 
+// withDefaults fills in what was left open.
+func (c Config) withDefaults() Config {
+	if c.Replicas == -1 {
+		c.Replicas = map[string]int{Sentinel: 1, Cluster: 1}[c.Profile]
+	}
+	c.Recover = cmp.Or(c.Recover, defaultRecover)
+	return c
+}
+
 // Validate returns an error if a value cannot be used. The error begins with the name of the field, in small
 // letters, and its value.
 func (c Config) Validate() error {
+	c = c.withDefaults()
 	for _, f := range []struct {
 		name, value string
 		of          []string

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -174,16 +175,10 @@ func (r *Report) faults() *report.Table {
 
 // command returns the command that makes the same schedule.
 func (c Config) command() string {
-	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d",
-		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed)
+	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d --mix %s",
+		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed, cmp.Or(strings.Join(c.Mix, ","), "none"))
 	if c.OtherVersion != "" {
 		text += " --update-from " + c.OtherVersion
-	}
-	switch {
-	case len(c.Mix) == 0:
-		text += " --mix none"
-	case len(c.Mix) < len(loadtest.MixNames):
-		text += " --mix " + strings.Join(c.Mix, ",")
 	}
 	if len(c.Faults) > 0 {
 		text += " --faults " + strings.Join(c.Faults, ",")

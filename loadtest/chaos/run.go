@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +43,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg.Recover = cmp.Or(cfg.Recover, defaultRecover)
-	r := &run{cfg: cfg}
+	r := &run{cfg: cfg.withDefaults()}
 	defer r.close()
 	if err := r.start(ctx); err != nil {
 		return nil, err

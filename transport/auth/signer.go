@@ -11,7 +11,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"roomd/room"
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
 // Signer makes tokens. Make one with [SecretSigner], [SecretFileSigner] or [PrivateKeySigner].

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
 // KeySource says where the key is that verifies tokens. The zero value is none.

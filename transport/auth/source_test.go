@@ -16,7 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
 // A key that cannot be used is an error that says why, in one line that shows no secret.

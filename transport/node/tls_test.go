@@ -21,8 +21,8 @@ import (
 	"roomd/lockmgr/redistest/certs"
 	"roomd/transport"
 	"roomd/transport/client"
+	"roomd/transport/internal/reload"
 	"roomd/transport/protocol"
-	"roomd/transport/reload"
 )
 
 // certified returns the configuration of a server that authority has certified, and that of its

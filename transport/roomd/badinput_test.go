@@ -14,7 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"roomd/lockmgr/redistest"
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
 // validate finds what can be wrong with a configuration by itself.

@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/room/coordinator"
+	"roomd/transport/internal/reload"
 	"roomd/transport/node"
-	"roomd/transport/reload"
 )
 
 // checkTimeout bounds all that "roomd check" asks of Redis.

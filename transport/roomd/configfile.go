@@ -15,7 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v4"
 
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
 // fileFlag names the file of settings.

@@ -12,9 +12,8 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
+	"roomd/transport/internal/reload"
 	"roomd/transport/node"
-	"roomd/transport/reload"
-	"roomd/transport/roomd/fileflags"
 )
 
 // config is what flags and environment say of a node. Kong makes the flags, their ROOMD_…
@@ -91,7 +90,7 @@ func (c *config) clients() transport.Options {
 }
 
 // nodeConfig makes the parts of a node from its flags. The caller closes the DB. The error
-// names a flag that cannot be used, and is a useError.
+// names a flag that cannot be used, and is a UseError.
 func nodeConfig(cfg config, log *slog.Logger) (node.Config, error) {
 	verifier, err := cfg.verifier(log)
 	if err != nil {
@@ -138,7 +137,7 @@ type listenFlags struct {
 }
 
 func (f *listenFlags) validate() error {
-	return fileflags.Together("--tls-cert", f.TLSCert, "--tls-key", f.TLSKey)
+	return together("--tls-cert", f.TLSCert, "--tls-key", f.TLSKey)
 }
 
 // secure returns what the node needs to speak TLS, or nil if it speaks plain HTTP.
@@ -148,7 +147,7 @@ func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 	}
 	config, err := reload.ServeTLS(*f.TLSCert, *f.TLSKey, log)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fileflags.OfFile(err, "--tls-cert", *f.TLSCert, "--tls-key"), err)
+		return nil, fmt.Errorf("%s: %w", ofFile(err, "--tls-cert", *f.TLSCert, "--tls-key"), err)
 	}
 	return config, nil
 }
@@ -159,7 +158,7 @@ type redisFlags struct {
 	KeyPrefix string `placeholder:"PREFIX:" help:"What the names of all keys and channels in Redis begin with, such as eu: for eu:Room:42:Users. Nodes with another prefix are another deployment: several may share one Redis. Ends with a colon. None by default."`
 	Replicas  int    `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
 
-	Files fileflags.Redis `embed:""`
+	Files RedisFiles `embed:""`
 }
 
 func (f *redisFlags) validate() error {

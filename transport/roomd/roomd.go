@@ -22,9 +22,8 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
+	"roomd/transport/internal/reload"
 	"roomd/transport/node"
-	"roomd/transport/reload"
-	"roomd/transport/roomd/fileflags"
 )
 
 // Main runs roomd with the arguments of the process, and ends the process: with 0 after a signal, 1 if
@@ -124,7 +123,7 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 
 // parser returns what reads a command line into c, with the environment and the file that either names.
 func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
-	base := config{rules: p.rules, redisFlags: redisFlags{Files: fileflags.Redis{Dial: p.dial}}}
+	base := config{rules: p.rules, redisFlags: redisFlags{Files: RedisFiles{Dial: p.dial}}}
 	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}}
 	opts = append(opts, kong.WithBeforeResolve(c.file.load))
 	parser, err = kong.New(c, append(options(p.name), opts...)...)
@@ -188,18 +187,19 @@ const (
 	exitWrongUse = 2
 )
 
-// useError says that a flag has a value that cannot be used.
-type useError struct{ error }
+// UseError says that a flag has a value that cannot be used, whatever files hold.
+type UseError struct{ error }
 
-func (e useError) Unwrap() error { return e.error }
+// Unwrap returns what is wrong.
+func (e UseError) Unwrap() error { return e.error }
 
-// ofFlag makes a useError of what is wrong with the value of a flag, unless that is a file: its
+// ofFlag makes a UseError of what is wrong with the value of a flag, unless that is a file: its
 // content may be otherwise next time.
 func ofFlag(err error) error {
 	if errors.As(err, new(*reload.FileError)) {
 		return err
 	}
-	return useError{err}
+	return UseError{err}
 }
 
 func exitCode(err error) int {
@@ -209,7 +209,7 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, new(*reload.FileError)):
 		return exitFailed
-	case errors.As(err, &parse), errors.As(err, new(useError)), errors.As(err, new(fileflags.UseError)), errors.Is(err, room.ErrInvalid), errors.Is(err, lockmgr.ErrInvalid):
+	case errors.As(err, &parse), errors.As(err, new(UseError)), errors.Is(err, room.ErrInvalid), errors.Is(err, lockmgr.ErrInvalid):
 		return exitWrongUse
 	}
 	return exitFailed
@@ -227,12 +227,12 @@ var flagOf = map[string]string{
 func inFlags(err error) error {
 	var invalid *room.InvalidError
 	if errors.As(err, &invalid) && flagOf[invalid.Field] != "" {
-		return useError{fmt.Errorf("%s %s", flagOf[invalid.Field], invalid.Problem)}
+		return UseError{fmt.Errorf("%s %s", flagOf[invalid.Field], invalid.Problem)}
 	}
 	if text, isLock := strings.CutPrefix(fmt.Sprint(err), "lockmgr: "); isLock && errors.Is(err, lockmgr.ErrInvalid) {
 		field, problem, _ := strings.Cut(text, " ")
 		if flagOf[field] != "" {
-			return useError{fmt.Errorf("%s %s", flagOf[field], problem)}
+			return UseError{fmt.Errorf("%s %s", flagOf[field], problem)}
 		}
 	}
 	return err

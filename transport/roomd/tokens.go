@@ -153,7 +153,7 @@ func (c *tokenCmd) key() (*keyFlag[signing], error) {
 func (c *tokenCmd) print(stdout io.Writer) error {
 	key, err := c.key()
 	if err != nil {
-		return useError{err}
+		return UseError{err}
 	}
 	made := key.use(*key.value)
 	if made.err != nil {

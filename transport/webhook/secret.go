@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
 // secretPrefix begins a secret, and minSecret and maxSecret are how many bytes it may have.

@@ -1,5 +1,4 @@
-// Package fileflags has the flags of roomd and roomload that name files of secrets and certificates.
-package fileflags
+package roomd
 
 import (
 	"bytes"
@@ -7,11 +6,11 @@ import (
 	"fmt"
 
 	"roomd/lockmgr/redisconn/redisurl"
-	"roomd/transport/reload"
+	"roomd/transport/internal/reload"
 )
 
-// Redis are the files for the URL of a Redis, and what no flag says.
-type Redis struct {
+// RedisFiles are the flags that name files of secrets and certificates for the URL of a Redis, and what no flag says.
+type RedisFiles struct {
 	RedisPasswordFile         *string `placeholder:"FILE" help:"File with the password of the URL's user, which other users of the machine would see in the URL. A line break at its end does not count."`
 	RedisSentinelPasswordFile *string `placeholder:"FILE" help:"File with the password of the Sentinels. Their user is sentinel_username in the URL."`
 	RedisCA                   *string `name:"redis-ca" placeholder:"FILE" help:"PEM file with the authorities that certify Redis, in place of the system's. This and the next two need a rediss URL, and count for Sentinels, too."`
@@ -22,18 +21,12 @@ type Redis struct {
 }
 
 // Check returns an error for flags of which one needs another.
-func (f *Redis) Check() error {
-	return Together("--redis-cert", f.RedisCert, "--redis-key", f.RedisKey)
+func (f *RedisFiles) Check() error {
+	return together("--redis-cert", f.RedisCert, "--redis-key", f.RedisKey)
 }
 
-// UseError says that flags have values that cannot be used, whatever the files hold.
-type UseError struct{ error }
-
-// Unwrap returns what is wrong.
-func (e UseError) Unwrap() error { return e.error }
-
-// Together returns an error if one of two flags is given, and the other is not.
-func Together(one string, a *string, other string, b *string) error {
+// together returns an error if one of two flags is given, and the other is not.
+func together(one string, a *string, other string, b *string) error {
 	switch {
 	case a != nil && b == nil:
 		return fmt.Errorf("%s needs %s: a certificate and its private key go together", one, other)
@@ -45,7 +38,7 @@ func Together(one string, a *string, other string, b *string) error {
 
 // Open reads the files that the flags name, and opens the Redis of the flag --redis. A [UseError] says
 // that the flags do not go together.
-func (f *Redis) Open(url string) (*redisurl.DB, error) {
+func (f *RedisFiles) Open(url string) (*redisurl.DB, error) {
 	opts, err := f.options()
 	if err != nil {
 		return nil, err
@@ -76,7 +69,7 @@ func firstGiven(one string, value *string, other string) string {
 	return other
 }
 
-func (f *Redis) options() (opts redisurl.Options, err error) {
+func (f *RedisFiles) options() (opts redisurl.Options, err error) {
 	opts.Dial = f.Dial
 	if opts.Password, err = passwordFile("--redis-password-file", f.RedisPasswordFile); err != nil {
 		return opts, err
@@ -91,14 +84,14 @@ func (f *Redis) options() (opts redisurl.Options, err error) {
 	}
 	if f.RedisCert != nil {
 		if opts.Certificate, err = reload.Pair(*f.RedisCert, *f.RedisKey); err != nil {
-			return opts, fmt.Errorf("%s: %w", OfFile(err, "--redis-cert", *f.RedisCert, "--redis-key"), err)
+			return opts, fmt.Errorf("%s: %w", ofFile(err, "--redis-cert", *f.RedisCert, "--redis-key"), err)
 		}
 	}
 	return opts, nil
 }
 
-// OfFile returns the one of two flags that names the file which err is about.
-func OfFile(err error, one, path, other string) string {
+// ofFile returns the one of two flags that names the file which err is about.
+func ofFile(err error, one, path, other string) string {
 	var of *reload.FileError
 	if errors.As(err, &of) && of.Path != path {
 		return other

@@ -5,7 +5,8 @@
 // A journal that was trimmed begins in the middle. What it has not said yet is unknown, and nothing contradicts that; but all that it says later, and what
 // Redis has in the end, must fit one state in which it can have begun. The same holds behind a gap, which is a finding, and where an epoch begins, which is
 // not: there Redis had lost something. To the witness of histories nothing is unknown: its rooms begin empty, or with a list of all that is there. It is
-// told of changes as clients are, and so knows no sessions ([Room.Told]).
+// told of changes as clients are, and so knows no sessions ([Room.Told]). Where entries stand is judged apart: a journal's by their hashes, and those of a
+// history by the faults that may have lost some, of which a journal says nothing.
 //
 // A journal that a correct node can write gives no finding. What neither the journal nor Redis shows is not seen: a commit that is missing in both, entries
 // that were deleted from the beginning, or hashes that somebody has computed anew to the end, for which no key is needed.

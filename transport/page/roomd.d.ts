@@ -312,7 +312,8 @@ export interface Listing<Data = any, MemberData = any> extends Position {
  * anything, also `leave` and `close`.
  *
  * Methods that ask the server for something wait for a connection, and reject with a {@link RoomdError}. What they did is
- * in the room when they resolve. What the server refuses because it comes too fast is sent again, 30 times at most. `ready` and `leave` are sent
+ * in the room when they resolve. What the server refuses because it comes too fast is sent again, 30 times at most: await a
+ * request before the next where their order matters. `ready` and `leave` are sent
  * again after a reconnect if the reply is missing, and reject with `unknown` if there is none in time;
  * `set`, `setMember`, `setPrivate`, `update`, `timer` and `say` then reject with `unknown`, unless the node restarts (1012): what it has
  * not answered it has not begun, and all is sent again.
@@ -342,7 +343,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   /** Says whether the user is ready. */
   ready(value: boolean): Promise<Position>
   /** Replaces the data of the room; `null` removes it. With `expect` only if nobody has changed it since, else rejects with `conflict`.
-   *  Data is JSON: NaN and Infinity become `null`. The server refuses numbers that a double cannot hold; send those as strings. */
+   *  Data is JSON, as it is at the call: NaN and Infinity become `null`. The server refuses numbers that a double cannot hold; send those as strings. */
   set(data: Data | null, options?: { expect?: Expect }): Promise<Position>
   /** Likewise for the user's own data as a member. */
   setMember(data: MemberData | null, options?: { expect?: Expect }): Promise<Position>

@@ -398,7 +398,7 @@ class Link {
     return this.#socket.protocol
   }
 
-  /** send takes a request: its frame, and done for the reply. It is sent as soon as it can be. */
+  /** send takes a request: the text of its frame, without an id, and done for the reply. It is sent as soon as it can be. */
   send(request) {
     this.#queue.push(request)
     this.#advance()
@@ -413,7 +413,7 @@ class Link {
     const id = (request.id = ++this.#lastID)
     request.sent = true
     this.#pending.set(id, request)
-    this.#socket.send(JSON.stringify({ id, ...request.frame }))
+    this.#socket.send(`{"id":${id},${request.text.slice(1)}`)
   }
 
   /** retry sends a request again that came too fast, before those that were asked for behind it. */
@@ -436,7 +436,7 @@ class Link {
         if (!reply.error) apply?.(reply)
         resolve(reply)
       }
-      this.send({ frame, internal: true, done })
+      this.send({ text: JSON.stringify(frame), internal: true, done })
     })
   }
 
@@ -524,7 +524,7 @@ class Link {
     } else if (left > 0) {
       this.#timer = setTimeout(() => this.#beat(), left)
     } else {
-      this.#transmit({ frame: { action: "ping" }, internal: true, done() {} })
+      this.#transmit({ text: '{"action":"ping"}', internal: true, done() {} })
       this.#pinged = true
       this.#timer = setTimeout(() => this.#beat(), this.#heartbeat.timeout)
     }
@@ -1036,9 +1036,7 @@ class Session {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
       if (this.error) throw this.error
-      const size = new TextEncoder().encode(JSON.stringify(frame)).length + 24 // with the id
-      if (size > LONGEST_FRAME) throw new RoomdError("too_large", `${frame.action}: makes a frame of ${size} bytes, the limit is ${LONGEST_FRAME}`)
-      const request = { frame, signal }
+      const request = { frame, text: textOf(frame), signal }
       const abort = () => request.failed(signal.reason)
       const settle = () => {
         request.settled = true
@@ -1237,6 +1235,21 @@ async function problemOf(response, before) {
   if (typeof code === "string") return new RoomdError(code, `${code}: ${detail}`, { retry: retry === true })
   const retried = before || response.status >= 500 || response.status === 429
   return new RoomdError("bad_request", `the server answers with HTTP ${response.status}`, { retry: retried })
+}
+
+// textOf returns what is sent of a frame, besides the id. A program may change its data while the request waits.
+function textOf(frame) {
+  const noTime = [NaN, Infinity, -Infinity] // JSON would make null of these
+  if ([frame, frame.actions ?? []].flat().some((action) => noTime.includes(action?.in))) throw new RoomdError("bad_request", "in: must be a number of ms, or null, which cancels the timer")
+  let text
+  try {
+    text = JSON.stringify(frame)
+  } catch (error) {
+    throw new RoomdError("bad_request", `${frame.action}: ${error.message}`, { cause: error })
+  }
+  const size = new TextEncoder().encode(text).length + 24 // with the id
+  if (size > LONGEST_FRAME) throw new RoomdError("too_large", `${frame.action}: makes a frame of ${size} bytes, the limit is ${LONGEST_FRAME}`)
+  return text
 }
 
 // condition makes fields of a request of what the caller expects. What is no version is refused: to leave it

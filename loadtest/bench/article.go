@@ -39,31 +39,27 @@ var releaseScript = redis.NewScript(releaseLua)
 type article struct{ rdb *redis.Client }
 
 func openArticle(ctx context.Context, t target) (node, error) {
-	a := &article{t.client()}
-	if err := releaseScript.Load(ctx, a.rdb).Err(); err != nil {
-		a.close()
-		return nil, err
-	}
-	return a, nil
-}
-
-func (a *article) join(ctx context.Context, room, user string) error {
-	return a.change(ctx, room, func(users []string) []string {
-		if slices.Contains(users, user) {
-			return users
-		}
-		return append(users, user)
-	})
-}
-
-func (a *article) leave(ctx context.Context, room, user string) error {
-	return a.change(ctx, room, func(users []string) []string {
-		return slices.DeleteFunc(users, func(u string) bool { return u == user })
-	})
+	a := article{t.client()}
+	return node{
+		join: func(ctx context.Context, room, user string) error {
+			return a.change(ctx, room, func(users []string) []string {
+				if slices.Contains(users, user) {
+					return users
+				}
+				return append(users, user)
+			})
+		},
+		leave: func(ctx context.Context, room, user string) error {
+			return a.change(ctx, room, func(users []string) []string {
+				return slices.DeleteFunc(users, func(u string) bool { return u == user })
+			})
+		},
+		close: func() { _ = a.rdb.Close() },
+	}.opened(releaseScript.Load(ctx, a.rdb).Err())
 }
 
 // change runs one action under the room's lock.
-func (a *article) change(ctx context.Context, room string, fn func([]string) []string) (err error) {
+func (a article) change(ctx context.Context, room string, fn func([]string) []string) (err error) {
 	token := room + ":" + uuid.NewString()
 	if err := a.lock(ctx, room, token); err != nil {
 		return err
@@ -80,7 +76,7 @@ func (a *article) change(ctx context.Context, room string, fn func([]string) []s
 	return articleFill(ctx, a.rdb, room, fn(users))
 }
 
-func (a *article) lock(ctx context.Context, room, token string) error {
+func (a article) lock(ctx context.Context, room, token string) error {
 	args := redis.SetArgs{Mode: "NX", TTL: articleTTL}
 	for {
 		err := a.rdb.SetArgs(ctx, lockKey(room), token, args).Err()
@@ -101,8 +97,6 @@ func articleFill(ctx context.Context, rdb *redis.Client, room string, users []st
 	}
 	return rdb.Set(ctx, usersKey(room), text, 0).Err()
 }
-
-func (a *article) close() { _ = a.rdb.Close() }
 
 func articleMembers(ctx context.Context, rdb *redis.Client, room string) (users []string, err error) {
 	text, err := rdb.Get(ctx, usersKey(room)).Bytes()

@@ -27,11 +27,11 @@ var contenders = []contender{
 		about: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET, release by script; that the list is JSON and nobody is in it twice are our choices"},
 	{name: saddName, open: openSadd, members: saddMembers,
 		about: "one SADD or SREM, no lock: nobody learns of a change, no list has a version, nothing keeps a stale writer out"},
-	{name: "lua", open: openLua, members: luaMembers, about: "one script that checks the capacity and writes, no lock"},
-	{name: "lua+ap", open: openLuaAutoPipeline, members: luaMembers, about: "the same through go-redis' AutoPipeline"},
-	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: roomdMembers, about: "roomd with one action in a hold"},
+	{name: "lua", open: openLua, members: hashMembers, about: "one script that checks the capacity and writes, no lock"},
+	{name: "lua+ap", open: openLuaAutoPipeline, members: hashMembers, about: "the same through go-redis' AutoPipeline"},
+	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: hashMembers, about: "roomd with one action in a hold"},
 	{name: echoName, serve: openEcho, about: "a bare gorilla/websocket server that sends each frame back: what sockets and clients cost alone"},
-	{name: roomdName, open: roomd(coordinator.Options{}), serve: openNode, members: roomdMembers, about: "roomd with its defaults"},
+	{name: roomdName, open: roomd(coordinator.Options{}), serve: openNode, members: hashMembers, about: "roomd with its defaults"},
 	{name: lockmgrName, locker: lockmgrLocker(false), about: "roomd's lock: waiters queue in Redis and are woken"},
 	{name: "lockmgr+ap", locker: lockmgrLocker(true), about: "the same; requests for different locks share round trips"},
 	{name: "redislock", locker: openRedislock, about: "bsm/redislock: waiters ask again at even intervals"},
@@ -70,14 +70,21 @@ func (c contender) competes(k kind) bool {
 	return [...]bool{ofRooms: c.open != nil, ofLocks: c.locker != nil, ofSockets: c.serve != nil, ofMemory: c.serve != nil}[k]
 }
 
-// node is a contender as one server would use it. It is safe for concurrent use.
+// node is a contender as one server would use it. join and leave are safe for concurrent use.
 // An action that fails may have happened or not. Joining again does no harm.
-type node interface {
-	join(ctx context.Context, room, user string) error
-	leave(ctx context.Context, room, user string) error
+type node struct {
+	join, leave func(ctx context.Context, room, user string) error
 
 	// close is called when all actions have ended.
-	close()
+	close func()
+}
+
+// opened closes a node that could not be opened.
+func (n node) opened(err error) (node, error) {
+	if err != nil {
+		n.close()
+	}
+	return n, err
 }
 
 // opener starts a server.

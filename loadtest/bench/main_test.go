@@ -61,35 +61,27 @@ func mustCell(t *testing.T, b *bench, w workload, c contender) *Result {
 	return r
 }
 
-// inverse does the opposite of what it says.
-type inverse struct{ *sadd }
-
-func openInverse(_ context.Context, t target) (node, error) { return inverse{&sadd{t.client()}}, nil }
-
-func (i inverse) join(ctx context.Context, room, user string) error {
-	return i.sadd.leave(ctx, room, user)
-}
-func (i inverse) leave(ctx context.Context, room, user string) error {
-	return i.sadd.join(ctx, room, user)
+// openInverse does the opposite of what it says.
+func openInverse(ctx context.Context, t target) (node, error) {
+	n, err := openSadd(ctx, t)
+	n.join, n.leave = n.leave, n.join
+	return n, err
 }
 
 var errRefused = errors.New("refused")
 
-// moody refuses each second join.
-type moody struct {
-	*sadd
-	joins *atomic.Int64
-}
-
-func openMoody(_ context.Context, t target) (node, error) {
-	return &moody{&sadd{t.client()}, new(atomic.Int64)}, nil
-}
-
-func (m *moody) join(ctx context.Context, room, user string) error {
-	if m.joins.Add(1)%2 == 0 {
-		return errRefused
+// openMoody refuses each second join.
+func openMoody(ctx context.Context, t target) (node, error) {
+	n, err := openSadd(ctx, t)
+	var joins atomic.Int64
+	join := n.join
+	n.join = func(ctx context.Context, room, user string) error {
+		if joins.Add(1)%2 == 0 {
+			return errRefused
+		}
+		return join(ctx, room, user)
 	}
-	return m.sadd.join(ctx, room, user)
+	return n, err
 }
 
 const dropping = "dropping" // a server that has one client less than connected

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -17,48 +16,33 @@ const (
 	closeTimeout = 15 * time.Second
 )
 
-// roomdNode is one node's coordinator.
-type roomdNode struct {
-	rdb     *redis.Client
-	rooms   *coordinator.Coordinator
-	session string
-}
-
-// roomd returns a function that opens nodes with those options.
+// roomd returns a function that opens nodes with those options: each is a coordinator.
 func roomd(opts coordinator.Options) func(context.Context, target) (node, error) {
 	return func(_ context.Context, t target) (node, error) {
 		opts := opts
 		opts.Node = t.name
-		rdb := t.client()
+		rdb, session := t.client(), uuid.NewString()
 		rooms, err := coordinator.New(rdb, opts)
 		if err != nil {
 			_ = rdb.Close()
-			return nil, err
+			return node{}, err
 		}
-		return &roomdNode{rdb, rooms, uuid.NewString()}, nil
+		return node{
+			join: func(ctx context.Context, id, user string) error {
+				_, err := rooms.Do(ctx, id, room.Join{User: user, Session: session})
+				return err
+			},
+			leave: func(ctx context.Context, id, user string) error {
+				_, err := rooms.Do(ctx, id, room.Leave{User: user, Session: session})
+				return err
+			},
+			close: func() {
+				ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+				defer cancel()
+				_, _ = rooms.Close(ctx), rdb.Close()
+			},
+		}, nil
 	}
-}
-
-func (n *roomdNode) join(ctx context.Context, id, user string) error {
-	_, err := n.rooms.Do(ctx, id, room.Join{User: user, Session: n.session})
-	return err
-}
-
-func (n *roomdNode) leave(ctx context.Context, id, user string) error {
-	_, err := n.rooms.Do(ctx, id, room.Leave{User: user, Session: n.session})
-	return err
-}
-
-func (n *roomdNode) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	_ = n.rooms.Close(ctx)
-	_ = n.rdb.Close()
-}
-
-// roomdMembers reads the users with the key of the contract.
-func roomdMembers(ctx context.Context, rdb *redis.Client, id string) ([]string, error) {
-	return rdb.HKeys(ctx, usersKey(id)).Result()
 }
 
 // openNode starts a node with WebSockets. For a workload of rooms it has their seats, and no limits.

@@ -27,7 +27,7 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 		}
 		defer end()
 	}
-	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) }, node.close)
+	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) }, func(n node) { n.close() })
 	defer closeAll()
 	if err != nil {
 		return nil, err

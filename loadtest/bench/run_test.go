@@ -50,7 +50,7 @@ func TestContenders(t *testing.T) {
 // What a contender does wrong is found, and one that cannot be measured says why.
 func TestCell_Broken(t *testing.T) {
 	b := testBench(t, redisurl.Embedded)
-	shut := func(context.Context, target) (node, error) { return nil, errRefused }
+	shut := func(context.Context, target) (node, error) { return node{}, errRefused }
 	for _, c := range []contender{
 		{name: "did not join, joined", open: openInverse, filler: openSadd, members: saddMembers},
 		{name: "errors, the first: refused", open: openMoody, filler: openSadd, members: saddMembers},

@@ -63,16 +63,13 @@ func decode(text string) (users []string, err error) {
 	return users, err
 }
 
-// session returns the name of a user's only session.
-func session(user string) string { return "session of " + user }
-
 // fill puts the first players into the room. For roomd that also loads the scripts into Redis, before the fault.
 func (x *cell) fill(ctx context.Context, users []string) error {
 	if x.d != &roomd {
 		return x.home.rdb.Set(ctx, x.listKey, x.d.encode(users), 0).Err()
 	}
 	for _, user := range users {
-		if _, err := x.home.rooms.Do(ctx, x.id, room.Join{User: user, Session: session(user)}); err != nil {
+		if err := (&caller{process: x.home, user: user}).askRoomd(ctx); err != nil {
 			return err
 		}
 	}
@@ -118,9 +115,10 @@ func (c *caller) ask(ctx context.Context) error {
 }
 
 func (c *caller) askRoomd(ctx context.Context) error {
-	var action room.Action = room.Join{User: c.user, Session: session(c.user)}
+	session := "session of " + c.user
+	var action room.Action = room.Join{User: c.user, Session: session}
 	if c.leave {
-		action = room.Leave{User: c.user, Session: session(c.user)}
+		action = room.Leave{User: c.user, Session: session}
 	}
 	_, err := c.process.rooms.Do(ctx, c.x.id, action)
 	if errors.Is(err, room.ErrNotMember) { // roomd did not find the player in the list

@@ -162,40 +162,38 @@ func members(h History) (found []Finding) {
 
 // hold is the time from which a caller had the lock to its last write under it.
 type hold struct {
-	caller       string
-	from, to     time.Duration
-	begun, wrote bool
+	caller   string
+	from, to time.Duration
+	wrote    bool
 }
 
 // holds returns all holds that wrote, in the order in which they began.
 func holds(events []Event) (all []hold) {
-	current := make(map[string]hold)
+	current := make(map[string]*hold)
 	end := func(caller string) {
-		if h := current[caller]; h.wrote {
-			all = append(all, h)
+		if h := current[caller]; h != nil && h.wrote {
+			all = append(all, *h)
 		}
 		delete(current, caller)
 	}
 	begin := func(caller string, at time.Duration) {
-		if current[caller].wrote {
-			end(caller)
-		}
-		current[caller] = hold{caller: caller, from: at, begun: true}
+		end(caller)
+		current[caller] = &hold{caller: caller, from: at}
 	}
 	for _, e := range events {
+		h := current[e.Caller]
 		switch e.Kind {
 		case Acquired:
 			begin(e.Caller, e.At)
 		case Locked:
 			begin(e.Owner, e.At)
 		case Read:
-			if !current[e.Caller].begun { // there is no lock
+			if h == nil { // there is no lock
 				begin(e.Caller, e.At)
 			}
 		case Wrote, Stored:
-			if h := current[e.Caller]; h.begun {
+			if h != nil {
 				h.to, h.wrote = e.At, true
-				current[e.Caller] = h
 			}
 		case ToldOK, ToldFailed, ToldUnknown, Crashed:
 			end(e.Caller)

@@ -105,6 +105,8 @@ var histories = []struct {
 		events: story("a got", "b got", "c got", "a writes a b c", "b writes a b c", "c writes a b c"), want: Counts{TwoHolders: 2}},
 	{name: "each request has a hold of its own", initial: "a b", final: "a b",
 		events: story("a join", "a got", "a writes a b", "a ok", "b got", "b writes a b", "b ok", "a join", "a got", "a writes a b", "a ok")},
+	{name: "taken again after it was stolen", initial: "a b", final: "a b",
+		events: story("a locks", "b locks", "b stores b a", "a stores a b", "a locks", "a stores a b"), want: Counts{TwoHolders: 1}},
 	{name: "as Redis held it", initial: "a b", final: "a b",
 		events: story("a locks", "b locks", "b stores b a", "a stores a b"), want: Counts{TwoHolders: 1}},
 	{name: "handed from one to the other", initial: "a b", final: "a b",
@@ -129,6 +131,7 @@ var histories = []struct {
 	{name: "and in the end", events: story("0ms a join", "300ms a got", "a ok"), final: "a"},
 	{name: "the last to give up counts", events: story("0ms a join", "10ms b join", "205ms a failed", "210ms b failed"), want: Counts{Stuck: 1}},
 	{name: "a stopped caller does not wait", events: story("0ms a join", "0ms a pause", "300ms a resume", "a failed")},
+	{name: "but waits again", events: story("0ms a join", "0ms a pause", "100ms a resume", "300ms a failed"), want: Counts{Stuck: 1}},
 	{name: "a dead caller does not wait", events: story("0ms a join", "a crash", "500ms b join", "b ok"), final: "b"},
 	{name: "times without anybody do not count", events: story("0ms a join", "a ok", "900ms b join", "b failed"), final: "a"},
 }

@@ -72,23 +72,6 @@ const (
 	typeHost      = "host"
 )
 
-// Class says what a change is of.
-type Class int
-
-// The classes. Of the zero one is, as far as a checker knows, what it does not know.
-const (
-	OfNobody Class = iota // it leaves the room as it was
-	OfMember              // of somebody who has to be there
-	OfRoom
-)
-
-// Classes are the kinds of changes that are known. Whoever adds one that leaves the room as it was adds nothing here.
-var Classes = map[string]Class{
-	typeJoin: OfRoom, typeSettings: OfRoom, typeDefaults: OfRoom, typeData: OfRoom, typeHost: OfRoom, typeTimer: OfRoom, typeCountdown: OfRoom, typeBan: OfRoom,
-	typeLeave: OfMember, typeSeat: OfMember, typePrivate: OfMember, typeAway: OfMember, typeBack: OfMember, typeReplace: OfMember, typeMember: OfMember,
-	typeMessage: OfNobody,
-}
-
 func parseEntry(text string) (e Entry, err error) {
 	raw := []byte(text)
 	switch err = json.Unmarshal(raw, &e); {
@@ -103,7 +86,7 @@ func parseEntry(text string) (e Entry, err error) {
 	return e, nil
 }
 
-// settings are what the oracle has to know of a room's settings.
+// settings are what the replay has to know of a room's settings.
 type settings struct {
 	Settings                // with a capacity also where the room has none
 	text     jsontext.Value // as they are compared

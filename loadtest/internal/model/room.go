@@ -239,7 +239,7 @@ func (r *Room) apply(e *Entry, c *Change) {
 		r.appoint(e, c)
 	case typeMessage:
 		r.speech.say(e, c, r.settings != nil)
-	default:
+	default: // who adds a kind that leaves the room as it was adds nothing here
 		if !slices.Contains(r.Strange, c.Type) {
 			r.Strange = append(r.Strange, c.Type)
 		}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -106,39 +105,19 @@ func pairs(reply any) map[string]string {
 	return m
 }
 
-// scanCount is how many keys a server looks at for one answer.
-const scanCount = 1000
-
 // search returns the ids of rooms that cfg names, and that have a key of that kind ("Log" or "Meta"), sorted. On a
 // Cluster it asks each master.
 func search(ctx context.Context, client redis.UniversalClient, cfg Config, kind string) ([]string, error) {
 	open, end := cfg.KeyPrefix+"Room:", ":"+kind
-	cluster, isCluster := client.(*redis.ClusterClient)
-	if isCluster {
+	if _, cluster := client.(*redis.ClusterClient); cluster {
 		open, end = cfg.KeyPrefix+"Room:{", "}:"+kind
 	}
-	var mu sync.Mutex
-	found := make(map[string]bool) // guarded by mu: SCAN may return a key twice
-	scan := func(ctx context.Context, server redis.Cmdable) error {
-		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-			var keys []string
-			var err error
-			if keys, cursor, err = server.Scan(ctx, cursor, open+cfg.Rooms+end, scanCount).Result(); err != nil {
-				return err
-			}
-			mu.Lock()
-			for _, key := range keys {
-				found[strings.TrimSuffix(strings.TrimPrefix(key, open), end)] = true
-			}
-			mu.Unlock()
+	found := make(map[string]bool)
+	err := redisconn.Scan(ctx, client, open+cfg.Rooms+end, 0, func(_ context.Context, keys []string) error {
+		for _, key := range keys {
+			found[strings.TrimSuffix(strings.TrimPrefix(key, open), end)] = true
 		}
 		return nil
-	}
-	var err error
-	if isCluster {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return scan(ctx, master) })
-	} else {
-		err = scan(ctx, client)
-	}
+	})
 	return slices.Sorted(maps.Keys(found)), err
 }

@@ -78,6 +78,42 @@ func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bo
 	return true
 }
 
+// EachMaster calls f for the server of a client, or at the same time for all masters of a Cluster. It returns the first
+// error of f.
+func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx context.Context, master redis.UniversalClient) error) error {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return f(ctx, master) })
+	}
+	return f(ctx, client)
+}
+
+// scanCount is how many keys a server looks at for one page of [Scan].
+const scanCount = 1000
+
+// Scan looks at every key of a Redis, or of all masters of a Cluster at once: about a second for a million. It calls page with
+// those that match a pattern of SCAN, by one goroutine at a time. A page may be empty, and a key may come twice. Between two
+// pages of a server it rests so many times as long as the page took. It ends with the first error of page or Redis.
+func Scan(ctx context.Context, client redis.UniversalClient, pattern string, rests int, page func(ctx context.Context, keys []string) error) error {
+	var mu sync.Mutex // held while page runs
+	return EachMaster(ctx, client, func(ctx context.Context, master redis.UniversalClient) error {
+		for cursor := uint64(0); ; {
+			began := time.Now()
+			keys, next, err := master.Scan(ctx, cursor, pattern, scanCount).Result()
+			if err == nil {
+				mu.Lock()
+				err = page(ctx, keys)
+				mu.Unlock()
+			}
+			if cursor = next; err != nil || cursor == 0 {
+				return err
+			}
+			if rests > 0 && pause.For(ctx, time.Duration(rests)*time.Since(began)) != nil {
+				return ctx.Err()
+			}
+		}
+	})
+}
+
 // MasterOf returns the address of the master of a Cluster that has a key. It is empty without a
 // Cluster, or if the master is unknown.
 func MasterOf(ctx context.Context, client redis.UniversalClient, key string) string {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"roomd/lockmgr/redisconn"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -53,26 +55,19 @@ type Config struct {
 func Servers(ctx context.Context, client redis.UniversalClient, thorough bool) ([]Server, error) {
 	var mu sync.Mutex
 	var all []Server
-	add := func(ctx context.Context, c *redis.Client) error {
+	err := redisconn.EachMaster(ctx, client, func(ctx context.Context, c redis.UniversalClient) error {
 		s, err := ask(ctx, c, thorough)
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, s)
 		return err
-	}
-	var err error
-	switch c := client.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(ctx, add)
-	case *redis.Client:
-		err = add(ctx, c)
-	}
+	})
 	slices.SortFunc(all, func(a, b Server) int { return strings.Compare(a.Address, b.Address) })
 	return all, err
 }
 
 // ask asks one server.
-func ask(ctx context.Context, c *redis.Client, thorough bool) (Server, error) {
+func ask(ctx context.Context, c redis.UniversalClient, thorough bool) (Server, error) {
 	s := Server{Address: addressOf(ctx, c)}
 	info, err := c.Info(ctx).Result()
 	if err != nil {
@@ -87,7 +82,7 @@ func ask(ctx context.Context, c *redis.Client, thorough bool) (Server, error) {
 }
 
 // configOf returns nil if the user may not read the configuration, as where Redis is rented.
-func configOf(ctx context.Context, c *redis.Client) *Config {
+func configOf(ctx context.Context, c redis.UniversalClient) *Config {
 	get := redis.NewMapStringStringCmd(ctx, "config", "get", "appendfsync", "save", "min-replicas-to-write", "cluster-require-full-coverage")
 	_ = c.Process(ctx, get)
 	values := get.Val()
@@ -101,9 +96,9 @@ func configOf(ctx context.Context, c *redis.Client) *Config {
 
 // addressOf returns the address of the server that a client talks to. A client of Sentinels does
 // not tell, so its server is asked where the connection ends.
-func addressOf(ctx context.Context, c *redis.Client) string {
-	if addr := c.Options().Addr; addr != "FailoverClient" {
-		return addr
+func addressOf(ctx context.Context, c redis.UniversalClient) string {
+	if one, ok := c.(*redis.Client); ok && one.Options().Addr != "FailoverClient" {
+		return one.Options().Addr
 	}
 	info, _ := c.Do(ctx, "client", "info").Text()
 	for field := range strings.FieldsSeq(info) {
@@ -153,7 +148,7 @@ func (s *Server) read(info map[string]string) {
 const trips = 15
 
 // measure compares the clocks, and measures the round trip.
-func (s *Server) measure(ctx context.Context, c *redis.Client) error {
+func (s *Server) measure(ctx context.Context, c redis.UniversalClient) error {
 	took := make([]time.Duration, trips)
 	for i := range took {
 		sent := time.Now()

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/keys"
@@ -22,9 +23,7 @@ const (
 	searchAsk   = 500 * time.Millisecond // how often a node asks whether it is to search while rooms are missing
 	goneKept    = time.Minute            // how long the index remembers rooms that are gone
 
-	// scanCount is how many keys Redis looks at in one SCAN, which takes it less than a
-	// millisecond.
-	scanCount = 1000
+	scanCount = 1000 // how many rooms are read in one request
 
 	// scanShare is which part of the time a search that nobody waits for takes of Redis.
 	scanShare = 10
@@ -114,29 +113,13 @@ type search struct {
 	found map[string]bool // guarded by mu: by id
 }
 
-// all searches all masters.
+// all searches all masters, and leaves Redis time for others.
 func (s *search) all(ctx context.Context) error {
-	if client, cluster := s.index.store.Client.(*redis.ClusterClient); cluster {
-		return client.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return s.scan(ctx, master) })
+	rests := scanShare - 1
+	if s.hurry {
+		rests = 0
 	}
-	return s.scan(ctx, s.index.store.Client)
-}
-
-// scan searches one master, page by page.
-func (s *search) scan(ctx context.Context, master redis.Cmdable) error {
-	for cursor := uint64(0); ; {
-		began := time.Now()
-		found, next, err := master.Scan(ctx, cursor, s.index.store.Room("*", keys.Meta), scanCount).Result()
-		if err == nil {
-			err = s.compare(ctx, found)
-		}
-		if cursor = next; err != nil || cursor == 0 {
-			return err
-		}
-		if !s.hurry {
-			_ = pause.For(ctx, (scanShare-1)*time.Since(began))
-		}
-	}
+	return redisconn.Scan(ctx, s.index.store.Client, s.index.store.Room("*", keys.Meta), rests, s.compare)
 }
 
 // compare has the index have rooms as they are, in one round trip for reading them.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room/coordinator/internal/keys"
 )
@@ -14,9 +15,8 @@ const (
 	// searchEvery is the time between two searches, of all nodes together.
 	searchEvery = 10 * time.Second
 
-	// scanCount is how many keys a search looks at in one request, and scanShare which part of the time it may take.
-	scanCount = 1000
-	scanShare = 10
+	scanCount = 1000 // how many rooms of the feed are read in one request
+	scanShare = 10   // which part of the time a search may take of Redis
 )
 
 // searchLoop compares the feed with all journals now and then: a node may have died after a commit, and Redis may have lost
@@ -39,31 +39,9 @@ func (r *Relay) searchLoop() {
 // search finds rooms whose journals have more than the feed, and forgets those that have none any more.
 func (r *Relay) search(ctx context.Context) error {
 	found := make(map[string]bool)
-	scan := func(ctx context.Context, master redis.Cmdable) error {
-		for cursor := uint64(0); ; {
-			began := time.Now()
-			logs, next, err := master.Scan(ctx, cursor, r.store.Room("*", keys.Log), scanCount).Result()
-			if err == nil {
-				err = r.compare(ctx, logs, found)
-			}
-			if cursor = next; err != nil || cursor == 0 {
-				return err
-			}
-			if err := pause.For(ctx, (scanShare-1)*time.Since(began)); err != nil {
-				return err
-			}
-		}
-	}
-	var err error
-	if client, cluster := r.store.Client.(*redis.ClusterClient); cluster {
-		masters := make(chan *redis.Client, 1000)
-		err = client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error { masters <- master; return nil })
-		for close(masters); err == nil && len(masters) > 0; {
-			err = scan(ctx, <-masters)
-		}
-	} else {
-		err = scan(ctx, r.store.Client)
-	}
+	err := redisconn.Scan(ctx, r.store.Client, r.store.Room("*", keys.Log), scanShare-1, func(ctx context.Context, logs []string) error {
+		return r.compare(ctx, logs, found)
+	})
 	if err != nil {
 		return err
 	}

@@ -110,20 +110,13 @@ func (s *Store) CheckReplicas(ctx context.Context) error {
 	if s.acks == 0 {
 		return nil
 	}
-	check := func(ctx context.Context, master *redis.Client) error {
+	return redisconn.EachMaster(ctx, s.Client, func(ctx context.Context, master redis.UniversalClient) error {
 		n, err := master.Do(ctx, "WAIT", s.acks, s.wait.Milliseconds()).Int()
 		if err == nil && n < s.acks {
 			err = fmt.Errorf("%w: %d of %d", ErrUnacked, n, s.acks)
 		}
 		return err
-	}
-	switch client := s.Client.(type) {
-	case *redis.ClusterClient:
-		return client.ForEachMaster(ctx, check)
-	case *redis.Client:
-		return check(ctx, client)
-	}
-	return nil
+	})
 }
 
 // masterConn is a connection to a master.

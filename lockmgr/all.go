@@ -37,7 +37,7 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 	}
 	for i, name := range names {
 		if err := m.names.check(name); err != nil {
-			return nil, fmt.Errorf("names[%d]: %w", i, err)
+			return nil, fmt.Errorf("lockmgr: names[%d]: %w", i, err)
 		}
 	}
 	if err := m.enter(ctx); err != nil {

@@ -257,8 +257,8 @@ func TestAcquireAllBadInput(t *testing.T) {
 		says  string
 	}{
 		{nil, "names is empty"},
-		{[]string{"a", ""}, "names[1]"},
-		{[]string{strings.Repeat("x", 513), "a"}, "names[0]"},
+		{[]string{"a", ""}, "lockmgr: names[1]: name"},
+		{[]string{strings.Repeat("x", 513), "a"}, "lockmgr: names[0]: name"},
 	} {
 		if _, err := m.AcquireAll(t.Context(), tt.names...); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%q: %v, want an error that says %s", tt.names, err, tt.says)

@@ -7,9 +7,9 @@ import (
 )
 
 // Extend starts the TTL anew. It returns an [ErrLost] if the lock is not the caller's any
-// more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, and the client's error
-// if Redis did not answer; the old deadline stands then, or the TTL from now if that is
-// earlier, and Extend may be called again.
+// more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, [context.Canceled] if
+// [Lock.StopKeepAlive] ended it, the cause of ctx, and the client's error if Redis did not answer; the
+// old deadline stands then, or the TTL from now if that is earlier, and Extend may be called again.
 func (l *Lock) Extend(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, errNilContext)
@@ -36,7 +36,7 @@ func (l *Lock) KeepAlive() {
 	}
 }
 
-// StopKeepAlive ends the watchdog, and waits for an extension that runs. The hold
+// StopKeepAlive ends the watchdog, and an extension that runs, also one by [Lock.Extend]. The hold
 // then ends by its deadline. Call it before a script of your own gives the lock
 // back: a later extension would find the lock gone, and report it as [ErrStolen].
 func (l *Lock) StopKeepAlive() {

@@ -111,7 +111,7 @@ func TestBadInput(t *testing.T) {
 	}
 	m := newManager(t, client, Options{})
 	for _, name := range []string{"", strings.Repeat("x", maxName+1), "a:Queue", "a:Fence"} {
-		if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "name") {
+		if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `": name `) {
 			t.Errorf("Acquire: %v", err)
 		}
 		if _, err := m.TryAcquire(t.Context(), name); !errors.Is(err, ErrInvalid) {

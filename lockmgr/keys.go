@@ -64,13 +64,13 @@ func isToken(token, name string) bool {
 func (n *names) check(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("lockmgr: name is empty: %w", ErrInvalid)
+		return fmt.Errorf("name is empty: %w", ErrInvalid)
 	case len(name) > maxName:
-		return fmt.Errorf("lockmgr: name is %d bytes long, at most %d are allowed: %w", len(name), maxName, ErrInvalid)
+		return fmt.Errorf("name is %d bytes long, at most %d are allowed: %w", len(name), maxName, ErrInvalid)
 	case slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }):
-		return fmt.Errorf("lockmgr: name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
+		return fmt.Errorf("name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
 	case n.cluster && strings.ContainsAny(name, "{}") && hashTag(name) == "":
-		return fmt.Errorf("lockmgr: name %q holds braces that are no hash tag: %w", name, ErrInvalid)
+		return fmt.Errorf("name %q holds braces that are no hash tag: %w", name, ErrInvalid)
 	}
 	return nil
 }

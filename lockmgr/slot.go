@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -63,7 +64,7 @@ type Slot struct {
 // it is needed no more. It returns an [ErrInvalid] for a bad name.
 func (m *Manager) Slot(name string, keys ...string) (*Slot, error) {
 	if err := m.names.check(name); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lockmgr: %w", err)
 	}
 	s := new(Slot)
 	s.init(m, name)

@@ -189,9 +189,6 @@ func (a *administrator) call(room string, op check.Op, method, path string, body
 	var at position
 	code, err := a.send(api, method, pathOf(room, path), body, &at)
 	a.end(&op, code, err, at)
-	if op.Outcome == check.Unknown {
-		a.lives++
-	}
 	return &op
 }
 
@@ -211,6 +208,7 @@ func (a *administrator) end(op *check.Op, code string, err error, at position) {
 	switch {
 	case err != nil || code == protocol.CodeUnknown:
 		end.Outcome = check.Unknown
+		a.lives++ // who does not know how a call ended is somebody else afterwards
 		a.game.fail(err)
 	case code != "":
 		end.Outcome, end.Code = check.Refused, code

@@ -18,7 +18,7 @@ type Recorder struct {
 	start  time.Time
 	ids    atomic.Int64 // of operations
 	values atomic.Int64 // that were drawn
-	counts struct{ done, refused, unknown, events atomic.Int64 }
+	counts struct{ done, refused, unknown atomic.Int64 }
 
 	mu     sync.Mutex
 	logs   []*log        // guarded by mu
@@ -131,7 +131,6 @@ func (l *log) heard(conn int, c *check.Conn, f *check.Frame) {
 	e := check.Event{Conn: conn, User: c.User, At: c.Last, Frame: f}
 	l.events = append(l.events, e)
 	if !f.Reply {
-		l.counts.events.Add(1)
 		l.write(line{Event: &e})
 	}
 }

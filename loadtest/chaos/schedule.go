@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -28,15 +27,6 @@ type Step struct {
 type Pick struct {
 	Fault string
 	Draw  uint64
-}
-
-// String returns the step in a line.
-func (s Step) String() string {
-	names := make([]string, len(s.Picks))
-	for i, p := range s.Picks {
-		names[i] = p.Fault
-	}
-	return fmt.Sprintf("after %v, for %v: %s", s.Gap.Round(time.Millisecond), s.For.Round(time.Millisecond), strings.Join(names, " and "))
 }
 
 // Schedule returns the first n steps that a seed makes of these faults. Each fault comes before one comes again.

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package process says what this process has used, and may use.
 package process
 

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package process
-
-import "math"
-
-func CPU() float64 { return math.NaN() }
-
-func MaxFiles() int { return 0 }

@@ -5,8 +5,8 @@
 //	Outside ── joined ──────────► Member ── questioned ─────────────────► Doubtful    keep: is it still the one?
 //	   ▲    ── moved ─► Following    │  ── removed ──► Missing                        join again, on the old seat
 //	   │                   │ joined  │                    │ back ──► Returned         keep, for the list
-//	   │                   └──────►──┤                    │ joined, listed
-//	   │                             │ ◄──────────────────┴─────── joined, listed ─── all of these
+//	   │                   └──────►──┤                    │ joined
+//	   │                             │ ◄──────────────────┴─────── joined ─── all of these
 //	   │ left: the client wants out  │
 //	   │ ended, refused, or          ├── taken before ──► Overtaken                   leave, too
 //	   │ taken over: lost            │                        │ removed: lost
@@ -87,9 +87,8 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	case room.Active:
 		if seat, seated := e.SeatOf(before.User); seated {
 			m.Seat = seat // an old copy of Redis' data may have another one
-			return m.step(Listed, Loss{})
 		}
-		return m.step(Back, Loss{})
+		return m.step(Seen, Loss{})
 	case room.Replaced:
 		if before.Overtook(e) {
 			return m.step(TakenBefore, Loss{})

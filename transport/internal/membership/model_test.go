@@ -17,6 +17,7 @@ type world struct {
 	room   *room.Room
 	told   []*room.Event // not heard of yet
 	epochs int
+	names  int // that the session's node has had before
 
 	m         Membership
 	member    bool // what the client was told
@@ -37,14 +38,18 @@ func (w *world) begin() {
 	w.room = room.NewRoom("42", room.Position{Epoch: fmt.Sprint("e", w.epochs), Version: 1}, map[string]room.Member{})
 }
 
+// node returns the name of the session's node behind so many others.
+func node(names int) string { return fmt.Sprint("n", names) }
+
 // do runs an action, commits it, and tells it to those who listen.
 func (w *world) do(a room.Action) (room.Result, error) {
-	seat, err := w.room.Apply(a, room.Rules{}, room.Origin{Node: "n", At: 5})
+	by := node(w.names)
+	seat, err := w.room.Apply(a, room.Rules{}, room.Origin{Node: by, At: 5})
 	if err == nil && w.room.Changed() {
-		w.told = append(w.told, w.room.Pending(w.room.Epoch, "n").Event("42"))
+		w.told = append(w.told, w.room.Pending(w.room.Epoch, by).Event("42"))
 		w.room.Commit(w.room.Epoch, "")
 	}
-	return room.Result{Seat: seat, Node: "n", Snapshot: w.room.Snapshot()}, err
+	return room.Result{Seat: seat, Node: by, Snapshot: w.room.Snapshot()}, err
 }
 
 // hear hears of the next event.
@@ -55,6 +60,12 @@ func (w *world) hear() {
 	e := w.told[0]
 	w.told = w.told[1:]
 	w.lost(w.m.Event(e))
+}
+
+// cut has a snapshot stand for what was on its way, but for what the session's own node says.
+func (w *world) cut(missed []*room.Event) {
+	named := slices.DeleteFunc(w.told, func(e *room.Event) bool { return !e.Rejoin })
+	w.told = append(named, room.SnapshotEvent(w.room, []string{node(w.names)}, missed))
 }
 
 func (w *world) lost(why *Loss) {
@@ -73,13 +84,19 @@ func (w *world) lost(why *Loss) {
 	w.member = false
 }
 
-// act runs the action that the membership asks for.
-func (w *world) act() {
+// act runs the action that the membership asks for, or cannot.
+func (w *world) act(inVain bool) {
 	a, needed := w.m.Next()
 	if needed != w.m.Status.IsPaused() {
 		w.t.Fatalf("%v: an action is needed: %v", w.m.Status, needed)
 	}
 	if !needed {
+		return
+	}
+	if inVain {
+		if why, wait := w.m.Answer(room.Result{}, room.ErrUnavailable); why != nil || !wait {
+			w.t.Fatalf("what failed for now is not tried again: %v", w.m.Status)
+		}
 		return
 	}
 	result, err := w.do(a)
@@ -126,18 +143,20 @@ func (w *world) others(name string) {
 	switch name {
 	case "node dies":
 		_, _ = w.do(room.Leave{User: user, Session: session, Reason: room.ReasonNode})
+	case "away": // other nodes take its node for dead, under the name from before
+		_, _ = w.do(room.Stray{Node: node(w.names - 1)})
 	case "kick":
 		_, _ = w.do(room.Kick{User: user, Text: "loud"})
 	case "move away":
 		_, _ = w.do(room.Release{Users: []string{user}, Target: "43"})
 	case "new name":
+		w.names++
 		w.told = append(w.told, room.RejoinEvent("42", w.room.Position))
 	case "flushed": // what was on its way of the earlier epoch is gone with it
 		w.begin()
-		w.told = []*room.Event{room.SnapshotEvent(w.room, []string{"n"}, nil)}
+		w.cut(nil)
 	case "cut": // a snapshot stands for what was told meanwhile
-		missed := slices.DeleteFunc(w.told, func(e *room.Event) bool { return e.Rejoin || e.Snapshot != nil })
-		w.told = []*room.Event{room.SnapshotEvent(w.room, []string{"n"}, missed)}
+		w.cut(slices.DeleteFunc(slices.Clone(w.told), func(e *room.Event) bool { return e.Rejoin || e.Snapshot != nil }))
 	case "rival":
 		if _, err := w.do(room.Join{User: user, Session: "newer"}); err == nil {
 			w.takenOver = true
@@ -146,10 +165,10 @@ func (w *world) others(name string) {
 }
 
 // Whatever happens, in whatever order the session hears of it: in the end the client takes itself for a
-// member exactly if the session is in the room, has heard of a newer session only if one came, and nothing is left to do.
+// member exactly if the session is in the room, by its node's present name and not away, has heard of a newer session only if one came, and nothing is left to do.
 func TestMembership_Model(t *testing.T) {
 	client := []string{"join", "join", "join without an answer", "leave", "leave without an answer", "moved"}
-	others := []string{"node dies", "kick", "move away", "new name", "flushed", "cut", "rival"}
+	others := []string{"node dies", "kick", "move away", "new name", "away", "flushed", "cut", "rival"}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		for _, step := range rapid.SliceOfN(rapid.IntRange(0, 39), 1, 40).Draw(t, "steps") {
@@ -161,7 +180,7 @@ func TestMembership_Model(t *testing.T) {
 			case step%2 == 0:
 				w.hear()
 			default:
-				w.act()
+				w.act(step%4 == 1)
 			}
 			if w.member != w.m.Status.IsMember() {
 				t.Fatalf("the client is a member: %v, and the session is %v", w.member, w.m.Status)
@@ -171,13 +190,15 @@ func TestMembership_Model(t *testing.T) {
 			for len(w.told) > 0 {
 				w.hear()
 			}
-			w.act()
+			w.act(false)
 		}
 		in, there := w.room.Member(user)
 		mine := there && in.SessionID() == session
 		switch {
 		case w.m.Status == Member && !mine:
 			t.Fatalf("a member, and in the room is %+v, %v", in, there)
+		case w.m.Status == Member && (in.Detached() || in.Node != node(w.names)):
+			t.Fatalf("a member, by node %v, and in the room is %+v", node(w.names), in)
 		case w.m.Status.IsPaused():
 			t.Fatalf("%v in the end", w.m.Status)
 		case w.m.Status == Outside && mine:
@@ -221,5 +242,25 @@ func TestMembership_Kicked(t *testing.T) {
 	}
 	if _, needed := w.m.Next(); needed || w.m.Status != Outside || w.member {
 		t.Errorf("%v, an action is needed: %v, told to be a member: %v", w.m.Status, needed, w.member)
+	}
+}
+
+// The node has a new name, and Redis does not take it while others say that the members of the one before are away, or
+// a snapshot lists them: the session is not settled before it is there by the new name.
+func TestMembership_AwayByTheNameBefore(t *testing.T) {
+	for _, then := range []string{"away", "cut"} {
+		w := newWorld(nil)
+		w.client("join")
+		w.hear()
+		for _, what := range []string{"new name", then} {
+			w.others(what)
+			w.act(true)
+			w.hear()
+		}
+		w.act(true)
+		w.act(false)
+		if in, _ := w.room.Member(user); w.m.Status != Member || in.Detached() || in.Node != node(w.names) {
+			t.Errorf("%s: %v, and in the room is %+v", then, w.m.Status, in)
+		}
 	}
 }

@@ -15,7 +15,7 @@ const (
 	// Missing: a member who has lost the place, and joins again.
 	Missing
 	// Returned: a member who was missing and is back, as an event says, or of whom an old list said that: it asks
-	// for the list.
+	// whether it still is one, and for the list.
 	Returned
 	// Unsure: a member of whom a further join had no answer. It asks whether it is one; events may be older.
 	Unsure
@@ -57,10 +57,8 @@ const (
 	Refused
 	// Moved: the user was moved into the room.
 	Moved
-	// Listed: a snapshot has the session.
-	Listed
-	// Back: changes say that the session is the active one of its user.
-	Back
+	// Seen: an event says that the session is the active one of its user, maybe away, by a name that its node had before.
+	Seen
 	// Questioned: the session's node has another name, or a list lacks the session.
 	Questioned
 	// Contradicted: a snapshot that is older than what the session knows lacks it.
@@ -79,7 +77,7 @@ const (
 
 func (i Input) String() string {
 	return [inputs]string{
-		"joined", "join unknown", "left", "leave unknown", "refused", "moved", "listed", "back",
+		"joined", "join unknown", "left", "leave unknown", "refused", "moved", "seen",
 		"questioned", "contradicted", "removed", "ended", "taken over", "taken before",
 	}[i]
 }
@@ -92,8 +90,7 @@ var transitions = [inputs]map[Status]Status{
 	LeaveUnknown: {Member: Unknown, Doubtful: Unknown, Missing: Unknown, Returned: Unknown, Unsure: Unknown, Following: Unknown, Overtaken: Unknown},
 	Refused:      {Unknown: Outside, Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
 	Moved:        {Outside: Following, Unknown: Following},
-	Listed:       {Doubtful: Member, Missing: Member, Returned: Member},
-	Back:         {Doubtful: Member, Missing: Returned},
+	Seen:         {Missing: Returned},
 	Questioned:   {Member: Doubtful},
 	Contradicted: {Member: Returned, Doubtful: Returned},
 	Removed:      {Member: Missing, Doubtful: Missing, Returned: Missing, Unsure: Missing, Overtaken: Outside},

@@ -12,7 +12,7 @@ type fault struct {
 	about string
 	needs []step                       // that a discipline must have to meet it
 	loses func(effect) bool            // the request of the victim whose reply is lost, if one is
-	play  func(*cell, context.Context) // what the driver does with three callers
+	play  func(context.Context, *cell) // what the driver does with three callers
 }
 
 // The faults that the driver knows by name.
@@ -23,34 +23,34 @@ const (
 
 // faults are in the order of their columns.
 var faults = []*fault{
-	{name: "no-fault", about: "three callers, and no fault", play: (*cell).playAll},
-	{name: pauseSet, needs: []step{stepSet}, play: (*cell).playPause,
+	{name: "no-fault", about: "three callers, and no fault", play: playAll},
+	{name: pauseSet, needs: []step{stepSet}, play: playPause,
 		about: "the holder is stopped between SETNX and EXPIRE until another caller has the lock or has given up"},
-	{name: "pause-write", needs: []step{stepRead}, play: (*cell).playPause, about: "the holder is stopped past the TTL between read and write"},
-	{name: "pause-release", needs: []step{stepGiving}, play: (*cell).playPause, about: "the holder is stopped past the TTL between write and release"},
-	{name: "pause-check", needs: []step{stepChecked}, play: (*cell).playPause,
+	{name: "pause-write", needs: []step{stepRead}, play: playPause, about: "the holder is stopped past the TTL between read and write"},
+	{name: "pause-release", needs: []step{stepGiving}, play: playPause, about: "the holder is stopped past the TTL between write and release"},
+	{name: "pause-check", needs: []step{stepChecked}, play: playPause,
 		about: "the holder is stopped past the TTL in its release, between the check and the DEL"},
-	{name: "crash-setnx", needs: []step{stepSet}, play: (*cell).playCrash, about: "the holder dies between SETNX and EXPIRE"},
-	{name: "crash-lock", needs: []step{stepLocked}, play: (*cell).playCrash, about: "the holder dies as soon as it has the lock"},
-	{name: "crash-read", needs: []step{stepRead}, play: (*cell).playCrash, about: "the holder dies between read and write"},
-	{name: "crash-write", needs: []step{stepWrote}, play: (*cell).playCrash, about: "the holder dies between write and release"},
-	{name: "lost-lock", needs: []step{stepLocked}, play: (*cell).playLoss, loses: func(e effect) bool { return e.took },
+	{name: "crash-setnx", needs: []step{stepSet}, play: playCrash, about: "the holder dies between SETNX and EXPIRE"},
+	{name: "crash-lock", needs: []step{stepLocked}, play: playCrash, about: "the holder dies as soon as it has the lock"},
+	{name: "crash-read", needs: []step{stepRead}, play: playCrash, about: "the holder dies between read and write"},
+	{name: "crash-write", needs: []step{stepWrote}, play: playCrash, about: "the holder dies between write and release"},
+	{name: "lost-lock", needs: []step{stepLocked}, play: playLoss, loses: func(e effect) bool { return e.took },
 		about: "the reply of the command that took the lock is lost, and the client sends it again"},
-	{name: "lost-write", needs: []step{stepWrote}, play: (*cell).playLoss, loses: func(e effect) bool { return e.stored },
+	{name: "lost-write", needs: []step{stepWrote}, play: playLoss, loses: func(e effect) bool { return e.stored },
 		about: "the same with the reply of the write"},
-	{name: "lost-release", needs: []step{stepGave}, play: (*cell).playLoss, loses: func(e effect) bool { return e.gave },
+	{name: "lost-release", needs: []step{stepGave}, play: playLoss, loses: func(e effect) bool { return e.gave },
 		about: "the same with the reply of the release"},
-	{name: "late-release", needs: []step{stepLooking}, play: (*cell).playLate,
+	{name: "late-release", needs: []step{stepLooking}, play: playLate,
 		about: "the holder releases when its lock has less than half a second left"},
-	{name: "same-token", needs: []step{stepDrawn}, play: (*cell).playSameToken,
+	{name: "same-token", needs: []step{stepDrawn}, play: playSameToken,
 		about: "two callers draw the same value, as two of 1,000 do with 5.4 % (timestamp's number), 39.3 % (uniqid, within a second), " +
 			"99.3 % (set-rand-lua's number)"},
-	{name: "just-gone", needs: []step{stepTried, stepExpired}, play: (*cell).playJustGone,
+	{name: "just-gone", needs: []step{stepTried, stepExpired}, play: playJustGone,
 		about: "nothing fails; a lock is freed between a waiter's SETNX and its GET, and a third caller takes it"},
-	{name: "take-over", needs: []step{stepExpired}, play: (*cell).playTakeover,
+	{name: "take-over", needs: []step{stepExpired}, play: playTakeover,
 		about: "two callers find that a dead holder's time is over, and take its lock one after the other"},
-	{name: "clock-ahead", needs: []step{stepExpired}, play: (*cell).playClock, about: "a caller's clock is ahead by more than the TTL"},
-	{name: "fail-over", needs: []step{stepLocked}, play: (*cell).playFailover,
+	{name: "clock-ahead", needs: []step{stepExpired}, play: playClock, about: "a caller's clock is ahead by more than the TTL"},
+	{name: "fail-over", needs: []step{stepLocked}, play: playFailover,
 		about: "Redis fails over while the holder is between read and write, and the lock, which was not replicated, is gone"},
 	{name: heavyLoad, about: "many callers in a few processes join and leave, without a fault"},
 }
@@ -64,35 +64,35 @@ func (x *cell) playFault(ctx context.Context) error {
 	}
 	err := x.addTo(x.victim, x.joins, x.leaves)
 	if err == nil {
-		x.f.play(x, ctx)
+		x.f.play(ctx, x)
 	}
 	return err
 }
 
-func (x *cell) playAll(ctx context.Context) { x.come(ctx, x.victim, x.joins, x.leaves) }
+func playAll(ctx context.Context, x *cell) { x.come(ctx, x.victim, x.joins, x.leaves) }
 
-func (x *cell) playPause(ctx context.Context) {
+func playPause(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, x.f.needs[0])
-	x.others(ctx)
+	others(ctx, x)
 }
 
-func (x *cell) playCrash(ctx context.Context) {
+func playCrash(ctx context.Context, x *cell) {
 	x.crash(ctx, x.victim, x.f.needs[0])
 	x.come(ctx, x.joins, x.leaves)
 }
 
-func (x *cell) playLoss(ctx context.Context) {
+func playLoss(ctx context.Context, x *cell) {
 	x.victim.process.lose(x.f.loses)
 	x.goOn(ctx, x.victim, "")
 	x.until(ctx, x.patience, func() bool { return x.struck || x.victim.done })
-	x.others(ctx)
+	others(ctx, x)
 }
 
 // others lets the other two come while the victim is in trouble. The first gets as far as it can and stops before its write,
 // so that it holds the lock if anybody can. Then the victim continues, the third comes, and the first writes the list that
 // it has made. If nobody gets past the victim, it is stopped for 1.5 TTLs, and for 5 published seconds at least; between
 // SETNX and EXPIRE, where the lock has no expiry as long as that lasts, until the first has given up.
-func (x *cell) others(ctx context.Context) {
+func others(ctx context.Context, x *cell) {
 	pause := x.seconds(max(1.5*x.d.ttl, 5))
 	if x.f.name == pauseSet {
 		pause = 2 * x.patience
@@ -103,7 +103,7 @@ func (x *cell) others(ctx context.Context) {
 }
 
 // playLate stops the victim in its release until its lock has little time left. Redis says 0 below half a second.
-func (x *cell) playLate(ctx context.Context) {
+func playLate(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepLooking)
 	x.until(ctx, x.observer.last().expires-x.now()-x.seconds(0.4), x.victim.ended)
 	x.come(ctx, x.victim, x.joins, x.leaves)
@@ -111,25 +111,25 @@ func (x *cell) playLate(ctx context.Context) {
 
 // playFailover stops the victim between read and write, and takes its lock out of Redis, as a failover to a replica does
 // that has not heard of it.
-func (x *cell) playFailover(ctx context.Context) {
+func playFailover(ctx context.Context, x *cell) {
 	if err := x.observer.failOver(ctx, func() { x.stop(ctx, x.victim, stepRead) }); err != nil {
 		x.fail(err)
 	}
-	x.others(ctx)
+	others(ctx, x)
 }
 
 // playSameToken lets two callers draw the same value. The first is stopped until its lock has expired and the second has the
 // lock. Then the first releases the lock, which has its value. Where a value only shows who was the last to take over a
 // lock, a holder dies, and the two both overwrite its lock before either looks.
-func (x *cell) playSameToken(ctx context.Context) {
+func playSameToken(ctx context.Context, x *cell) {
 	x.victim.drawsAt = time.Now()
 	x.joins.drawsAt = x.victim.drawsAt
 	if !x.d.has(stepOverwrote) {
 		x.stop(ctx, x.victim, stepGiving)
-		x.others(ctx)
+		others(ctx, x)
 		return
 	}
-	x.bothExpire(ctx, x.leaves, x.victim, x.joins)
+	bothExpire(ctx, x, x.leaves, x.victim, x.joins)
 	x.stop(ctx, x.victim, stepOverwrote)
 	x.stop(ctx, x.joins, stepOverwrote)
 	x.stop(ctx, x.victim, stepRead)
@@ -139,7 +139,7 @@ func (x *cell) playSameToken(ctx context.Context) {
 
 // bothExpire lets a holder die, without an expiry on its lock if that is possible, and stops two others when they find its time
 // past, or no lock.
-func (x *cell) bothExpire(ctx context.Context, dies, a, b *caller) {
+func bothExpire(ctx context.Context, x *cell, dies, a, b *caller) {
 	if x.d.has(stepSet) {
 		x.crash(ctx, dies, stepSet)
 	} else {
@@ -152,7 +152,7 @@ func (x *cell) bothExpire(ctx context.Context, dies, a, b *caller) {
 
 // playJustGone frees a lock between a waiter's SETNX, which fails, and its GET, which finds nothing. Before the waiter acts on
 // that, a third caller takes the lock.
-func (x *cell) playJustGone(ctx context.Context) {
+func playJustGone(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepGiving)
 	x.stop(ctx, x.joins, stepTried)
 	x.stop(ctx, x.victim, "")
@@ -164,8 +164,8 @@ func (x *cell) playJustGone(ctx context.Context) {
 
 // playTakeover lets two callers overwrite a dead holder's lock. Each finds its own value in it, because the first looks before
 // the second writes.
-func (x *cell) playTakeover(ctx context.Context) {
-	x.bothExpire(ctx, x.victim, x.joins, x.leaves)
+func playTakeover(ctx context.Context, x *cell) {
+	bothExpire(ctx, x, x.victim, x.joins, x.leaves)
 	x.stop(ctx, x.joins, stepRead)
 	x.stop(ctx, x.leaves, "")
 	x.come(ctx, x.joins)
@@ -173,7 +173,7 @@ func (x *cell) playTakeover(ctx context.Context) {
 
 // playClock gives a caller a clock that is ahead by more than the TTL. While a live holder is between read and write, that
 // caller finds the holder's time past, and takes over.
-func (x *cell) playClock(ctx context.Context) {
+func playClock(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepRead)
 	x.joins.ahead = int64(x.d.ttl) + 2
 	x.stop(ctx, x.joins, "")

@@ -45,9 +45,9 @@ var _ = []any{context.Background, hmac.New, sha256.New, base64.StdEncoding, erro
 
 // given is what the snippets of a document take from the reader's program.
 var given = map[string]string{
-	"README.md":                  "func render(client.Change, any, protocol.JSON) {}",
-	"cmd/roomd/OPERATING.md":     "",
-	"transport/client/README.md": "type Table struct{ Started bool }\nvar errStarted error\nvar login func(context.Context) (string, error)\nfunc draw([]client.LobbyRoom, bool) {}",
+	"README.md":                       "func render(client.Change, any, protocol.JSON) {}",
+	"cmd/roomd/operating/webhooks.md": "",
+	"transport/client/README.md":      "type Table struct{ Started bool }\nvar errStarted error\nvar login func(context.Context) (string, error)\nfunc draw([]client.LobbyRoom, bool) {}",
 	"lockmgr/README.md": "var row int\nvar store interface{ Write(context.Context, int, int64) }\n" +
 		"var bill func(context.Context, *lockmgr.Lock) error\nvar readLobby func(context.Context) ([]byte, error)",
 	"transport/client/referee/README.md": "type duel struct{ referee.Game }\nvar secret []byte",

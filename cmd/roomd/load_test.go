@@ -132,7 +132,7 @@ func TestACLSufficesForALoad(t *testing.T) {
 
 func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 	admin := server.Client()
-	roomdtest.Grant(t, admin, roomdtest.Rights(t, "OPERATING.md"))
+	roomdtest.Grant(t, admin, roomdtest.Rights(t))
 	secret := filepath.Join(t.TempDir(), "secret")
 	redistest.OK(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
 	flags := []string{"--redis-password-file", secret, "--lock-ttl", "1s", "--node-ttl", "1s", "--grace", "100ms", "--journal", "1000"}

@@ -193,8 +193,8 @@ func TestCommit_EventRefused(t *testing.T) {
 }
 
 func TestCheck_ManualHasTheRule(t *testing.T) {
-	manual, err := os.ReadFile("../../cmd/roomd/OPERATING.md")
+	manual, err := os.ReadFile("../../cmd/roomd/operating/redis.md")
 	if err != nil || !strings.Contains(string(manual), EnoughRights("")) {
-		t.Errorf("OPERATING.md does not have the ACL rule %q (%v)", EnoughRights(""), err)
+		t.Errorf("the manual does not have the ACL rule %q (%v)", EnoughRights(""), err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // settingsFile writes a file of settings, and returns its path.
@@ -233,10 +234,10 @@ func TestConfig_Example(t *testing.T) {
 	}
 }
 
-// OPERATING.md names what is live, and nothing else.
+// The manual names what is live, and nothing else.
 func TestManual_Live(t *testing.T) {
 	t.Parallel()
-	row := regexp.MustCompile(`(?m)^\| live \| (.*) \|$`).FindStringSubmatch(read(t, manual))
+	row := regexp.MustCompile(`(?m)^\| live \| (.*) \|$`).FindStringSubmatch(roomdtest.Manual(t, "configuration.md"))
 	if row == nil {
 		t.Fatal("there is no row of what is live")
 	}

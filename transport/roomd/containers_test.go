@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // top is the top of the repository, and deploy what is deployed with.
@@ -384,19 +385,18 @@ func TestRelease_Files(t *testing.T) {
 	// roomload stops and continues processes, which Windows cannot.
 	redistest.Equal(t, "programs:", strings.Join(programs, " "), "roomd[linux darwin windows] [amd64 arm64] roomload[linux darwin] [amd64 arm64]")
 	for _, name := range texts(t, release, "archives.0.files") {
-		if _, err := os.Stat(top + name); err != nil {
-			t.Error(err)
+		if found, err := filepath.Glob(top + name); err != nil || found == nil {
+			t.Errorf("there is no %s (%v)", name, err)
 		}
 	}
 	at(t, release, "sboms.0.artifacts")
 	redistest.Equal(t, "sums:", at(t, release, "checksum.algorithm"), any("sha256"))
 }
 
-// What OPERATING.md has people type is understood.
+// What the manual has people type is understood.
 func TestManual_ThreeNodes(t *testing.T) {
 	t.Parallel()
-	_, section, _ := strings.Cut(read(t, manual), "\n## From a clone to three nodes\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	section := roomdtest.Manual(t, "deploy.md")
 	lines := regexp.MustCompile(`(?m)(?:\./roomd|go run \.\./\.\.) (.*?)(?: &|\)| >.*)?$`).FindAllStringSubmatch(section, -1)
 	redistest.Equal(t, "lines:", len(lines), 5)
 	for _, line := range lines {

@@ -14,6 +14,7 @@ import (
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // exported are the labels and their values of each metric, such as le: 0.1, 0.25.
@@ -64,25 +65,23 @@ func (all exported) families() (names []string) {
 	return names
 }
 
-// Each metric stands in OPERATING.md, with its labels, and no other one does.
+// Each metric stands in metrics.md of the manual, with its labels, and no other one does.
 func TestManual_KnowsTheMetrics(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(manual)
-	redistest.OK(t, err)
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(roomd_[^`]*)` \\| ").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(roomd_[^`]*)` \\| ").FindAllStringSubmatch(roomdtest.Manual(t, "metrics.md"), -1) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(documented)
 	names := playedLittle(t).families()
 	for _, name := range names {
 		if !slices.Contains(documented, name) {
-			t.Errorf("%s is not in OPERATING.md", name)
+			t.Errorf("%s is not in the manual", name)
 		}
 	}
 	for _, name := range documented {
 		if !slices.Contains(names, name) {
-			t.Errorf("%s is in OPERATING.md, and is not exported", name)
+			t.Errorf("%s is in the manual, and is not exported", name)
 		}
 	}
 }

@@ -3,13 +3,13 @@ package roomd
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // curls are the commands of the manual, each with what it prints.
@@ -19,11 +19,9 @@ var curls = regexp.MustCompile("(?s)\n```curl\n(.*?)```")
 func TestManual_CurlLines(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t, "curl")
-	manual, err := os.ReadFile(manual)
-	redistest.OK(t, err)
-	blocks := curls.FindAllStringSubmatch(string(manual), -1)
+	blocks := curls.FindAllStringSubmatch(roomdtest.Manual(t, "*.md"), -1)
 	if len(blocks) == 0 {
-		t.Fatal("OPERATING.md has no curl lines")
+		t.Fatal("the manual has no curl lines")
 	}
 	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--journal", "100", "--feed", "1000")
 	for _, block := range blocks {

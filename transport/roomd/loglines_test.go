@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/roomd/roomdtest"
 )
 
 // loud reports whether an argument is a level that a log has by default.
@@ -127,18 +127,11 @@ func logLines(t *testing.T) map[string]string {
 	return lines
 }
 
-// OPERATING.md says of each line at info, warn or error what it means and what to do, and of no other.
+// The manual says of each line at info, warn or error what it means and what to do, and of no other.
 func TestManual_LogLines(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile(manual)
-	redistest.OK(t, err)
-	_, section, found := strings.Cut(string(manual), "\n## Log lines and what to do\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	if !found {
-		t.Fatal("OPERATING.md has no such section")
-	}
 	rows := make(map[string]bool)
-	for _, row := range regexp.MustCompile("(?m)^\\| `(.+?)` \\| (info|warn|error) \\| .+ \\| .+ \\|$").FindAllStringSubmatch(section, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(.+?)` \\| (info|warn|error) \\| .+ \\| .+ \\|$").FindAllStringSubmatch(roomdtest.Manual(t, "log.md"), -1) {
 		rows[row[1]] = true
 	}
 	lines := logLines(t)
@@ -157,12 +150,10 @@ func TestManual_LogLines(t *testing.T) {
 	}
 }
 
-// OPERATING.md names each flag of a node in "Flags by task", and no flag that there is not.
+// The manual names each flag of a node in "Flags by task", and no flag that there is not.
 func TestManual_Flags(t *testing.T) {
 	t.Parallel()
-	manual, err := os.ReadFile(manual)
-	redistest.OK(t, err)
-	_, section, _ := strings.Cut(string(manual), "\n## Flags by task\n")
+	_, section, _ := strings.Cut(roomdtest.Manual(t, "configuration.md"), "\n## Flags by task\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	all := map[string]bool{"help": true, "version": true, "ca": true} // of wscat
 	known := model(t)
@@ -175,7 +166,7 @@ func TestManual_Flags(t *testing.T) {
 		}
 	}
 	others := regexp.MustCompile("(?:docker|kubectl|roomload|redis-server|redis-cli|curl|jq) [^`\n]*") // what they take is theirs
-	for _, name := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(others.ReplaceAllString(string(manual), ""), -1) {
+	for _, name := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(others.ReplaceAllString(roomdtest.Manual(t, "*.md"), ""), -1) {
 		if !all[name[1]] {
 			t.Errorf("there is no flag --%s", name[1])
 		}

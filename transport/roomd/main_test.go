@@ -21,9 +21,6 @@ import (
 	"roomd/transport/roomd/roomdtest"
 )
 
-// manual is the operators' document.
-const manual = "../../cmd/roomd/OPERATING.md"
-
 func TestMain(m *testing.M) {
 	roomdtest.Main(func() { Main(room.Rules{}) })
 	redistest.MostlyWaiting()

@@ -32,7 +32,7 @@ func resident(t *testing.T, pid int) int {
 	return kib << 10
 }
 
-// How much memory a seated player takes, of a node and of Redis. OPERATING.md computes with it.
+// How much memory a seated player takes, of a node and of Redis. The manual computes with it.
 func TestMemory_Players(t *testing.T) {
 	redistest.Thorough(t)
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestMemory_Players(t *testing.T) {
 	node, redis := (resident(t, p.cmd.Process.Pid)-nodeBefore)/players, (used()-redisBefore)/players
 	t.Logf("%d players at tables of %d: %d KiB of the node and %d bytes of Redis each", players, table, node>>10, redis)
 	if node > 128<<10 || redis > 4<<10 {
-		t.Error("far more than OPERATING.md says")
+		t.Error("far more than the manual says")
 	}
 	if keys := rdb.Keys(t.Context(), "Room:*:Users").Val(); len(keys) != players/table {
 		t.Errorf("%d rooms, such as %s", len(keys), strings.Join(keys[:min(3, len(keys))], ", "))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,18 +80,33 @@ func Stop(tb testing.TB, cmd *exec.Cmd, how os.Signal) {
 
 var documentedACL = regexp.MustCompile("`ACL SETUSER roomd on >secret ([^`]+)`")
 
-// Rights returns the rights that the manual, OPERATING.md at that path, gives to the nodes' user of Redis.
-func Rights(tb testing.TB, manual string) []string {
+// Manual returns the text of a page of cmd/roomd/operating, such as redis.md, or of all pages for "*.md". The test's package
+// is two folders below the top.
+func Manual(tb testing.TB, page string) string {
 	tb.Helper()
-	text, err := os.ReadFile(manual)
-	if err != nil {
-		tb.Fatal(err)
+	paths, err := filepath.Glob("../../cmd/roomd/operating/" + page)
+	if err != nil || len(paths) == 0 {
+		tb.Fatalf("the manual has no %s (%v)", page, err)
 	}
-	found := documentedACL.FindSubmatch(text)
+	var all strings.Builder
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// Rights returns the rights that the manual gives to the nodes' user of Redis.
+func Rights(tb testing.TB) []string {
+	tb.Helper()
+	found := documentedACL.FindStringSubmatch(Manual(tb, "redis.md"))
 	if found == nil {
-		tb.Fatalf("%s has no ACL rule", manual)
+		tb.Fatal("the manual has no ACL rule")
 	}
-	return strings.Fields(string(found[1]))
+	return strings.Fields(found[1])
 }
 
 // Grant gives the user roomd, whose password is secret, those rights and no others.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"roomd/loadtest/lab"
 )
@@ -12,11 +11,7 @@ import (
 var errNotAsListed = errors.New("roomd failed, or another discipline did not fail as it is known to")
 
 type labCmd struct {
-	Only     []string      `placeholder:"NAME" help:"Disciplines, separated by commas; see above."`
-	Faults   []string      `placeholder:"NAME" help:"Faults, separated by commas; see above."`
-	Redis    string        `placeholder:"URL" help:"The Redis to use: redis://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
-	Duration time.Duration `default:"1s" help:"How long the heavy load lasts for each discipline (${default})."`
-	Second   time.Duration `default:"100ms" help:"How long a published second lasts, except under heavy load, from 100ms to 1s (${default})."`
+	lab.Config `embed:""`
 	outputFlags
 }
 
@@ -35,19 +30,14 @@ The web page has every step of each failure.
 ` + lab.Describe()
 }
 
-func (c *labCmd) config() lab.Config {
-	return lab.Config{Redis: c.Redis, Only: c.Only, Faults: c.Faults, Duration: c.Duration, Second: c.Second}
-}
-
 // Validate is called by kong.
-func (c *labCmd) Validate() error { return wrongFlag(c.config().Validate()) }
+func (c *labCmd) Validate() error { return wrongFlag(c.Config.Validate()) }
 
 // Run is called by kong.
 func (c *labCmd) Run(ctx context.Context, std streams) error {
-	cfg := c.config()
 	show, done := newLabProgress(std.stderr)
-	cfg.Progress = show
-	report, err := lab.Run(ctx, cfg)
+	c.Progress = show
+	report, err := lab.Run(ctx, c.Config)
 	done()
 	if err != nil {
 		return err

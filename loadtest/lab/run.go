@@ -18,26 +18,22 @@ import (
 	"roomd/loadtest/internal/scratch"
 )
 
-// Config says what to run.
+// Config says what to run, and its tags are the flags of roomload lab.
 type Config struct {
-	// Redis is a URL in the syntax of package redisurl. Empty starts a redis-server for the run, or the embedded Redis where
-	// none is installed.
-	Redis string
+	// An empty Redis starts a redis-server for the run, or the embedded Redis where none is installed.
+	Redis string `placeholder:"URL" help:"The Redis to use: redis://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
 
-	// Only and Faults name the disciplines and the faults to run. Empty means all. The fault "cache" is callers at an expired
-	// cache entry.
-	Only, Faults []string
+	// Empty means all. The fault "cache" is callers at an expired cache entry.
+	Only   []string `placeholder:"NAME" help:"Disciplines, separated by commas; see above."`
+	Faults []string `placeholder:"NAME" help:"Faults, separated by commas; see above."`
 
-	// Duration is how long the callers of each discipline act under heavy load. It must be more than zero.
-	Duration time.Duration
-
-	// Second is how long a published second lasts under the other faults, from [LeastSecond] to one second, at which nothing is
-	// scaled.
-	Second time.Duration
+	// Both must be more than zero. With a Second of one second nothing is scaled.
+	Duration time.Duration `default:"1s" help:"How long the heavy load lasts for each discipline (${default})."`
+	Second   time.Duration `default:"100ms" help:"How long a published second lasts, except under heavy load, from 100ms to 1s (${default})."`
 
 	// Progress, if not nil, is called after each cell of the matrix, one call at a time, with the report so far. It must not
 	// keep the report.
-	Progress func(r *Report, done *Cell)
+	Progress func(r *Report, done *Cell) `kong:"-"`
 }
 
 // LeastSecond keeps the shortest TTL, 1 s, well above the delays of a scheduler and of the observer.

@@ -6,10 +6,7 @@ import (
 )
 
 // Action is what one user does in a room through one session, or what somebody with authority over the
-// room does. It is one of the structs [Join], [Leave], [Ready], [SetMemberData], [SetData], [Deal], [SetTimer], [Say],
-// [Keep] and [Detach]; with authority [Configure], [Kick], [Unban], [Close], [Swap],
-// [Shuffle], [Txn], [Reserve] and [Release];
-// and of nodes, when a timer is due, [Fire], and after a failure [Stray], [Evict], [Renew] and [Undo].
+// room does. It is one of the structs that the constants of [Kind] name.
 type Action interface {
 	// kind names the action. It is constant.
 	kind() Kind
@@ -24,33 +21,6 @@ type Action interface {
 
 	// apply does it to a room, and returns the seat that it was about. On an error, what it did is undone.
 	apply(r *Room, rules Rules, by Origin) (seat int, err error)
-}
-
-// What actions do, in metrics. Those that are changes of the room, too, are with the other changes.
-const (
-	KindKick    Kind = "kick"
-	KindClose   Kind = "shut"
-	KindReserve Kind = "reserve"
-	KindRelease Kind = "release"
-	KindSwap    Kind = "swap"
-	KindShuffle Kind = "shuffle"
-	KindTxn     Kind = "txn"
-	KindReady   Kind = "ready"
-	KindDetach  Kind = "detach"
-	KindKeep    Kind = "keep"
-	KindMove    Kind = "move" // of two rooms at once; see package coordinator
-
-	kindFire  Kind = "fire"
-	kindStray Kind = "stray"
-	kindEvict Kind = "evict"
-	kindRenew Kind = "renew"
-	kindUndo  Kind = "undo"
-)
-
-// ActionKinds are those of all actions but of what only nodes do.
-var ActionKinds = []Kind{
-	KindJoin, KindLeave, KindSettings, KindData, KindMember, KindPrivate, KindReady, KindTimer, KindMessage,
-	KindKick, KindClose, KindReserve, KindRelease, KindSwap, KindShuffle, KindTxn, KindKeep, KindDetach,
 }
 
 // KindOf returns what an action does, "" for nil.

@@ -63,46 +63,70 @@ func TestCheck_NormalForm(t *testing.T) {
 func asReserve(a Action) Reserve { r, _ := a.(Reserve); return r }
 func asRelease(a Action) Release { r, _ := a.(Release); return r }
 
-// An action that is added is named where a reader of the documentation looks for actions.
-func TestAction_EachIsDocumented(t *testing.T) {
+// A kind that is added has its row in kinds, with what follows from it; and an action is named where a reader of the
+// documentation looks for it.
+func TestAction_EachHasAKind(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, actions, kinds, listed := "", map[string]bool{}, map[string]bool{}, map[string]bool{}
+	docs, actions := "", 0
+	named, of, updates := map[string]Kind{}, map[string]string{}, map[string]bool{} // by constant; by action; constants
 	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range f.Decls {
-			if fn, is := d.(*ast.FuncDecl); is && fn.Name.Name == "subject" {
-				actions[fn.Recv.List[0].Type.(*ast.Ident).Name] = true
-			} else if is && fn.Name.Name == "kind" && fn.Recv != nil {
-				kinds[fn.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.Ident).Name] = true
-			}
-			if g, is := d.(*ast.GenDecl); is && g.Tok == token.VAR && g.Specs[0].(*ast.ValueSpec).Names[0].Name == "ActionKinds" {
-				for _, kind := range g.Specs[0].(*ast.ValueSpec).Values[0].(*ast.CompositeLit).Elts {
-					listed[kind.(*ast.Ident).Name] = true
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Name.Name == "kind" && n.Recv != nil {
+					of[n.Recv.List[0].Type.(*ast.Ident).Name] = n.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.Ident).Name
+				}
+			case *ast.ValueSpec:
+				if kind, is := n.Type.(*ast.Ident); is && kind.Name == "Kind" && len(n.Values) == 1 {
+					docs += n.Doc.Text() + n.Comment.Text()
+					named[n.Names[0].Name] = Kind(strings.Trim(n.Values[0].(*ast.BasicLit).Value, `"`))
+				}
+			case *ast.CompositeLit:
+				if is, _ := n.Type.(*ast.Ident); is == nil || is.Name != "Update" {
+					break
+				}
+				for _, field := range n.Elts {
+					if pair, is := field.(*ast.KeyValueExpr); is && pair.Key.(*ast.Ident).Name == "Type" {
+						updates[pair.Value.(*ast.Ident).Name] = true
+					}
 				}
 			}
-			if g, is := d.(*ast.GenDecl); is && g.Tok == token.TYPE && g.Specs[0].(*ast.TypeSpec).Name.Name == "Action" {
-				doc = g.Doc.Text()
-			}
+			return true
+		})
+	}
+	for constant, kind := range named {
+		if ast.IsExported(constant) && !slices.ContainsFunc(kinds[:], func(r kindRow) bool { return r.Kind == kind }) {
+			t.Errorf("kinds has no row of %s", constant)
 		}
 	}
-	if len(actions) < 17 {
-		t.Fatalf("there are only the actions %v", actions)
-	}
-	for name := range kinds {
-		if ast.IsExported(name) && !listed[name] {
-			t.Errorf("ActionKinds, which the metrics count, has no %s", name)
+	for action, constant := range of {
+		actions++
+		if !strings.Contains(docs, "["+action+"]") {
+			t.Errorf("the comment of %s does not name %s", constant, action)
+		}
+		if ast.IsExported(constant) && !slices.Contains(ActionKinds, named[constant]) {
+			t.Errorf("%s does %s, which is not counted", action, constant)
 		}
 	}
-	for name := range actions {
-		if !strings.Contains(doc, "["+name+"]") {
-			t.Errorf("the documentation of Action does not name %s", name)
+	for constant := range updates {
+		kind, is := named[constant]
+		told := len((&Commit{Updates: []Update{{Type: kind}}}).Event("r").Changes) > 0
+		if is && told != slices.Contains(ChangeKinds, kind) {
+			t.Errorf("events tell of %s: %t, which its row contradicts", constant, told)
 		}
+	}
+	if actions < 17 || len(updates) < 14 {
+		t.Errorf("there are only %d actions, which make the updates %v", actions, updates)
 	}
 }
 

@@ -6,29 +6,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Kind says what an Action, a Change or an Update does.
-type Kind string
-
-// What can happen to a member.
-const (
-	KindJoin  Kind = "join"
-	KindLeave Kind = "leave"
-	// KindReplace: another session, or the same one on another node, is the active one of the
-	// member. It is in Updates only: players do not see it.
-	KindReplace Kind = "replace"
-	// KindAway: the member's connection is lost, and the seat is kept for a while.
-	KindAway Kind = "away"
-	// KindBack: a member who was away has an active session again.
-	KindBack Kind = "back"
-	// KindSeat: the member has another seat. Who had it has another one in the same commit.
-	KindSeat Kind = "seat"
-	// KindMember: the member has other data, or is ready, or is not ready any more.
-	KindMember Kind = "member"
-	// KindPrivate: the member has other private data. Only the member and who has authority are told; see
-	// [Change.IsFor].
-	KindPrivate Kind = "private"
-)
-
 // Reason says why a member has left.
 type Reason string
 
@@ -40,27 +17,6 @@ const (
 	ReasonKicked  Reason = "kicked"  // who has authority over the room threw the user out
 	ReasonClosed  Reason = "closed"  // the room was closed
 	ReasonMoved   Reason = "moved"   // the user was taken to another room
-)
-
-// What can happen to a room.
-const (
-	// KindSettings: the room has other settings.
-	KindSettings Kind = "settings"
-	// KindData: the room has other data.
-	KindData Kind = "data"
-	// KindTimer: one of the room's timers has fired. What it does besides stands behind it.
-	KindTimer Kind = "timer"
-	// KindCountdown: one of the room's timers was set, or cancelled.
-	KindCountdown Kind = "countdown"
-	// KindHost: another member is the host, or, without a user, nobody is any more.
-	KindHost Kind = "host"
-	// KindMessage: somebody said something. It changes nothing.
-	KindMessage Kind = "message"
-	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players
-	// see it as KindSettings.
-	KindDefaults Kind = "defaults"
-	// KindBan: a user may not come in for a while, or may again. It is in Updates only.
-	KindBan Kind = "ban"
 )
 
 // Commit is what one commit did to a room: enough to bring a copy of the room from the
@@ -106,15 +62,6 @@ type Countdown struct {
 	Due  int64   `json:"due,omitzero"`  // of one that is set: see Timer. 0 if it was cancelled, or has fired
 	Was  int64   `json:"was,omitzero"`  // the Due of the one that it takes the place of, or that is gone; 0 if there was none
 	Then *Effect `json:"then,omitzero"` // of one that is set: see Timer
-}
-
-// OfMember reports whether such an update or change is of a member, or makes or removes one.
-func (k Kind) OfMember() bool {
-	switch k {
-	case KindJoin, KindLeave, KindSeat, KindReplace, KindAway, KindBack, KindMember, KindPrivate:
-		return true
-	}
-	return false
 }
 
 func (u *Update) detail() Detail {

@@ -136,7 +136,7 @@ func (e *Event) Concerns(user string) bool {
 // node may say so, and the session stays that of its own.
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
-		if u := &e.commit.Updates[i]; u.User == user && u.Type.OfMember() && u.Type != KindMember && u.Type != KindSeat && u.Type != KindPrivate {
+		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {
 			away = u.Type == KindAway
 		}
 	}

@@ -154,8 +154,7 @@ func (s Membership) inChanges(e *Event) Outcome {
 	}
 	for i := range e.commit.Updates {
 		switch c := &e.commit.Updates[i]; {
-		case c.User != s.User || !c.Type.OfMember():
-		case c.Type == KindMember, c.Type == KindPrivate, c.Type == KindSeat: // only the active session does that, or authority, which changes no session
+		case c.User != s.User || !c.Type.has(ofSession):
 		case c.Type != KindLeave && s.is(c.Session):
 			outcome = Active
 		case outcome != Replaced && strings.HasPrefix(c.Session, reserved): // for whichever session joins first

@@ -54,6 +54,7 @@ func TestMembership(t *testing.T) {
 		{"kicked before the own join", in, changesAt("e", 4, kicked), Unchanged},
 		{"kicked, and the user came with another session", in, changesAt("e", 6, kicked, joins("new")), Replaced},
 		{"ready", in, changesAt("e", 6, Update{Type: KindMember, User: "a"}), Unchanged},
+		{"on another seat", in, changesAt("e", 6, Update{Type: KindSeat, User: "a", Seat: 3}), Unchanged},
 		{"dealt to", in, changesAt("e", 6, Update{Type: KindPrivate, User: "a"}), Unchanged},
 		{"a message", in, changesAt("e", 6, Update{Type: KindMessage, User: "a"}), Unchanged},
 		{"removed, and back in the same commit", in, changesAt("e", 6, leaves, joins("s")), Active},

@@ -5,6 +5,8 @@ const rules = "./room"
 // roomMutants break the rules of rooms, what scripts do to rooms, and how events arrive.
 var roomMutants = []mutant{
 	{"rules: who proposes hears it", "room/private.go", "return v.Authority\n		}", "return v.Authority || v.User != \"\" && c.User == v.User\n		}", rules, "TestTxn_Referee"},
+	{"rules: who has another seat is another session", "room/kind.go", "{KindSeat, shown | ofMember}", "{KindSeat, shown | ofMember | ofSession}", rules, ""},
+	{"rules: messages are no change", "room/kind.go", "{KindMessage, counted | shown}", "{KindMessage, counted}", rules, "TestAction_EachHasAKind"},
 	{"rules: one seat too many", "room/seating.go", "	case in.Count() >= all:", "	case in.Count() > all:", rules, ""},
 	{"rules: a seat is given twice", "room/seating.go", `	case in.UserAt(asked) != "":`, `	case asked < 0:`, rules, ""},
 	{"rules: a ban does not count", "room/kick.go", "	case until <= now:", "	case until <= now || true:", rules, ""},

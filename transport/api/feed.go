@@ -82,12 +82,6 @@ type FeedFilter struct {
 	Kinds []string // of changes, of which a commit has to have one; none is all
 }
 
-// feedKinds are those that a reader of the feed can ask for.
-var feedKinds = []room.Kind{
-	room.KindJoin, room.KindLeave, room.KindAway, room.KindBack, room.KindSeat, room.KindMember, room.KindPrivate, room.KindSettings,
-	room.KindData, room.KindTimer, room.KindCountdown, room.KindHost, room.KindMessage,
-}
-
 // Check fails with a [room.ErrInvalid] that names what cannot be used.
 func (f *FeedFilter) Check() error {
 	for _, pattern := range f.Rooms {
@@ -96,8 +90,8 @@ func (f *FeedFilter) Check() error {
 		}
 	}
 	for _, kind := range f.Kinds {
-		if !slices.Contains(feedKinds, room.Kind(kind)) {
-			return badField("kind", "must be one of %v, not %q", feedKinds, excerpt(kind))
+		if !slices.Contains(room.ChangeKinds, room.Kind(kind)) {
+			return badField("kind", "must be one of %v, not %q", room.ChangeKinds, excerpt(kind))
 		}
 	}
 	return nil

@@ -1,5 +1,7 @@
 package protocol
 
+import "roomd/room"
+
 // codes are all that an [Error] of this version can have, and whether a request refused with it may
 // succeed when it is sent again soon, unchanged. CodeDuplicateUser is not retryable: the other session may sit there for
 // hours. Only a client that comes back tries again for a while, since that session may be its own from before the network
@@ -51,8 +53,11 @@ func Events() []string {
 }
 
 // Changes returns the Change constants.
-func Changes() []string {
-	return []string{ChangeJoin, ChangeLeave, ChangeAway, ChangeBack, ChangeSeat, ChangeSettings, ChangeMember, ChangePrivate, ChangeHost, ChangeData, ChangeMessage, ChangeCountdown, ChangeTimer}
+func Changes() (all []string) {
+	for _, kind := range room.ChangeKinds {
+		all = append(all, string(kind))
+	}
+	return all
 }
 
 // Reasons returns the Reason constants.

@@ -68,6 +68,8 @@ var clientMutants = []mutant{
 	{"clients: roomd.js gives up what comes too fast", "transport/page/roomd.js", `frame.error?.code === "rate_limited" && (`, `false && (`, page, "TestClient_Scenarios"},
 	{"clients: roomd.js sends what the program has made of the data since", "transport/page/roomd.js", "      if (this.error) throw this.error\n      const request = { frame, text: textOf(frame), ", "      const request = { frame, get text() { return textOf(frame) }, ", page, "TestClient_Rate"},
 	{"clients: roomd.js: a time that is no number cancels the timer", "transport/page/roomd.js", "noTime.includes(action?.in)", "false", page, "TestClient_Rate"},
+	{"clients: roomd.js sends again behind what was asked for later", "transport/page/roomd.js", "place > request.place", "false", page, "TestClient_Rate"},
+	{"clients: roomd.js takes back what was sent before what was refused", "transport/page/roomd.js", ".sort((a, b) => a.place - b.place)", "", page, "TestClient_Rate"},
 	{"clients: roomd.js sends as much at once as before", "transport/page/roomd.js", "    this.#window = 1\n", "", page, "TestClient_Rate"},
 	{"clients: what comes too fast is given up", "transport/client/client.go", "		case again && tries+1 < rateTries:", "		case again && false:", "./transport/client", "TestReconnect_ManyRooms|TestClient_Scenarios"},
 	{"clients: as much at once as before", "transport/client/session.go", "	s.window = 1\n", "", "./transport/client", "TestReconnect_ManyRooms"},

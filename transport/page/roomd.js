@@ -367,6 +367,7 @@ class Link {
   #heartbeat
   #onEvent
   #lastID = 0
+  #asked = 0 // how many requests were asked for: the place of the last
   #pending = new Map() // by id
   #queue = [] // requests that are not sent
   #window = MOST_UNANSWERED // how many may be without a reply
@@ -400,6 +401,7 @@ class Link {
 
   /** send takes a request: the text of its frame, without an id, and done for the reply. It is sent as soon as it can be. */
   send(request) {
+    request.place = ++this.#asked
     this.#queue.push(request)
     this.#advance()
   }
@@ -410,7 +412,7 @@ class Link {
   }
 
   #transmit(request) {
-    const id = (request.id = ++this.#lastID)
+    const id = ++this.#lastID
     request.sent = true
     this.#pending.set(id, request)
     this.#socket.send(`{"id":${id},${request.text.slice(1)}`)
@@ -419,7 +421,7 @@ class Link {
   /** retry sends a request again that came too fast, before those that were asked for behind it. */
   #retry(request) {
     request.sent = false
-    const at = this.#queue.findIndex(({ id }) => !(id < request.id))
+    const at = this.#queue.findIndex(({ place }) => place > request.place)
     this.#queue.splice(at < 0 ? this.#queue.length : at, 0, request)
     this.#window = 1
     this.#rest ??= setTimeout(() => {
@@ -447,9 +449,9 @@ class Link {
     return reply
   }
 
-  /** takeBack returns the requests without a reply, oldest first. */
+  /** takeBack returns the requests without a reply, oldest first: one that was refused may wait behind a newer one that was sent. */
   takeBack() {
-    const requests = [...this.#pending.values(), ...this.#queue].filter(({ internal, settled }) => !internal && !settled)
+    const requests = [...this.#pending.values(), ...this.#queue].filter(({ internal, settled }) => !internal && !settled).sort((a, b) => a.place - b.place)
     this.#pending.clear()
     this.#queue = []
     return requests

@@ -1,6 +1,7 @@
 // One user in many rooms of a node that takes few requests at once: node rate.js URL. It writes "ok".
 import assert from "node:assert/strict"
-import WebSocket from "ws"
+import { once } from "node:events"
+import WebSocket, { WebSocketServer } from "ws"
 import { connect } from "../roomd.js"
 
 const sockets = []
@@ -42,4 +43,32 @@ for (const ms of [NaN, Infinity]) {
   await assert.rejects(client.txn("0", [{ action: "timer", name: "turn", in: ms }]), { name: "RoomdError", code: "bad_request" })
 }
 await client.close()
+
+// What is refused is sent again in the order in which it was asked for, also where it is refused once more, or the node restarts.
+const server = new WebSocketServer({ host: "127.0.0.1", port: 0 })
+await once(server, "listening")
+const done = []
+let refusals = 4
+let restart = false
+server.on("connection", (socket) => {
+  socket.on("message", (text) => {
+    const { id, action, room, data } = JSON.parse(text)
+    const answer = (fields) => socket.send(JSON.stringify({ id, room, epoch: "e", version: 1, count: 1, ...fields }))
+    if (action !== "set") return answer({ seat: 0, users: [{ user: "ada", seat: 0 }] })
+    if (refusals-- > 0) return answer({ error: { code: "rate_limited", message: "too fast", retry: true } })
+    if (!restart) return answer({}, done.push(data))
+    if (data !== 6) return
+    restart = false
+    socket.close(1012)
+  })
+})
+for (const numbers of [[1, 2, 3], [4, 5, 6]]) {
+  const impatient = await connect(`ws://127.0.0.1:${server.address().port}/ws`, { user: "ada", WebSocket, backoff: { base: 10, cap: 10 } })
+  const table = await impatient.join("0")
+  await Promise.all(numbers.map((n) => table.set(n)))
+  await impatient.close()
+  ;[refusals, restart] = [1, true]
+}
+assert.deepEqual(done, [1, 2, 3, 4, 5, 6])
+server.close()
 process.stdout.write("ok\n")

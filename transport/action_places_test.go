@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -43,13 +45,16 @@ func sourceOf(t *testing.T, pattern string) string {
 // named.
 func TestActions_AreEverywhere(t *testing.T) {
 	server, client, script, types := sourceOf(t, "*.go"), sourceOf(t, "client/*.go"), sourceOf(t, "page/roomd.js"), sourceOf(t, "page/roomd.d.ts")
-	document := sourceOf(t, "PROTOCOL.md")
+	document, plays := sourceOf(t, "PROTOCOL.md"), sourceOf(t, "../loadtest/mix.go")
+	unplayed, err := os.ReadFile("../loadtest/mix_test.go")
+	redistest.OK(t, err)
 	_, repeated, _ := strings.Cut(script, "const REPEATABLE = new Set([")
 	repeated, _, _ = strings.Cut(repeated, "])")
 	for _, a := range protocol.Actions {
 		constant := "protocol.Action" + strings.ToUpper(a.Name[:1]) + a.Name[1:]
 		for place, has := range map[string]bool{
-			"a case in transport":                     strings.Contains(server, "case "+constant+":") || strings.Contains(server, "== "+constant+":"),
+			"its room.Action, or a case in transport": isMade(a.Name) || strings.Contains(server, "case "+constant+":") || strings.Contains(server, "== "+constant+":"),
+			"a row of plays in loadtest/mix.go":       strings.Contains(plays, constant+",") || strings.Contains(string(unplayed), constant+":"),
 			"a method in transport/client":            a.Name == protocol.ActionPing || strings.Contains(client, constant),
 			"a request in transport/page/roomd.js":    strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
 			"a method in transport/page/roomd.d.ts":   a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
@@ -63,6 +68,13 @@ func TestActions_AreEverywhere(t *testing.T) {
 		}
 		describedFields(t, a)
 	}
+}
+
+// isMade reports whether the table makes the room.Action of an action.
+func isMade(action string) bool {
+	_, err := (&protocol.Request{Action: action, Settings: new(room.Settings)}).ActionBy(&request{session: new(session)})
+	unknown, is := errors.AsType[*protocol.Error](err)
+	return !is || unknown.Code != protocol.CodeUnknownAction
 }
 
 // leftToSession reports whether roomd.js sends an action as that of a room which it leaves.

@@ -22,7 +22,7 @@ func (r *request) ping() {
 
 func (r *request) join() {
 	action := r.joinAction()
-	action.Expect = r.expect()
+	action.Expect = r.in.Condition()
 	if r.in.Seat != nil {
 		action.Seat = room.At(*r.in.Seat)
 	}
@@ -115,7 +115,7 @@ func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	for err != nil && backoff.Wait(ctx) == nil {
 		kept, err = s.server.rooms.Kept(ctx, r.in.Room, now.Settings.History)
 	}
-	for _, m := range kept.Missed(now, r.expect(), s.viewer(r.in.Room), most) {
+	for _, m := range kept.Missed(now, r.in.Condition(), s.viewer(r.in.Room), most) {
 		one := protocol.Said{Epoch: m.Epoch, Version: m.Version, User: m.User, Text: m.Text, Data: protocol.JSON(m.Data), To: m.To}
 		if m.Epoch == now.Epoch {
 			one.Epoch = ""

@@ -1,7 +1,11 @@
 package protocol
 
 import (
+	"cmp"
+	"math/rand/v2"
 	"strings"
+
+	"roomd/room"
 )
 
 // The actions a request may ask for. Actions says what goes with which.
@@ -60,6 +64,19 @@ type Action struct {
 	Part bool
 
 	required, optional fieldSet
+
+	// of returns what a request does in its room. It is nil for what the session does itself, and for a txn.
+	of func(in *Request, by Actor) room.Action
+}
+
+// Actor is the user whose request it is. A host has the claim of one, and an admin has none: see [room.Claim].
+type Actor interface {
+	User() string
+	Session() string
+	Claim() room.Claim
+	Authority() bool                      // the user is an admin of the room
+	RequireAuthority(action string) error // nil for an admin of the room
+	Now() int64                           // by the clock that all nodes share, in ms since 1970
 }
 
 // Actions is the table of all actions. What goes with what beyond that, checkTogether says.
@@ -71,19 +88,102 @@ var Actions = []Action{
 	{Name: ActionUsers, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldHistory, fieldExpect, fieldEpoch)},
 	{Name: ActionUnwatch, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionReady, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldValue)},
-	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch)},
+	{Name: ActionReady, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldValue),
+		of: func(in *Request, by Actor) room.Action {
+			return room.Ready{User: by.User(), Session: by.Session(), Value: in.Value}
+		}},
+	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, Part: true,
+		required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch), of: setting},
 	// The server sends a message to everybody in the room.
-	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, Part: true, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo)},
-	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch)},
+	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, Part: true, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo),
+		of: func(in *Request, by Actor) room.Action {
+			return room.Say{User: by.User(), Session: by.Session(), Text: in.Text, Data: string(in.Data), To: in.To, Authority: by.Authority()}
+		}},
+	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, Part: true,
+		required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch),
+		of: func(in *Request, by Actor) room.Action {
+			return room.SetTimer{
+				User: by.User(), Session: by.Session(), Authority: by.Authority(), Expect: in.Condition(),
+				Name: in.Name, In: valueOf(in.In), Then: valueOf(in.Then), Stop: in.In == nil,
+			}
+		}},
 	{Name: ActionTxn, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom, fieldActions), optional: setOf(fieldExpect, fieldEpoch)},
-	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan)},
-	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUsers)},
-	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom)},
-	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom)},
-	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch)},
+	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan),
+		of: func(in *Request, by Actor) room.Action {
+			kick := room.Kick{User: in.User, Text: in.Text, As: by.Claim()}
+			if in.Ban > 0 {
+				kick.Until = by.Now() + int64(in.Ban)*1000
+			}
+			return kick
+		}},
+	{Name: ActionSwap, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUsers),
+		of: func(in *Request, by Actor) room.Action { return room.Swap{Users: in.Users, As: by.Claim()} }},
+	{Name: ActionShuffle, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom),
+		of: func(_ *Request, by Actor) room.Action { return room.Shuffle{Seed: rand.Uint64(), As: by.Claim()} }},
+	{Name: ActionClose, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom),
+		of: func(_ *Request, by Actor) room.Action { return room.Close{As: by.Claim()} }},
+	{Name: ActionConfigure, Reply: ShapeCount, Host: true, Cost: 1, Part: true,
+		required: setOf(fieldRoom, fieldSettings), optional: setOf(fieldExpect, fieldEpoch),
+		of: func(in *Request, by Actor) room.Action {
+			return room.Configure{Settings: *in.Settings, Expect: in.Condition(), As: by.Claim()}
+		}},
 	{Name: ActionAuth, Reply: ShapeUser, Cost: 1, required: setOf(fieldToken)},
 	{Name: ActionPing, Reply: ShapeTime, Cost: 1},
+}
+
+func setting(in *Request, by Actor) room.Action {
+	data, expect := string(in.Data), in.Condition()
+	switch {
+	case in.Scope == ScopeMember:
+		return room.SetMemberData{User: by.User(), Session: by.Session(), Data: data, Expect: expect}
+	case in.Scope != ScopePrivate:
+		return room.SetData{User: by.User(), Session: by.Session(), Data: data, Authority: by.Authority(), Expect: expect}
+	case in.User == "":
+		return room.Deal{User: by.User(), Session: by.Session(), Hands: []room.Hand{{User: by.User(), Data: data}}, Expect: expect}
+	}
+	return room.Deal{Hands: []room.Hand{{User: in.User, Data: data}}, Expect: expect}
+}
+
+func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
+
+// ActionBy returns what a request of somebody does in its room. It fails if that is for admins, and the user is none, and
+// if the request does something else.
+func (r *Request) ActionBy(by Actor) (room.Action, error) {
+	a := ActionNamed(r.Action)
+	switch {
+	case r.Action == ActionTxn:
+		return r.txn(by)
+	case a == nil || a.of == nil:
+		return nil, UnknownAction(r.Action)
+	case r.Action == ActionSet && r.User != "":
+		if err := by.RequireAuthority("setting the private data of others"); err != nil {
+			return nil, err
+		}
+	}
+	return a.of(r, by), nil
+}
+
+func (r *Request) txn(by Actor) (room.Action, error) {
+	if err := by.RequireAuthority("a txn"); err != nil {
+		return nil, err
+	}
+	txn := room.Txn{Expect: r.Condition()}
+	for i := range r.Actions {
+		part, err := r.Actions[i].ActionBy(by)
+		if err != nil {
+			return nil, err
+		}
+		txn.Actions = append(txn.Actions, part)
+	}
+	return txn, nil
+}
+
+// Condition returns the version that the request builds on, if it does on one.
+func (r *Request) Condition() room.Expect {
+	if r.Expect == nil {
+		return room.Expect{}
+	}
+	return room.ExpectVersion(r.Epoch, *r.Expect)
 }
 
 // ActionNamed returns the row of an action, nil if there is no such action. It must not be changed.

@@ -147,7 +147,7 @@ func TestEviction(t *testing.T) {
 		if s, _ := live[0].Read(t.Context(), "room0"); s.Version != 3 {
 			t.Errorf("before the TTL is over: %+v", s.Users())
 		}
-		time.Sleep(DefaultNodeTTL + time.Second)
+		time.Sleep(2 * DefaultNodeTTL)
 		for id, want := range map[string]string{"room0": "[{a 0 true false } {b 1 true false } {c 2 false false }]", "room3": "[{a 0 false false } {b 1 true false } {c 2 false false }]"} {
 			if s, _ := live[0].Read(t.Context(), id); fmt.Sprint(s.Users()) != want {
 				t.Errorf("within the grace %s holds %+v", id, s.Users())
@@ -370,58 +370,74 @@ func TestEviction_Outage(t *testing.T) {
 	})
 }
 
-// Redis takes no writes for a while, and answers reads. However long that lasts, no connected player loses the seat:
-// nodes judge others, and their own names from before, only when all had time to prolong. After an outage that no
-// node can miss nobody is shown as away, and who was away before has the grace again.
+// Redis, or one of its masters, takes no writes for a while, and answers reads. However long that lasts, no connected player
+// loses the seat: nodes judge others, and their own names from before, only when all had time to prolong. After an outage that
+// no node can miss nobody is shown as away, and who was away before has the grace again. Where another master has the lease of the
+// node that judges, who could not be shown as away meanwhile has the grace after that; and if it could not read the leases,
+// all had time to prolong theirs.
 func TestEviction_WritesRefused(t *testing.T) {
-	const nodeTTL = 5 * time.Second
 	for refused := 4 * time.Second; refused < 16*time.Second; refused += 300 * time.Millisecond {
-		synctest.Test(t, func(t *testing.T) {
-			mini, rdb := redistest.Mini(t)
-			var refuses atomic.Bool
-			join := func(c *Coordinator, user string) { mustDo(t, c, "42", room.Join{User: user, Session: "s"}) }
-			noticed, later := refused > 3*nodeTTL/2, time.Duration(0) // until a session joins again
-			if noticed {
-				later = 3 * time.Second
-			}
-			wrong := func(c room.Change) bool {
-				return c.Type == room.KindLeave && (noticed || c.User != "away") || c.Type == room.KindAway && noticed && c.User != "away"
-			}
-			var nodes []*Coordinator
-			for _, user := range []string{"a", "b", "away"} {
-				client := redistest.MiniClient(t, mini)
-				client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-					if refuses.Load() && strings.HasPrefix(cmd.Name(), "eval") {
-						return errors.New("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk")
-					}
-					return nil
-				}})
-				c := newCoordinator(t, client, Options{NodeTTL: nodeTTL, Grace: 3 * time.Second})
-				nodes = append(nodes, c)
-				join(c, user)
-				stop, err := c.Watch(t.Context(), "42", func(e *room.Event) {
-					if e.Rejoin {
-						time.AfterFunc(later, func() { join(c, user) })
-					}
-					if i := slices.IndexFunc(e.Changes, wrong); i >= 0 {
-						t.Errorf("writes were refused for %v: %+v", refused, e.Changes[i])
-					}
-				})
-				redistest.OK(t, err)
-				defer stop()
-				time.Sleep(time.Second)
-			}
-			die(nodes[2])
-			time.Sleep(nodeTTL + time.Second)
-			refuses.Store(true)
-			time.Sleep(refused)
-			refuses.Store(false)
-			time.Sleep(2 * time.Second)
-			join(nodes[0], "away")
-			time.Sleep(30 * time.Second)
-			if users := rdb.HKeys(t.Context(), "Room:42:Users").Val(); len(users) != 3 {
-				t.Errorf("after %v without writes %v are in the room", refused, users)
-			}
-		})
+		for _, judge := range []string{"refused, too", "writes its lease", "writes its lease, and reads no others"} {
+			testWritesRefused(t, refused, judge)
+		}
 	}
+}
+
+// testWritesRefused has Redis refuse writes for so long. judge is what the second node can do.
+func testWritesRefused(t *testing.T, refused time.Duration, judge string) {
+	const nodeTTL = 5 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		var refuses atomic.Bool
+		join := func(c *Coordinator, user string) { mustDo(t, c, "42", room.Join{User: user, Session: "s"}) }
+		noticed, later := refused > 3*nodeTTL/2, time.Duration(0) // until a session joins again
+		if noticed {
+			later = 2 * time.Second
+		}
+		all := judge == "refused, too"
+		blind := judge == "writes its lease, and reads no others"
+		wrong := func(c room.Change) bool {
+			return c.Type == room.KindLeave && (noticed && all || c.User != "away") ||
+				c.Type == room.KindAway && noticed && (all || blind) && c.User != "away"
+		}
+		var nodes []*Coordinator
+		for i, user := range []string{"a", "b", "away"} {
+			client := redistest.MiniClient(t, mini)
+			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+				here := strings.HasPrefix(cmd.Name(), "eval")
+				if i == 1 && !all {
+					here = isScript(cmd, store.CommitScript) || isScript(cmd, cluster.OverScript) || blind && cmd.Name() == "zrange"
+				}
+				if refuses.Load() && here {
+					return errors.New("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk")
+				}
+				return nil
+			}})
+			c := newCoordinator(t, client, Options{NodeTTL: nodeTTL, Grace: 3 * time.Second})
+			nodes = append(nodes, c)
+			join(c, user)
+			stop, err := c.Watch(t.Context(), "42", func(e *room.Event) {
+				if e.Rejoin {
+					time.AfterFunc(later, func() { join(c, user) })
+				}
+				if i := slices.IndexFunc(e.Changes, wrong); i >= 0 {
+					t.Errorf("writes were refused for %v, the judge %s: %+v", refused, judge, e.Changes[i])
+				}
+			})
+			redistest.OK(t, err)
+			defer stop()
+			time.Sleep(time.Second)
+		}
+		die(nodes[2])
+		time.Sleep(nodeTTL + time.Second)
+		refuses.Store(true)
+		time.Sleep(refused)
+		refuses.Store(false)
+		time.Sleep(nodeTTL + 2*time.Second)
+		join(nodes[0], "away")
+		time.Sleep(30 * time.Second)
+		if users := rdb.HKeys(t.Context(), "Room:42:Users").Val(); len(users) != 3 {
+			t.Errorf("after %v without writes, the judge %s, %v are in the room", refused, judge, users)
+		}
+	})
 }

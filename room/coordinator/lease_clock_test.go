@@ -119,7 +119,7 @@ func TestLease_GraceBeginsWhenSomebodyLooks(t *testing.T) {
 		if r := mustDo(t, next, "42", room.Join{User: "b", Session: "back"}); r.Seat != 1 || r.Count() != 2 {
 			t.Errorf("%+v", r)
 		}
-		time.Sleep(DefaultGrace)
+		time.Sleep(DefaultNodeTTL/2 + DefaultGrace)
 		if s, _ := next.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
 			t.Errorf("after the grace: %s", describeUsers(s.Users()))
 		}

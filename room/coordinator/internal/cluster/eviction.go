@@ -74,8 +74,7 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	return next, errors.Join(failed...)
 }
 
-// checkList removes the members of the dead nodes in one list, or shows them as away while they have
-// their grace. It returns when the next ones are due, if that is known.
+// checkList deals with the members of the dead nodes in one list. It returns when the next ones are due, if that is known.
 func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
 	leases, err := n.leasesOf(ctx, v.list)
 	if err != nil {
@@ -85,22 +84,16 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 	v.look(leases, now, n.opts.Settings)
 	var failed []error
 	for node, lease := range leases {
-		due := v.saw(node, lease, now, n.opts.Settings)
-		s, err := v.seen[node], error(nil)
-		switch {
-		case !due.After(now):
-			err = n.evictNode(ctx, node, s)
-		case !s.shown && !s.dead.After(now):
-			s.shown, err = n.strayNode(ctx, node, s)
-			v.seen[node] = s
-		case !s.shown:
-			due = s.dead
+		s := v.saw(node, lease, now, n.opts.Settings)
+		if !s.dead.After(now) || !s.left().After(now) {
+			if err := n.evictNode(ctx, node, s); err != nil {
+				failed = append(failed, fmt.Errorf("node %s %s: %w", node, s.address, err))
+			}
 		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("node %s %s: %w", node, s.address, err))
-		}
-		if due.After(now) && (next.IsZero() || due.Before(next)) {
-			next = due
+		for _, due := range s.due() {
+			if due.After(now) && (next.IsZero() || due.Before(next)) {
+				next = due
+			}
 		}
 	}
 	return next, errors.Join(failed...)
@@ -129,26 +122,66 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 	return leases, nil
 }
 
-// evictNode removes the members of a node that has not prolonged its lease. If that has
-// succeeded in all rooms it takes the node off the list.
-func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error {
+// evictNode shows the members of a node that has not prolonged its lease as away, room by room, and removes those who have
+// been so for the grace. If nobody is left in any room it takes the node off the list. However many nodes do so, and
+// whichever dies over it, each member is away once, and leaves once: both are actions under the room's lock, and do nothing for
+// who is away already, or has come back through another node.
+//
+// The members of a node that has stopped are not shown as away, because they are on their way.
+func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error {
 	rdb := n.store.Client
 	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
+	address, err := rdb.Get(asking, n.store.Stopped(node)).Result()
+	if err != nil && err != redis.Nil {
+		return err
+	}
+	stopped := err == nil
+	unseen, due := seen.grace == 0, seen.dead // unseen: nobody is shown as away
+	if stopped {
+		unseen, due = true, seen.left()
+	}
+	if due.After(time.Now()) {
+		return nil
+	}
 	if over, err := n.endLease(asking, node, seen); err != nil || !over {
 		return err
+	}
+	if seen.away == nil {
+		if died := n.opts.Died; died != nil && !stopped {
+			died(node)
+		}
+		seen.away = new(sync.Map)
 	}
 	rooms, err := rdb.SMembers(asking, n.store.NodeRooms(node)).Result()
 	if err != nil {
 		return err
 	}
-	address, stopped := rdb.Get(asking, n.store.Stopped(node)).Result()
-	if stopped != nil && stopped != redis.Nil {
-		return stopped
-	}
 	start, who := time.Now(), &Identity{Node: node}
-	members, err := inEach(rooms, func(id string) (int, error) { return n.evictFrom(ctx, id, who, stopped == nil) })
-	if err != nil {
+	var waiting atomic.Bool
+	members, err := inEach(rooms, func(id string) (int, error) {
+		since, away := seen.away.Load(id)
+		if !unseen && !away {
+			waiting.Store(true)
+			err := n.strayFrom(ctx, id, node)
+			if err == nil {
+				seen.away.Store(id, time.Now())
+			}
+			return 0, err
+		}
+		if !unseen {
+			left := time.Until(since.(time.Time).Add(seen.grace))
+			if left > n.opts.Settings.NodeTTL/2 {
+				waiting.Store(true)
+				return 0, nil
+			}
+			if err := pause.For(ctx, left); err != nil { // in this look: a room that hangs may hold up the next one
+				return 0, err
+			}
+		}
+		return n.evictFrom(ctx, id, who, stopped)
+	})
+	if err != nil || waiting.Load() {
 		return err
 	}
 	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
@@ -161,10 +194,10 @@ func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error 
 	switch {
 	case seen.own:
 		message = "this node had lost its lease; its members under the name from before did not come back and were removed"
-	case stopped == nil:
+	case stopped:
 		message = "a node has stopped; its members did not come back and were removed"
 	}
-	if members == 0 && (seen.own || stopped == nil || unlisted != 1) { // nobody is missed, another node was faster, or it is done once more
+	if members == 0 && (seen.own || stopped || unlisted != 1) { // nobody is missed, another node was faster, or it is done once more
 		level = slog.LevelDebug
 	}
 	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),
@@ -173,7 +206,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen sighting) error 
 }
 
 // endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
-func (n *Node) endLease(ctx context.Context, node string, seen sighting) (over bool, err error) {
+func (n *Node) endLease(ctx context.Context, node string, seen *sighting) (over bool, err error) {
 	done, err := n.store.RunPlain(ctx, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease, overKept.Milliseconds()).Int()
 	return done == 1, err
 }
@@ -224,52 +257,20 @@ func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped 
 	return members, n.record(who, recordRemove, id)
 }
 
-// strayNode shows the members of a node that has not prolonged its lease as away, until they come
-// back or the grace is over. It reports whether that is done: the lease is over, and no room lacks it.
-// However many nodes do so, and whichever dies over it, each member is away once: it is an action
-// under the room's lock, and does nothing for who is away, or has come back through another node.
-//
-// The members of a node that has stopped are not shown as away, because they are on their way.
-func (n *Node) strayNode(ctx context.Context, node string, seen sighting) (done bool, err error) {
-	rdb := n.store.Client
-	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
-	defer cancel()
-	if stopped, err := rdb.Exists(asking, n.store.Stopped(node)).Result(); err != nil || stopped == 1 {
-		return err == nil, err
-	}
-	if over, err := n.endLease(asking, node, seen); err != nil || !over {
-		return false, err
-	}
-	if died := n.opts.Died; died != nil {
-		died(node)
-	}
-	rooms, err := rdb.SMembers(asking, n.store.NodeRooms(node)).Result()
-	if err != nil {
-		return false, err
-	}
-	start := time.Now()
-	members, err := inEach(rooms, func(id string) (int, error) { return n.strayFrom(ctx, id, node) })
-	if err == nil && members > 0 {
-		n.opts.Log.Debug("a node's lease is over; its members are away", "node", node, "address", seen.address,
-			"rooms", len(rooms), "members", members, "took", time.Since(start))
-	}
-	return err == nil, err
-}
-
 // strayFrom shows the members of a node as away in a room. Where nobody is left to be shown so,
 // nothing is run: that would leave records of this node.
-func (n *Node) strayFrom(ctx context.Context, id, node string) (members int, err error) {
+func (n *Node) strayFrom(ctx context.Context, id, node string) error {
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	r, err := n.store.Load(reading, id)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, m := range r.Members() {
 		if m.Node == node && !m.Detached() {
-			result, err := n.actions.Run(ctx, id, room.Stray{Node: node})
-			return result.Seat, err // of a stray: how many were shown so
+			_, err := n.actions.Run(ctx, id, room.Stray{Node: node})
+			return err
 		}
 	}
-	return 0, nil
+	return nil
 }

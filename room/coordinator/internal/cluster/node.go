@@ -85,7 +85,7 @@ func New(open, life context.Context, st *store.Store, actions Actions, watchers 
 	}
 	met := &peers{log: opts.Log, mine: opts.Settings}
 	for _, list := range Lists(st.Space) {
-		n.lists = append(n.lists, &sightings{list: list, seen: make(map[string]sighting), kept: n.KeptNames, peers: met})
+		n.lists = append(n.lists, &sightings{list: list, seen: make(map[string]*sighting), kept: n.KeptNames, peers: met})
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -9,9 +10,9 @@ import (
 // node's own clock, so that members keep their grace however Redis' clock is set, and also
 // when all nodes were away for longer.
 type sightings struct {
-	list   string              // its key
-	seen   map[string]sighting // by node
-	looked time.Time           // when the leases were last read; zero if this node has lost its own since
+	list   string               // its key
+	seen   map[string]*sighting // by node
+	looked time.Time            // when the leases were last read; zero if this node has lost its own since
 
 	kept  func() []string // see Node.KeptNames
 	peers *peers          // is told of nodes that are new
@@ -26,8 +27,23 @@ type sighting struct {
 	address string        // of the node; empty if it has none
 	own     bool          // it is this node's, under the name that it has, or had
 
-	dead  time.Time // when the node counts as dead, unless it prolongs its lease before
-	shown bool      // its members are shown as away
+	dead time.Time // when the node counts as dead, unless it prolongs its lease before
+	away *sync.Map // by room since when this node knows that its members there are away; nil while the lease may be prolonged
+}
+
+// left returns when who was on the node that stopped is to be removed.
+func (s *sighting) left() time.Time { return s.since.Add(s.ttl + s.grace) }
+
+// due returns when there is something to do about the node.
+func (s *sighting) due() []time.Time {
+	due := []time.Time{s.dead, s.left()}
+	if s.away != nil {
+		s.away.Range(func(_, since any) bool {
+			due = append(due, since.(time.Time).Add(s.grace))
+			return true
+		})
+	}
+	return due
 }
 
 // look forgets nodes that are not listed any more. Who could not read the leases for so long that a
@@ -38,45 +54,39 @@ func (v *sightings) look(leases map[string]string, now time.Time, all Settings) 
 	v.looked = now
 	for node, s := range v.seen {
 		lease, listed := leases[node]
-		if !listed {
+		switch {
+		case !listed:
 			delete(v.seen, node)
-			continue
-		}
-		if blind && !s.shown {
+		case lost:
+			s.lease, s.since, s.ttl, s.dead, s.away = lease, now, all.NodeTTL, now.Add(all.NodeTTL), nil
+		case blind && s.away == nil:
 			s.dead = now.Add(all.NodeTTL)
 		}
-		if lost {
-			s.since = now
-			if !s.shown {
-				s.lease, s.ttl = lease, all.NodeTTL
-			}
-		}
-		v.seen[node] = s
 	}
 }
 
-// saw records what a node's lease is now, and returns when its members are to be removed
-// if that does not change.
-func (v *sightings) saw(node, lease string, now time.Time, all Settings) time.Time {
+// saw records what a node's lease is now.
+func (v *sightings) saw(node, lease string, now time.Time, all Settings) *sighting {
 	s, known := v.seen[node]
-	if !known || s.lease != lease {
-		if !known {
-			s.grace, s.dead, s.own = all.Grace, now.Add(all.NodeTTL), slices.Contains(v.kept(), node)
-		}
-		s.lease, s.since, s.ttl = lease, now, 0
-		switch l, ok := ParseLease(lease); {
-		case ok:
-			s.ttl, s.grace, s.address = l.Settings.NodeTTL, l.Settings.Grace, l.Address
-			if !known {
-				v.peers.met(node, l)
-			}
-		case lease != "":
-			s.ttl = all.NodeTTL
-		}
-		if lease != "" {
-			s.dead, s.shown = now.Add(s.ttl), false
-		}
+	if known && s.lease == lease {
+		return s
+	}
+	if !known {
+		s = &sighting{grace: all.Grace, dead: now.Add(all.NodeTTL), own: slices.Contains(v.kept(), node)}
 		v.seen[node] = s
 	}
-	return s.since.Add(s.ttl + s.grace)
+	s.lease, s.since, s.ttl = lease, now, 0
+	switch l, ok := ParseLease(lease); {
+	case ok:
+		s.ttl, s.grace, s.address = l.Settings.NodeTTL, l.Settings.Grace, l.Address
+		if !known {
+			v.peers.met(node, l)
+		}
+	case lease != "":
+		s.ttl = all.NodeTTL
+	}
+	if lease != "" {
+		s.dead, s.away = now.Add(s.ttl), nil
+	}
+	return s
 }

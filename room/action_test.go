@@ -97,7 +97,9 @@ func TestAction_EachHasAKind(t *testing.T) {
 				}
 				for _, field := range n.Elts {
 					if pair, is := field.(*ast.KeyValueExpr); is && pair.Key.(*ast.Ident).Name == "Type" {
-						updates[pair.Value.(*ast.Ident).Name] = true
+						if name, is := pair.Value.(*ast.Ident); is {
+							updates[name.Name] = true
+						}
 					}
 				}
 			}

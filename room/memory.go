@@ -132,20 +132,10 @@ func (r *Room) recallMembers(was *Room, whole bool) {
 // seatAgain gives a user a seat, with all that was kept of the user as a member. how says how the user came back.
 func (r *Room) seatAgain(user string, m Member, how Detail) {
 	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: &how})
-	if m.Ready || m.Data != nil {
-		had := Detail{Data: jsonOf(m.Data.String()), Again: how.Again}
-		if m.Ready {
-			had.Ready = &m.Ready
+	for _, row := range kept {
+		if all := row.all(m); all != nil {
+			all.Again = how.Again
+			r.update(m.Node, Update{Type: row.kind, User: user, Seat: m.Seat, Detail: all})
 		}
-		r.update(m.Node, Update{Type: KindMember, User: user, Seat: m.Seat, Detail: &had})
 	}
-	if m.Private != nil {
-		r.update(m.Node, Update{Type: KindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(m.Private.String()), Again: how.Again}})
-	}
-}
-
-// equals reports whether both are the same in Redis.
-func (m Member) equals(other Member) bool {
-	return m.Seat == other.Seat && m.Session == other.Session && m.Node == other.Node && m.At == other.At &&
-		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
 }

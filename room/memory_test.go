@@ -1,6 +1,12 @@
 package room
 
-import "testing"
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 var knownSettings = Settings{Capacity: 2, Data: DataAdmins, Host: HostLongest}
 
@@ -212,5 +218,39 @@ func TestMemory_Follows(t *testing.T) {
 	later := memoryOf(before)
 	if later.Follow(&Event{Room: "42", Epoch: "newer", Version: 9, From: 8, commit: left.commit}) {
 		t.Error("who has missed the epoch knows the room")
+	}
+}
+
+// A field that is added to a member comes back, and makes a difference.
+func TestMember_KeepsEachField(t *testing.T) {
+	fields := reflect.TypeFor[Member]()
+	for i := range fields.NumField() {
+		var m, back Member
+		switch field := reflect.ValueOf(&m).Elem().Field(i); v := field.Addr().Interface().(type) {
+		case *bool:
+			*v = true
+		case *int:
+			*v = 1
+		case *int64:
+			*v = 1
+		case *string:
+			*v = "x"
+		case **Value:
+			*v = &Value{7, jsontext.Value(`"x"`)}
+		default:
+			t.Fatalf("%T has no value here", v)
+		}
+		for _, row := range kept {
+			if all := row.all(m); all != nil {
+				back = row.set(back, *all, 7)
+			}
+		}
+		name := fields.Field(i).Name
+		if m.equals(Member{}) {
+			t.Errorf("equals does not look at %s", name)
+		}
+		if comesWithJoin := slices.Contains([]string{"Seat", "Session", "Node", "At"}, name); !comesWithJoin && !m.equals(back) {
+			t.Errorf("no row of kept brings %s back: %+v", name, back)
+		}
 	}
 }

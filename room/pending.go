@@ -34,14 +34,14 @@ func (r *Room) update(node string, u Update) {
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{r.state, u.User, m, was, r.members.newest})
 	r.members.update(node, u, r.Next())
-	r.state = r.state.heed(&u, r.Next())
+	r.state = r.state.heed(&u, true, r.Next())
 }
 
 // updateState carries out what becomes of the room, and remembers it.
 func (r *Room) updateState(u Update) {
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{state: r.state})
-	r.state = r.state.heed(&u, r.Next())
+	r.state = r.state.heed(&u, false, r.Next())
 }
 
 // Changed reports whether there is something to commit.

@@ -10,40 +10,6 @@ import (
 // MaxSeats is how many members a room without a capacity can have.
 const MaxSeats = 1 << 16
 
-// detached begins the session of a member who is disconnected and may come back.
-const detached = "~"
-
-// reserved begins that of a member who has not come yet; no session begins with a +.
-const reserved = detached + "+"
-
-// Member is a user's place in a room, in the form in which Redis holds it.
-type Member struct {
-	Seat    int    `json:"seat"`    // counted from 0
-	Session string `json:"session"` // the user's active one; after a ~ if it is detached
-	Node    string `json:"node"`    // the node of that session
-	At      int64  `json:"at"`      // when it joined, in ms since 1970, by its node's clock; later than who joined before
-
-	Ready bool   `json:"ready,omitzero"` // the user has said so
-	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
-
-	Private *Value `json:"private,omitzero"` // what only the user is shown, and authority; nil for none
-}
-
-// SessionID returns the user's active session, detached or not, or the one by which the
-// seat is reserved.
-func (m Member) SessionID() string {
-	if m.Reserved() {
-		return m.Session[len(reserved):]
-	}
-	return strings.TrimPrefix(m.Session, detached)
-}
-
-// Reserved reports whether the seat is reserved for the user, who has not come yet.
-func (m Member) Reserved() bool { return strings.HasPrefix(m.Session, reserved) }
-
-// Detached reports whether the session is disconnected and may come back.
-func (m Member) Detached() bool { return strings.HasPrefix(m.Session, detached) }
-
 // Room is the state of one room. Actions are applied to it one after the other; then all of
 // them are kept ([Room.Commit]) or undone ([Room.Revert]). Its zero value is not usable; see
 // [NewRoom].
@@ -105,8 +71,9 @@ func (r *Room) Advance(e *Event) bool {
 		return false
 	}
 	for _, u := range e.commit.Updates {
-		r.state = r.state.heed(&u, e.Version)
-		if !u.Type.OfMember() {
+		ofMember := u.Type.OfMember()
+		r.state = r.state.heed(&u, ofMember, e.Version)
+		if !ofMember {
 			continue
 		}
 		node := ""

@@ -31,21 +31,17 @@ func (m *roster) update(node string, u Update, version uint64) {
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}
-	case KindMember:
-		if member, ok := m.byUser[u.User]; ok {
-			now := u.detail()
-			if now.Ready != nil {
-				member.Ready = *now.Ready
-			}
-			if now.Data != nil {
-				member.Data = member.Data.after(now.Data, version)
-			}
-			m.byUser[u.User] = member
-			m.seats.show(member.Seat, member)
-		}
-	case KindPrivate:
-		if member, ok := m.byUser[u.User]; ok {
-			member.Private = member.Private.after(u.detail().Data, version)
+	default:
+		m.keep(&u, version)
+	}
+}
+
+// keep carries out an update of what a member keeps, as its row in kept says.
+func (m *roster) keep(u *Update, version uint64) {
+	member, ok := m.byUser[u.User]
+	for i := range kept {
+		if kept[i].kind == u.Type && ok {
+			member = kept[i].set(member, u.detail(), version)
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}

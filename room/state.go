@@ -16,10 +16,10 @@ type state struct {
 	host     string // a member; "" for none
 }
 
-// heed returns the state behind an update that belongs to a version, of the room or of a member.
-func (s *state) heed(u *Update, version uint64) *state {
+// heed returns the state behind an update that belongs to a version, of a member or of the room.
+func (s *state) heed(u *Update, ofMember bool, version uint64) *state {
 	gone := s.gone.after(u, version)
-	if !u.Type.OfMember() {
+	if !ofMember {
 		s = s.after(u, version)
 	}
 	if gone == s.gone {

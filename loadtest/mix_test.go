@@ -49,9 +49,9 @@ func TestMix_ByWhom(t *testing.T) {
 	}
 }
 
-// Each player's request has the fields that go with its action, and counts as one of plays.
+// Each player's request has the fields that go with its action, and counts as one of plays; and players do each of theirs.
 func TestMix_RequestsAreWellFormed(t *testing.T) {
-	g := NewGame(Play{Clients: 1, Rooms: 1, Mix: MixNames})
+	g := NewGame(Play{Clients: 1, Rooms: 2, Mix: MixNames})
 	p := g.players[0]
 	p.rooms[g.rooms[0]] = &place{users: map[string]bool{p.name: true, "李四": true}, host: p.name}
 	counted := make(map[string]bool)
@@ -67,6 +67,9 @@ func TestMix_RequestsAreWellFormed(t *testing.T) {
 		counted[countedAs(op)] = true
 	}
 	for _, play := range plays {
+		if !counted[play.name] && !play.admin {
+			t.Errorf("no player ever does %s", play.name)
+		}
 		delete(counted, play.name)
 	}
 	if len(counted) > 0 {

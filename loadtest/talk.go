@@ -22,9 +22,9 @@ func (p *player) talk(room string) *check.Op {
 	}
 	op := &check.Op{Room: room}
 	value := func(what string) string { return fmt.Sprint(what, "-", p.game.History.Value()) }
-	switch p.game.talks[p.random.IntN(len(p.game.talks))] {
-	case MixReady:
-		op.Action = check.Ready
+	switch mix := p.game.talks[p.random.IntN(len(p.game.talks))]; mix {
+	default: // one action, and request says with what
+		op.Action = plays[slices.IndexFunc(plays, func(row played) bool { return row.mix == mix })].action
 	case MixSay:
 		op.Action, op.Value = check.Say, value("say")
 		if others := p.others(room); len(others) > 0 && p.random.IntN(3) == 0 {

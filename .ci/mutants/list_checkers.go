@@ -35,6 +35,7 @@ var checkerMutants = []mutant{
 	{"check: a refusal that fits nowhere", "loadtest/check/linearize.go", "		return false\n	})\n}\n\n// explain", "		return true\n	})\n}\n\n// explain", witness, "TestLinearize_Finds"},
 	{"check: a list before what it shows", "loadtest/check/linearize.go", "			s.writers, _ = slices.BinarySearch(writers, s.version+1)\n", "			_ = writers\n", witness, "TestLinearize_Finds"},
 	{"load: a frame is decoded by each who gets it", "loadtest/decoder.go", "	if m != nil {\n		return m, nil\n	}\n	m, err := decode(append", "	m, err := decode(append", "./loadtest", "TestDecoder"},
+	{"load: nobody is ever ready", "loadtest/talk.go", "row.mix == mix })].action", "row.mix == MixSay })].action", "./loadtest", "TestMix_RequestsAreWellFormed"},
 	{"load: a second run finds the rooms of the first", "loadtest/talk.go", "g.id, kind))", "\"run\", kind))", "./loadtest", "TestRun_Targets"},
 	{"load: a journal is read from its beginning again", "loadtest/store.go", "			from = \"(\" + j.last", "			from = \"-\"", "./loadtest", "TestJournal_Forgotten"},
 	{"load: nobody waits where a node says so", "loadtest/heard.go", "		wait, _ = time.ParseDuration(found[1])\n", "", "./loadtest", "TestTold"},

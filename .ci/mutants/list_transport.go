@@ -140,4 +140,5 @@ var transportMutants = []mutant{
 	{"reload: webhooks keep their timeout", "transport/webhook/webhook.go", "{ ws.timeout.Store(int64(cmp.Or(d, DefaultTimeout))) }", "{ ws.timeout.CompareAndSwap(0, int64(cmp.Or(d, DefaultTimeout))) }", "./transport/webhook", "TestWebhook_BadReceiver"},
 	{"reload: a slow rate is owed at a fast one", "transport/throttle.go", "old > most { // there", "false { // there", transports, "TestGCRA_OtherRate"},
 	{"reload: SIGHUP stops a node with a file", "transport/roomd/roomd.go", `	if command == "serve" && c.Serve.Config != nil {`, `	if command == "serve" && false {`, "./transport/roomd", "TestReload_Process"},
+	{"api: a body where none belongs is passed over", "transport/api/routes.go", "if q.ContentLength > 0 {", "if q.ContentLength > 1<<20 {", "./transport/api", "TestBody_ReadStrictly"},
 }

@@ -53,4 +53,7 @@ func TestBody_ReadStrictly(t *testing.T) {
 	w.do(call{method: "PUT", path: "/api/rooms/42", operator: true, status: 415}) // no body, no type
 	w.do(call{method: "GET", path: "/api/rooms/42", status: http.StatusNotFound})
 	w.do(call{method: "PUT", path: "/api/rooms/42", body: strings.Repeat(" ", 64<<10-2) + `{}`, headers: []string{"Content-Type", "Application/JSON; charset=UTF-8"}, operator: true, status: 200})
+	for body, want := range map[string]string{`{"seed":1}`: `"field":"seed"`, `[]`: `one JSON object`} {
+		w.do(call{method: "POST", path: "/api/rooms/42/shuffle", body: body, operator: true, status: http.StatusBadRequest, want: []string{want}})
+	}
 }

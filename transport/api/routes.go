@@ -32,7 +32,18 @@ type handler struct {
 
 // plain is a handler of requests without a query and a body.
 func plain(run func(q *request) (*answer, error)) handler {
-	return withQuery(func(q *request, _ struct{}) (*answer, error) { return run(q) })
+	return withQuery(func(q *request, _ struct{}) (*answer, error) {
+		if q.ContentLength > 0 { // an empty object may come, and nothing else
+			body, err := q.readBody()
+			if err == nil {
+				err = decode(body, new(struct{}))
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return run(q)
+	})
 }
 
 // withQuery is a handler of requests whose query is a T, and that have no body.
@@ -48,7 +59,7 @@ func withQuery[T any](run func(q *request, in T) (*answer, error)) handler {
 
 // withBody is a handler of requests whose body is a T, and that have no query.
 func withBody[T any](run func(q *request, in T) (*answer, error)) handler {
-	h := plain(func(q *request) (*answer, error) {
+	h := withQuery(func(q *request, _ struct{}) (*answer, error) {
 		body, err := q.readBody()
 		if err != nil {
 			return nil, err

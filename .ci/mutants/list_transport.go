@@ -32,6 +32,7 @@ var transportMutants = []mutant{
 	{"room: who is supplanted is only absent", "room/action.go", "	if m.Reserved() {\n		reason = ErrNotMember\n	}\n", "	reason = ErrNotMember\n", "./room", ""},
 	{"session: unwatch tells of a room that one may not see", "transport/requests.go", "if !p.unwatch() && r.mayWatch(now) != nil {", "if p.unwatch(); false {", transports, "TestWatch_OnlyMembers|TestToken_Rooms"},
 	{"auth: who may not watch any more cannot unwatch", "transport/access.go", "action == protocol.ActionLeave, action == protocol.ActionUnwatch, ", "action == protocol.ActionLeave, ", transports, "TestToken_Rooms"},
+	{"protocol: a message takes a seat", "transport/protocol/encode.go", "if room.Kind(c.Type).OfMember() {", "if true {", "./transport/protocol", ""},
 	{"protocol: another session of the user goes away by itself", "transport/protocol/tables.go", "{CodeDuplicateUser, false}", "{CodeDuplicateUser, true}", transports, "TestReject_NodeLives"},
 	{"session: a request may begin any number of rooms", "transport/session.go", "len(s.presences) < limit || admin {", "true || admin {", transports, "TestWatch_MaxRooms"},
 	{"session: an event that comes during a request is forgotten", "transport/presence.go", "		p.deferred = append(p.deferred, e) // only", "		_ = p.deferred // only", transports, "TestTakeOver_RemovedBefore|TestRejoin_RemovedBeforeReply|TestKick_AtTheSameInstant|TestTakeOver_AtRandom"},

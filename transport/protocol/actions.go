@@ -36,6 +36,24 @@ const (
 	ActionPing = "ping" // nothing, but the reply shows that the connection works, and what time it is at the server
 )
 
+// Kinds of a [Change].
+const (
+	ChangeJoin     = "join"
+	ChangeLeave    = "leave"
+	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
+	ChangeBack     = "back"     // the member has a connection again
+	ChangeSeat     = "seat"     // the member has another seat; who had it has another one in the same version
+	ChangeSettings = "settings" // the room has other settings
+	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
+	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told
+	ChangeHost     = "host"     // another member is the host, or, without a user, nobody is any more
+	ChangeData     = "data"     // the room has other data
+	ChangeMessage  = "message"  // somebody has said something; the room is as it was
+
+	ChangeCountdown = "countdown" // one of the room's timers was set, or cancelled
+	ChangeTimer     = "timer"     // one of the room's timers has fired
+)
+
 // Shape is what the reply to an action has.
 type Shape string
 

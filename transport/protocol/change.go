@@ -8,24 +8,6 @@ import (
 	"roomd/room"
 )
 
-// Kinds of a [Change].
-const (
-	ChangeJoin     = "join"
-	ChangeLeave    = "leave"
-	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
-	ChangeBack     = "back"     // the member has a connection again
-	ChangeSeat     = "seat"     // the member has another seat; who had it has another one in the same version
-	ChangeSettings = "settings" // the room has other settings
-	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
-	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told
-	ChangeHost     = "host"     // another member is the host, or, without a user, nobody is any more
-	ChangeData     = "data"     // the room has other data
-	ChangeMessage  = "message"  // somebody has said something; the room is as it was
-
-	ChangeCountdown = "countdown" // one of the room's timers was set, or cancelled
-	ChangeTimer     = "timer"     // one of the room's timers has fired
-)
-
 // Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
 const (
 	ReasonLeft    = "left"    // the user wanted to
@@ -48,7 +30,7 @@ type Change struct {
 	// User is whom the change is about, or who set the room's data or a timer, or said something, or who is the host now. It is
 	// empty if that is the room, an admin, or nobody.
 	User string `json:"user"`
-	// Seat is the seat taken, freed or kept, counted from 0. Not in ChangeData, ChangeMessage, ChangeCountdown and ChangeHost.
+	// Seat is the seat taken, freed or kept, counted from 0. Only in changes of a member.
 	Seat int `json:"seat"`
 	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
 	Away bool `json:"away"`

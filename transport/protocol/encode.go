@@ -140,7 +140,7 @@ func appendChange(dst []byte, c *Change) []byte {
 	if c.User != "" {
 		dst = append(dst, `,"user":`...)
 		dst = appendString(dst, c.User)
-		if c.Type != ChangeMessage && c.Type != ChangeData && c.Type != ChangeCountdown && c.Type != ChangeHost {
+		if room.Kind(c.Type).OfMember() {
 			dst = append(dst, `,"seat":`...)
 			dst = strconv.AppendInt(dst, int64(c.Seat), 10)
 		}

@@ -19,7 +19,7 @@ func TestTablesAreWhole(t *testing.T) {
 		closes = append(closes, fmt.Sprint(code))
 	}
 	tables := map[string][]string{"Code": Codes(), "Action": actionNames(), "Event": Events(), "Change": Changes(), "Reason": Reasons(), "Close": closes}
-	found := map[string]int{}
+	found := map[string][]string{}
 	name := regexp.MustCompile("^(Code|Action|Event|Change|Reason|Close)[A-Z]")
 	paths, err := filepath.Glob("*.go")
 	if err != nil {
@@ -39,16 +39,22 @@ func TestTablesAreWhole(t *testing.T) {
 			if kind == nil {
 				return true
 			}
-			found[kind[1]]++
-			if text := strings.Trim(value.Values[0].(*ast.BasicLit).Value, `"`); !slices.Contains(tables[kind[1]], text) {
+			text := strings.Trim(value.Values[0].(*ast.BasicLit).Value, `"`)
+			if !slices.Contains(tables[kind[1]], text) {
 				t.Errorf("the table lacks %s", value.Names[0].Name)
 			}
+			found[kind[1]] = append(found[kind[1]], text)
 			return false
 		})
 	}
 	for kind, table := range tables {
-		if len(table) != found[kind] || found[kind] == 0 {
-			t.Errorf("%d entries for %d constants %s…: %v", len(table), found[kind], kind, table)
+		for _, entry := range table {
+			if !slices.Contains(found[kind], entry) {
+				t.Errorf("no constant %s… is %q", kind, entry)
+			}
+		}
+		if len(table) != len(found[kind]) {
+			t.Errorf("%d entries for %d constants %s…: %v", len(table), len(found[kind]), kind, table)
 		}
 	}
 }

@@ -7,6 +7,7 @@ const (
 
 // coordinatorMutants break a room's worker, and a node among the others.
 var coordinatorMutants = []mutant{
+	{"store: what is private is not written", "room/coordinator/internal/store/codec.go", "	if m.Private != nil {", "	if false {", "./room/coordinator/internal/store", "TestEvent$"},
 	{"forgotten: a room comes back without what it had", "room/coordinator/apply.go", "	w.ws.feeds.Recall(w.copy.Room)\n", "", coordinators, "TestForgotten_ComesBack/a_newcomer"},
 	{"forgotten: a move finds it open", "room/coordinator/move_rooms.go", "	m.ws.feeds.Recall(r)\n", "", coordinators, "TestForgotten_ComesBack/more_are_moved"},
 	{"forgotten: a read shows nothing", "room/coordinator/coordinator.go", "		c.feeds.Recall(r)\n", "", coordinators, "TestForgotten_ComesBack/a_read"},

@@ -36,10 +36,24 @@ func TestEvent(t *testing.T) {
 		if at, ok := PositionIn(string(ours)); ok && at != want.Position {
 			t.Fatalf("%s is at %+v", ours, at)
 		}
-		m := room.Member{Seat: 1, Session: want.Node, Node: want.Epoch, At: 5, Ready: rapid.Bool().Draw(t, "ready")}
-		for _, value := range []**room.Value{&m.Data, &m.Private} {
-			if rapid.Bool().Draw(t, "has data") {
-				*value = &room.Value{Version: 3, JSON: []byte(`{"\u0041":1}`)}
+		var m room.Member
+		for field, v := range reflect.ValueOf(&m).Elem().Fields() {
+			if !rapid.Bool().Draw(t, "has "+field.Name) {
+				continue
+			}
+			switch v := v.Addr().Interface().(type) {
+			case *bool:
+				*v = true
+			case *int:
+				*v = 1
+			case *int64:
+				*v = 5
+			case *string:
+				*v = text.Draw(t, field.Name)
+			case **room.Value:
+				*v = &room.Value{Version: 3, JSON: []byte(`{"\u0041":1}`)}
+			default:
+				t.Fatalf("%s has no value here", field.Name)
 			}
 		}
 		theirs, _ = json.Marshal(&m, jsontext.PreserveRawStrings(true))

@@ -96,19 +96,9 @@ var kinds = [...]kindRow{
 	{KindCountdown, shown},
 	{KindTimer, counted | shown},
 	{KindReplace, ofMember | ofSession},
-	{KindDefaults, 0},
-	{KindBan, 0},
-	{KindKick, counted},
-	{KindClose, counted},
-	{KindReserve, counted},
-	{KindRelease, counted},
-	{KindSwap, counted},
-	{KindShuffle, counted},
-	{KindTxn, counted},
-	{KindReady, counted},
-	{KindKeep, counted},
-	{KindDetach, counted},
-	{KindMove, 0},
+	{KindKick, counted}, {KindClose, counted}, {KindReserve, counted}, {KindRelease, counted}, {KindSwap, counted},
+	{KindShuffle, counted}, {KindTxn, counted}, {KindReady, counted}, {KindKeep, counted}, {KindDetach, counted},
+	{KindDefaults, 0}, {KindBan, 0}, {KindMove, 0},
 }
 
 // ActionKinds are those of all actions but of what only nodes do.

@@ -49,39 +49,31 @@ var kept = [...]struct {
 	set  func(m Member, now Detail, version uint64) Member
 	all  func(m Member) *Detail
 }{
-	{KindMember, setPublic, allPublic},
-	{KindPrivate, setPrivate, allPrivate},
-}
-
-func setPublic(m Member, now Detail, version uint64) Member {
-	if now.Ready != nil {
-		m.Ready = *now.Ready
-	}
-	if now.Data != nil {
-		m.Data = m.Data.after(now.Data, version)
-	}
-	return m
-}
-
-func allPublic(m Member) *Detail {
-	if !m.Ready && m.Data == nil {
-		return nil
-	}
-	all := &Detail{Data: jsonOf(m.Data.String())}
-	if m.Ready {
-		all.Ready = new(true)
-	}
-	return all
-}
-
-func setPrivate(m Member, now Detail, version uint64) Member {
-	m.Private = m.Private.after(now.Data, version)
-	return m
-}
-
-func allPrivate(m Member) *Detail {
-	if m.Private == nil {
-		return nil
-	}
-	return &Detail{Data: jsonOfMember(m.Private.String())}
+	{KindMember, func(m Member, now Detail, version uint64) Member {
+		if now.Ready != nil {
+			m.Ready = *now.Ready
+		}
+		if now.Data != nil {
+			m.Data = m.Data.after(now.Data, version)
+		}
+		return m
+	}, func(m Member) *Detail {
+		if !m.Ready && m.Data == nil {
+			return nil
+		}
+		all := &Detail{Data: jsonOf(m.Data.String())}
+		if m.Ready {
+			all.Ready = new(true)
+		}
+		return all
+	}},
+	{KindPrivate, func(m Member, now Detail, version uint64) Member {
+		m.Private = m.Private.after(now.Data, version)
+		return m
+	}, func(m Member) *Detail {
+		if m.Private == nil {
+			return nil
+		}
+		return &Detail{Data: jsonOfMember(m.Private.String())}
+	}},
 }

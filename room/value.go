@@ -103,10 +103,10 @@ func depthOf(v jsontext.Value) (deepest int) {
 	return deepest
 }
 
-// jsonOf returns text as an update has it.
 // jsonOfMember returns JSON as an update of a member has it, in which null is none.
 func jsonOfMember(text string) jsontext.Value { return jsontext.Value(cmp.Or(text, "null")) }
 
+// jsonOf returns text as an update has it.
 func jsonOf(text string) jsontext.Value {
 	if text == "" {
 		return nil

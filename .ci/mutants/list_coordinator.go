@@ -141,4 +141,5 @@ var coordinatorMutants = []mutant{
 	{"eviction: a node that has rooms in a copy is forgotten", "room/coordinator/internal/cluster/lua/lease_unlist.lua", "redis.call('SCARD', KEYS[2]) > 0", "false", coordinators, "TestEviction_CopyAtTheLastMoment"},
 	{"eviction: a node that has a lease in a copy is forgotten", "room/coordinator/internal/cluster/lua/lease_unlist.lua", "redis.call('EXISTS', KEYS[1]) == 1", "false", coordinators, "TestEviction_CopyAtTheLastMoment"},
 	{"settings: shared ones are not compared", "room/coordinator/internal/cluster/sightings.go", "			v.peers.met(node, l)\n", "				_ = l.Address\n", coordinators, "TestNodes_OtherSettingsAreLogged"},
+	{"eviction: a node dies for ever while a master hangs", "room/coordinator/internal/cluster/eviction.go", "if !v.looked.Before(start) {", "if !v.looked.Before(start) && v == nil {", coordinators, "TestHome_AwayWhileANodeDies"},
 }

@@ -58,13 +58,18 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 		}
 		return time.Now().Add(n.opts.Settings.NodeTTL / 2), nil
 	}
-	due, failed := make([]time.Time, len(n.lists)), make([]error, len(n.lists), len(n.lists)+1)
+	start, due, failed := time.Now(), make([]time.Time, len(n.lists)), make([]error, len(n.lists), len(n.lists)+1)
 	failed = append(failed, n.listUnlisted(ctx))
 	var wg sync.WaitGroup
 	for i, v := range n.lists {
 		wg.Go(func() { due[i], failed[i] = n.checkList(ctx, v) })
 	}
 	wg.Wait()
+	for _, v := range n.lists {
+		if !v.looked.Before(start) { // it was read: who waits for another list, or for a room that hangs, is not blind here
+			v.looked = time.Now()
+		}
+	}
 	next = time.Now().Add(n.opts.Settings.NodeTTL / 2)
 	for _, t := range due {
 		if !t.IsZero() && t.Before(next) {

@@ -12,7 +12,7 @@ import (
 type sightings struct {
 	list   string               // its key
 	seen   map[string]*sighting // by node
-	looked time.Time            // when the leases were last read; zero if this node has lost its own since
+	looked time.Time            // when the leases were last read, and what followed was done; zero if this node has lost its own since
 
 	kept  func() []string // see Node.KeptNames
 	peers *peers          // is told of nodes that are new

@@ -125,16 +125,17 @@ func (r *Room) recallMembers(was *Room, whole bool) {
 		if r.isMember(user) || !whole && (out || !free) {
 			continue
 		}
-		r.seatAgain(user, m, Detail{Again: true, Node: m.Node})
+		r.seatAgain(user, m)
 	}
 }
 
-// seatAgain gives a user a seat, with all that was kept of the user as a member. how says how the user came back.
-func (r *Room) seatAgain(user string, m Member, how Detail) {
-	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: &how})
+// seatAgain gives a user the seat back, with all that was kept of the user as a member.
+func (r *Room) seatAgain(user string, m Member) {
+	back := &Detail{Again: true, Node: m.Node}
+	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: back})
 	for _, row := range kept {
 		if all := row.all(m); all != nil {
-			all.Again = how.Again
+			all.Again = true
 			r.update(m.Node, Update{Type: row.kind, User: user, Seat: m.Seat, Detail: all})
 		}
 	}

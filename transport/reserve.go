@@ -45,8 +45,8 @@ const minReservation = seatWait
 
 // settle says what came of the reservation. Without an error the users have the grace from now on, also
 // those whose seats were reserved before; so they have if it is not known: their sessions may be on
-// their way. If nothing was written there is nothing to give up; but a move that was undone may have left seats under the session: of users
-// who had one reserved there before, and of those who had left in exchange, whose sessions believe that they have none.
+// their way. If nothing was written there is nothing to give up; but a move that was undone may have left seats under the
+// session: of users who had one reserved there before.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length

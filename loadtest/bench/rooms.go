@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"roomd/room/coordinator"
 	"runtime"
 	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"roomd/room/coordinator"
 )
 
 const (

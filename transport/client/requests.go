@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 
 	"roomd/room"
 	"roomd/transport/protocol"
-
-	"github.com/google/uuid"
 )
 
 // Do sends a request, whose ID it sets, and waits for the reply, which is shared with OnReply and must not be changed.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest/launch"
 )
@@ -20,7 +21,6 @@ import (
 const (
 	helloTimeout  = 5 * time.Second // for the first question to Redis
 	removeTimeout = time.Minute
-	removeChunk   = 1000 // keys that Redis looks at, or removes, at a time
 )
 
 // Redis is a single Redis that answered when it was opened.
@@ -125,18 +125,13 @@ func (r *Redis) Remove(ctx context.Context, text string) error {
 	defer cancel()
 	client := r.NewClient(1)
 	defer client.Close()
-	for scan := client.Scan(ctx, 0, "*"+text+"*", removeChunk).Iterator(); ; {
-		var keys []string
-		for len(keys) < removeChunk && scan.Next(ctx) {
-			keys = append(keys, scan.Val())
+	err := redisconn.Scan(ctx, client, "*"+text+"*", 0, func(ctx context.Context, keys []string) error {
+		if len(keys) == 0 {
+			return nil
 		}
-		if err := scan.Err(); err != nil || len(keys) == 0 {
-			return errors.Join(err, unlist(ctx, client, text))
-		}
-		if err := client.Unlink(ctx, keys...).Err(); err != nil {
-			return err
-		}
-	}
+		return client.Unlink(ctx, keys...).Err()
+	})
+	return errors.Join(err, unlist(ctx, client, text))
 }
 
 // unlist removes names with text in them from the nodes, and from the rooms of the lobby, of which nothing

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"roomd/lockmgr/redisconn"
-
 	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redisconn"
 )
 
 // Server is what one Redis server says of itself. A field that it does not tell is zero.

@@ -21,6 +21,10 @@ import (
 // a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two the request may or
 // may not have been carried out, unless the text says that it was not sent, or the code is [protocol.CloseRestart], before
 // which a server answers all that it has begun. A reply that comes after ctx has ended goes to OnReply only.
+//
+// With [protocol.ActionAuth] it shows the server a newer token of the same user, which lets the connection live until that
+// one expires; a client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized] if the server
+// does not accept the token; the older one counts on.
 func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
 	return c.do(ctx, &call{req: &r})
 }

@@ -104,7 +104,8 @@ func (r *Room) Ready(ctx context.Context, ready bool) error {
 // Set replaces the data of the room by the JSON form of data, as [json.Marshal] makes it; nil
 // removes it. With a condition made by [Expect], data that has been changed since stays as it is,
 // and the error is a [*ConflictError], which has that data. When Set returns nil, the room shows what
-// it has done, or something newer, unless ctx has ended meanwhile.
+// it has done, or something newer, unless ctx has ended meanwhile. The server refuses numbers that a double cannot hold,
+// such as an int64 above 2⁵³: make those strings.
 //
 // For this and the other requests: while the client connects again, or has been moved to the room and
 // not been told more of it yet, a request waits, until ctx ends.

@@ -6,7 +6,7 @@
 //	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 has those of that day again
 //	go run ./.ci/mutants -check              only looks whether the code still has the texts, and the tests
 //
-// It fails if a mutant survives, hangs, does not compile, or is not in the code any more, and if the test that noticed fails
+// The mutants are in .ci/mutants/list. It fails if a mutant survives, hangs, does not compile, or is not in the code any more, and if the test that noticed fails
 // on the whole code, too. The code itself is not touched. A package's tests are built once, with all mutants that are in the body of a
 // Go function; the environment chooses one. Files of other kinds are replaced in the test binary, where they are embedded, and for Node in a copy of the module.
 package main
@@ -28,15 +28,6 @@ import (
 	"time"
 )
 
-// mutant is one way in which the code could be wrong.
-type mutant struct {
-	name     string // what is wrong
-	file     string
-	old, new string // old is in the file once
-	tests    string // the package whose tests have to notice
-	run      string // which of them, as in go test -run; "": any
-}
-
 func main() {
 	names := flag.String("run", "", "only mutants whose name matches this `pattern`")
 	sample := flag.Int("sample", 0, "only so many of them, by the day")
@@ -57,7 +48,13 @@ func run(ctx context.Context, names string, sample int, day string, limit time.D
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	all := slices.Concat(lockMutants, roomMutants, coordinatorMutants, transportMutants, clientMutants, checkerMutants)
+	all, err := readLists()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("no mutants in " + lists + "; run it in the module's root")
+	}
 	if err := errors.Join(inCode(all), tested(all)); err != nil {
 		return err
 	}

@@ -74,8 +74,10 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	life, kill := context.WithCancel(context.Background())
 	s := &Server{
-		rooms: newSharedReads(rooms), opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
+		life: life, kill: kill,
+		rooms: newSharedReads(life, rooms), opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
 		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
 		began: time.Now(), now: rooms.Now,
 	}
@@ -83,7 +85,6 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
 	s.health = &health{server: s}
 	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)
-	s.life, s.kill = context.WithCancel(context.Background())
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.disconnectTimers = newDisconnectTimers(s)
 	rooms.AnswerFor(s.answersFor)

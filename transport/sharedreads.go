@@ -14,6 +14,7 @@ import (
 // never gets a read that began before its call: it shares the next one.
 type sharedReads struct {
 	Rooms
+	life context.Context // of reads
 
 	mu     sync.Mutex
 	reads  map[string]*roomReads    // guarded by mu: rooms that are being read
@@ -35,20 +36,33 @@ type read struct {
 
 var errReadFailed = errors.New("the shared read has failed")
 
-func newSharedReads(rooms Rooms) *sharedReads {
-	return &sharedReads{Rooms: rooms, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot)}
+func newSharedReads(life context.Context, rooms Rooms) *sharedReads {
+	return &sharedReads{Rooms: rooms, life: life, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot)}
 }
 
-// Read reads a room. A shared read ends with the ctx of its first caller.
+// Read reads a room. A read belongs to all who share it, so ctx does not end it: a caller whose ctx has ended meanwhile gets
+// its cause when the read has ended. It fails with [room.ErrClosed] after Shutdown.
 func (s *sharedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
+	r := s.shared(id)
+	switch {
+	case s.life.Err() != nil:
+		return room.Snapshot{}, room.ErrClosed
+	case ctx.Err() != nil:
+		return room.Snapshot{}, context.Cause(ctx)
+	}
+	return r.snapshot, r.err
+}
+
+// shared returns a read that began after the call, when it has ended.
+func (s *sharedReads) shared(id string) *read {
 	s.mu.Lock()
 	pair := s.reads[id]
 	if pair == nil {
 		r := newRead()
 		s.reads[id] = &roomReads{running: r}
 		s.mu.Unlock()
-		s.run(ctx, id, r)
-		return r.snapshot, r.err
+		s.run(id, r)
+		return r
 	}
 	before, r := pair.running, pair.next
 	first := r == nil
@@ -59,15 +73,15 @@ func (s *sharedReads) Read(ctx context.Context, id string) (room.Snapshot, error
 	s.mu.Unlock()
 	if first {
 		<-before.done
-		s.run(ctx, id, r)
+		s.run(id, r)
 	}
 	<-r.done
-	return r.snapshot, r.err
+	return r
 }
 
 // readSince reads a room for somebody who has missed events up to a position. A read that shows them
 // is shared, also one that runs, or has ended lately: however many clients miss something of a room,
-// it is read once. A shared read ends with the ctx of its first caller.
+// it is read once. It fails as Read does.
 func (s *sharedReads) readSince(ctx context.Context, id string, missed room.Position) (room.Snapshot, error) {
 	s.mu.Lock()
 	recent := s.recent[id]
@@ -111,24 +125,17 @@ func (s *sharedReads) keep(id string, snapshot room.Snapshot) {
 	s.recent[id] = snapshot
 }
 
-// Read reads a room as it is. Callers who want the same room at the same time, and the clients, share
-// what Redis sends, so ctx ends nobody's wait but the caller's. It fails as the Read of Rooms does,
-// and with [room.ErrClosed] after Shutdown.
+// Read reads a room as it is. Callers that want the same room at the same time share one read with each other and with the
+// clients; so ctx does not end it, and a caller whose ctx has ended gets its cause afterwards. It fails as the Read of Rooms
+// does, and with [room.ErrClosed] after Shutdown.
 func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
-	snapshot, err := s.rooms.Read(s.life, id)
-	switch {
-	case err != nil && s.life.Err() != nil:
-		return snapshot, room.ErrClosed
-	case ctx.Err() != nil:
-		return room.Snapshot{}, context.Cause(ctx)
-	}
-	return snapshot, err
+	return s.rooms.Read(ctx, id)
 }
 
 func newRead() *read { return &read{done: make(chan struct{}), err: errReadFailed} }
 
 // run reads, and then lets the next read begin.
-func (s *sharedReads) run(ctx context.Context, id string, r *read) {
+func (s *sharedReads) run(id string, r *read) {
 	defer func() { // also after a panic
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -138,5 +145,5 @@ func (s *sharedReads) run(ctx context.Context, id string, r *read) {
 		}
 		close(r.done)
 	}()
-	r.snapshot, r.err = s.Rooms.Read(ctx, id)
+	r.snapshot, r.err = s.Rooms.Read(s.life, id)
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -19,7 +20,7 @@ type slowRooms struct {
 	begun, running atomic.Int64
 }
 
-func (r *slowRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
+func (r *slowRooms) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	n := r.begun.Add(1)
 	if r.running.Add(1) > 1 {
 		return room.Snapshot{}, fmt.Errorf("two reads of room %s at once", id)
@@ -29,7 +30,7 @@ func (r *slowRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 	if id == "panic" {
 		panic("on purpose")
 	}
-	return room.Snapshot{Version: uint64(n)}, nil
+	return room.Snapshot{Version: uint64(n)}, ctx.Err()
 }
 
 // There is one read at a time, however many callers there are, and no caller gets one that
@@ -37,7 +38,7 @@ func (r *slowRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 func TestSharedRead_Once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowRooms{}
-		shared := newSharedReads(slow)
+		shared := newSharedReads(t.Context(), slow)
 		const readers, each = 100, 20
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -60,10 +61,36 @@ func TestSharedRead_Once(t *testing.T) {
 	})
 }
 
+// A caller that gives up takes nobody along, whether its read is the first or others wait for it. After Shutdown the server is closed for all.
+func TestSharedRead_GivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life, shutdown := context.WithCancel(t.Context())
+		shared := newSharedReads(life, &slowRooms{})
+		ctx, giveUp := context.WithCancel(t.Context())
+		results := make(chan error, 4)
+		read := func(ctx context.Context) {
+			go func() { _, err := shared.Read(ctx, "42"); results <- err }()
+			synctest.Wait()
+		}
+		read(ctx)         // runs
+		read(ctx)         // runs next
+		read(t.Context()) // shares that
+		giveUp()
+		if a, b, c := <-results, <-results, <-results; errors.Join(a, b, c).Error() != "context canceled\ncontext canceled" {
+			t.Errorf("two gave up, one did not: %v, %v, %v", a, b, c)
+		}
+		read(life)
+		shutdown()
+		if err := <-results; err != room.ErrClosed {
+			t.Errorf("after Shutdown: %v", err)
+		}
+	})
+}
+
 // A shared read that panics ends for all its callers.
 func TestSharedRead_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newSharedReads(&slowRooms{})
+		shared := newSharedReads(t.Context(), &slowRooms{})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {

@@ -70,43 +70,11 @@ func TestTheCleanUpWaitsForTheRequest(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if err := second(managers[0].Acquire(ctx, "a")); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
+		redistest.ErrorIs(t, "the error is", second(managers[0].Acquire(ctx, "a")), context.Canceled)
 		managers[0].Close()
-		if asked != 2 {
-			t.Errorf("asked %d times", asked)
-		}
+		redistest.ErrorIf(t, asked != 2, "asked %d times", asked)
 		checkClean(t, clients[0])
 	})
-}
-
-// Redis is stopped while callers give up: their requests wait unread in connections, together
-// with those that clean up after them.
-func TestGivingUpWhileRedisStandsStill(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	plain := server.Client()
-	for range 15 {
-		client := server.Client()
-		m := newManager(t, client, Options{TTL: time.Minute})
-		mustRelease(t, mustAcquire(t, m, "warm"))
-		server.Pause()
-		var callers sync.WaitGroup
-		for i := range 16 {
-			callers.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				defer cancel()
-				if err := second(m.Acquire(ctx, fmt.Sprint(i))); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("without Redis: %v", err)
-				}
-			})
-		}
-		callers.Wait()
-		server.Resume()
-		m.Close()
-		checkClean(t, plain)
-	}
 }
 
 func TestCancelledAcquireLeavesNothing(t *testing.T) {
@@ -117,9 +85,7 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 		t.Run("before", func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(reason)
-			if _, err := m.Acquire(ctx, "a"); !errors.Is(err, reason) {
-				t.Fatalf("acquire: %v", err)
-			}
+			redistest.ErrorIs(t, "acquire", redistest.Err(m.Acquire(ctx, "a")), reason)
 		})
 		t.Run("while the request is executed", func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -132,13 +98,10 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 				}
 				return nil
 			}})
-			if _, err := m.Acquire(ctx, "a"); !errors.Is(err, reason) {
-				t.Fatalf("acquire: %v", err)
-			}
+			redistest.ErrorIs(t, "acquire", redistest.Err(m.Acquire(ctx, "a")), reason)
 		})
 		t.Run("while it waits", func(t *testing.T) {
-			holder, err := m.Acquire(t.Context(), "b")
-			redistest.OK(t, err)
+			holder := mustAcquire(t, m, "b")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			var polls atomic.Int32
 			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
@@ -201,12 +164,10 @@ func TestTheCleanUpWaitsForThePipeline(t *testing.T) {
 			mustRelease(t, mustAcquire(t, m, name))
 		}
 		late := time.Now().Add(2 * time.Second)
-		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, acquireScript) {
-				time.Sleep(time.Until(late))
-			}
+		beforeScript(clients[0], acquireScript, func() error {
+			time.Sleep(time.Until(late))
 			return nil
-		}})
+		})
 		ended := make(chan error, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -216,9 +177,7 @@ func TestTheCleanUpWaitsForThePipeline(t *testing.T) {
 		}
 		cancel()
 		for range 2 {
-			if err := redistest.Receive(t, ended, "an Acquire"); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			redistest.ErrorIs(t, "the error is", redistest.Receive(t, ended, "an Acquire"), context.Canceled)
 		}
 		m.Close()
 		checkClean(t, clients[1])

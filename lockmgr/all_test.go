@@ -1,4 +1,4 @@
-package lockmgr_test
+package lockmgr
 
 import (
 	"context"
@@ -15,41 +15,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 )
 
-// manager returns a Manager that ends with the test.
-func manager(t testing.TB, client redis.UniversalClient, opts lockmgr.Options) *lockmgr.Manager {
-	t.Helper()
-	m, err := lockmgr.New(client, opts)
-	redistest.OK(t, err)
-	t.Cleanup(m.Close)
-	redistest.EndInTime(t, "closing the Manager", m.Close)
-	return m
-}
-
-// hold takes a lock for the test.
-func hold(t testing.TB, m *lockmgr.Manager, name string) *lockmgr.Lock {
-	t.Helper()
-	lock, err := m.TryAcquire(t.Context(), name)
-	redistest.OK(t, err)
-	return lock
-}
-
-// nothingLeft expects no keys but the last fences, which have a TTL.
-func nothingLeft(t testing.TB, client redis.UniversalClient) {
-	t.Helper()
-	for _, key := range client.Keys(t.Context(), "*").Val() {
-		goes := strings.HasSuffix(key, ":Fence") || // or only tokens that are buried
-			strings.HasSuffix(key, ":Queue") && client.ZCount(t.Context(), key, "-inf", "(1e18").Val() == 0
-		if ttl := client.PTTL(t.Context(), key).Val(); !goes || ttl <= 0 {
-			t.Errorf("%s is left over (TTL %v)", key, ttl)
-		}
-	}
-}
-
-func namesOf(locks *lockmgr.Locks) (names []string) {
+func namesOf(locks *Locks) (names []string) {
 	for lock := range locks.Each() {
 		names = append(names, lock.Name())
 	}
@@ -67,7 +36,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range managers {
-		m := manager(t, server.Client(), lockmgr.Options{TTL: 30 * time.Second})
+		m := newManager(t, server.Client(), Options{TTL: 30 * time.Second})
 		for range callers {
 			wg.Go(func() {
 				for range rounds {
@@ -95,25 +64,24 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	nothingLeft(t, server.Client())
+	checkClean(t, server.Client())
 }
 
 func TestAcquireAllAtOnce(t *testing.T) {
 	_, client := redistest.Mini(t)
-	m := manager(t, client, lockmgr.Options{})
+	m := newManager(t, client, Options{})
 	for range 2 {
 		var commands atomic.Int32
 		client.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error { commands.Add(1); return nil }})
 		before := time.Now()
-		locks, err := m.AcquireAll(t.Context(), "c", "a", "b", "a")
-		redistest.OK(t, err)
+		locks := mustAll(t, m, "c", "a", "b", "a")
 		if n := commands.Load(); n > 2 { // the first time the script has to be brought
 			t.Errorf("%d requests for locks that were free", n)
 		}
 		if got := namesOf(locks); !slices.Equal(got, []string{"a", "b", "c"}) {
 			t.Errorf("order is %v", got)
 		}
-		if d := locks.Deadline(); d.Before(before.Add(lockmgr.DefaultTTL)) || d.After(time.Now().Add(lockmgr.DefaultTTL)) {
+		if d := locks.Deadline(); d.Before(before.Add(DefaultTTL)) || d.After(time.Now().Add(DefaultTTL)) {
 			t.Errorf("deadline %v does not lie a TTL after the request", d)
 		}
 		for lock := range locks.Each() {
@@ -123,39 +91,14 @@ func TestAcquireAllAtOnce(t *testing.T) {
 			if ttl := client.PTTL(t.Context(), m.Key(lock.Name())).Val(); ttl <= 0 {
 				t.Errorf("%s has TTL %v", lock.Name(), ttl)
 			}
-			if locks.Lock(lock.Name()) != lock {
-				t.Errorf("Lock(%q) is another", lock.Name())
-			}
+			redistest.ErrorIf(t, locks.Lock(lock.Name()) != lock, "Lock(%q) is another", lock.Name())
 		}
-		if locks.Lock("d") != nil {
-			t.Error("there is a lock that was not asked for")
-		}
+		redistest.ErrorIf(t, locks.Lock("d") != nil, "there is a lock that was not asked for")
 		for range 2 {
-			if err := locks.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			redistest.OK(t, locks.Release(t.Context()))
 		}
-		if err := locks.Err(); !errors.Is(err, lockmgr.ErrReleased) {
-			t.Errorf("after the release: %v", err)
-		}
-		nothingLeft(t, client)
-	}
-}
-
-func TestAcquireAllFencesGrow(t *testing.T) {
-	_, client := redistest.Mini(t)
-	m := manager(t, client, lockmgr.Options{})
-	last := map[string]int64{}
-	for _, names := range [][]string{{"a", "b"}, {"b", "c"}, {"a"}, {"c", "b", "a"}} {
-		locks, err := m.AcquireAll(t.Context(), names...)
-		redistest.OK(t, err)
-		for lock := range locks.Each() {
-			if lock.Fence() <= last[lock.Name()] {
-				t.Errorf("fence of %s is %d after %d", lock.Name(), lock.Fence(), last[lock.Name()])
-			}
-			last[lock.Name()] = lock.Fence()
-		}
-		redistest.OK(t, locks.Release(t.Context()))
+		redistest.ErrorIs(t, "after the release", locks.Err(), ErrReleased)
+		checkClean(t, client)
 	}
 }
 
@@ -164,20 +107,16 @@ func TestAcquireAllOrNone(t *testing.T) {
 	for _, held := range []string{"a", "b", "c"} {
 		synctest.Test(t, func(t *testing.T) {
 			_, client := redistest.Mini(t)
-			m := manager(t, client, lockmgr.Options{TTL: time.Minute})
-			holder := hold(t, m, held)
+			m := newManager(t, client, Options{TTL: time.Minute})
+			holder := mustTry(t, m, held)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
 			defer cancel()
-			if _, err := m.AcquireAll(ctx, "a", "b", "c"); !errors.Is(err, reason) || !errors.Is(err, lockmgr.ErrHeld) {
+			if _, err := m.AcquireAll(ctx, "a", "b", "c"); !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
 				t.Errorf("while %s is held: %v", held, err)
 			}
-			if err := holder.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
-			nothingLeft(t, client)
-			if _, err := m.AcquireAll(ctx, "a", "b"); !errors.Is(err, reason) {
-				t.Errorf("with a context that has ended: %v", err)
-			}
+			redistest.OK(t, holder.Release(t.Context()))
+			checkClean(t, client)
+			redistest.ErrorIs(t, "with a context that has ended", redistest.Err(m.AcquireAll(ctx, "a", "b")), reason)
 		})
 	}
 }
@@ -187,13 +126,13 @@ func TestAcquireAllLostReplies(t *testing.T) {
 	for lost := 1; lost <= 4; lost++ { // which acquiring request; from the 2nd on, one lock is held at first
 		synctest.Test(t, func(t *testing.T) {
 			r, client := redistest.Mini(t)
-			m := manager(t, client, lockmgr.Options{TTL: time.Minute})
+			m := newManager(t, client, Options{TTL: time.Minute})
 			if locks, err := m.AcquireAll(t.Context(), "a", "b"); err != nil || locks.Release(t.Context()) != nil {
 				t.Fatal("warm-up failed")
 			}
 			if lost > 1 {
-				other := hold(t, manager(t, redistest.MiniClient(t, r), lockmgr.Options{}), "a")
-				time.AfterFunc(3*lockmgr.DefaultPoll/2, func() { _ = other.Release(t.Context()) })
+				other := mustTry(t, newManager(t, redistest.MiniClient(t, r), Options{}), "a")
+				time.AfterFunc(3*DefaultPoll/2, func() { _ = other.Release(t.Context()) })
 			}
 			requests := 0
 			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
@@ -209,7 +148,7 @@ func TestAcquireAllLostReplies(t *testing.T) {
 				t.Errorf("reply %d was lost: %v", lost, err)
 			}
 			time.Sleep(time.Second) // the other holder has gone
-			nothingLeft(t, client)
+			checkClean(t, client)
 		})
 	}
 }
@@ -218,9 +157,9 @@ func TestAcquireAllLostReplies(t *testing.T) {
 func TestAcquireAllDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
-		first := manager(t, redistest.MiniClient(t, r), lockmgr.Options{Poll: 100 * time.Millisecond})
-		m := manager(t, client, lockmgr.Options{Poll: time.Millisecond})
-		hold(t, first, "b")
+		first := newManager(t, redistest.MiniClient(t, r), Options{Poll: 100 * time.Millisecond})
+		m := newManager(t, client, Options{Poll: time.Millisecond})
+		mustTry(t, first, "b")
 		var order []string
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -235,15 +174,12 @@ func TestAcquireAllDoesNotOvertake(t *testing.T) {
 		})
 		time.Sleep(10 * time.Millisecond)
 		client.Del(t.Context(), m.Key("b")) // as if it had expired: nobody is woken
-		locks, err := m.AcquireAll(t.Context(), "a", "b")
-		redistest.OK(t, err)
+		locks := mustAll(t, m, "a", "b")
 		order = append(order, "all")
 		wg.Wait()
-		if !slices.Equal(order, []string{"waiter", "all"}) {
-			t.Errorf("order is %v", order)
-		}
+		redistest.ErrorIf(t, !slices.Equal(order, []string{"waiter", "all"}), "order is %v", order)
 		_ = locks.Release(t.Context())
-		nothingLeft(t, client)
+		checkClean(t, client)
 	})
 }
 
@@ -251,7 +187,7 @@ func TestAcquireAllBadInput(t *testing.T) {
 	_, client := redistest.Mini(t)
 	sent := 0
 	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})
-	m := manager(t, client, lockmgr.Options{})
+	m := newManager(t, client, Options{})
 	for _, tt := range []struct {
 		names []string
 		says  string
@@ -260,26 +196,22 @@ func TestAcquireAllBadInput(t *testing.T) {
 		{[]string{"a", ""}, "lockmgr: names[1]: name"},
 		{[]string{strings.Repeat("x", 513), "a"}, "lockmgr: names[0]: name"},
 	} {
-		if _, err := m.AcquireAll(t.Context(), tt.names...); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
+		if _, err := m.AcquireAll(t.Context(), tt.names...); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%q: %v, want an error that says %s", tt.names, err, tt.says)
 		}
 	}
 	m.Close()
 	for _, names := range [][]string{{"a"}, {"a", "b"}} {
-		if _, err := m.AcquireAll(t.Context(), names...); !errors.Is(err, lockmgr.ErrClosed) {
-			t.Errorf("of a closed manager: %v", err)
-		}
+		redistest.ErrorIs(t, "of a closed manager", redistest.Err(m.AcquireAll(t.Context(), names...)), ErrClosed)
 	}
-	if sent != 0 {
-		t.Errorf("%d commands were sent", sent)
-	}
+	redistest.ErrorIf(t, sent != 0, "%d commands were sent", sent)
 }
 
 // On Cluster one request takes locks of one slot only, and two names may be one.
 func TestAcquireAllOnCluster(t *testing.T) {
 	t.Parallel()
 	client := redistest.StartCluster(t).Client()
-	m := manager(t, client, lockmgr.Options{TTL: 30 * time.Second})
+	m := newManager(t, client, Options{TTL: 30 * time.Second})
 	var commands atomic.Int32
 	client.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error { commands.Add(1); return nil }})
 	for _, tt := range []struct {
@@ -292,35 +224,25 @@ func TestAcquireAllOnCluster(t *testing.T) {
 	} {
 		for _, known := range []bool{false, true} {
 			commands.Store(0)
-			locks, err := m.AcquireAll(t.Context(), tt.names...)
-			redistest.OK(t, err)
+			locks := mustAll(t, m, tt.names...)
 			if n := commands.Load(); known && n != tt.requests {
 				t.Errorf("%v took %d requests, want %d", tt.names, n, tt.requests)
 			}
 			if got := namesOf(locks); !slices.Equal(got, tt.taken) {
 				t.Errorf("%v took %v, want %v", tt.names, got, tt.taken)
 			}
-			if locks.Lock(tt.names[1]) == nil {
-				t.Errorf("no lock %q", tt.names[1])
-			}
-			if err := locks.Release(t.Context()); err != nil {
-				t.Error(err)
-			}
+			redistest.ErrorIf(t, locks.Lock(tt.names[1]) == nil, "no lock %q", tt.names[1])
+			redistest.OK(t, locks.Release(t.Context()))
 		}
 	}
-	first, err := m.AcquireAll(t.Context(), "a", "b")
-	redistest.OK(t, err)
+	first := mustAll(t, m, "a", "b")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := m.AcquireAll(ctx, "b", "c", "0"); !errors.Is(err, lockmgr.ErrHeld) {
-		t.Errorf("while b is held: %v", err)
-	}
+	redistest.ErrorIs(t, "while b is held", redistest.Err(m.AcquireAll(ctx, "b", "c", "0")), ErrHeld)
 	for _, name := range []string{"c", "0"} {
 		if n := client.Exists(t.Context(), m.Key(name)).Val(); n != 0 {
 			t.Errorf("%s is left over", name)
 		}
 	}
-	if err := first.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, first.Release(t.Context()))
 }

@@ -33,9 +33,7 @@ func TestCallsEndWithoutRedis(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := m.AcquireAll(ctx, names...)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("AcquireAll: %v", err)
-		}
+		redistest.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "AcquireAll: %v", err)
 		return nil
 	})
 	reason := errors.New("closed the window")
@@ -45,9 +43,7 @@ func TestCallsEndWithoutRedis(t *testing.T) {
 			time.AfterFunc(20*time.Millisecond, func() { cancel(reason) })
 			return second(m.Acquire(ctx, "a"))
 		})
-		if !errors.Is(err, reason) {
-			t.Errorf("a cancelled Acquire: %v", err)
-		}
+		redistest.ErrorIf(t, !errors.Is(err, reason), "a cancelled Acquire: %v", err)
 	}
 	waiting := make(chan error, 1)
 	go func() { waiting <- second(m.Acquire(t.Context(), "a")) }()
@@ -103,29 +99,6 @@ func testAbandonedRequestsEnd(t *testing.T, pipelined bool) {
 	server.Resume()
 }
 
-// Closing the Manager and then the client leaves nothing in Redis.
-func TestCloseManagerThenClient(t *testing.T) {
-	server := redistest.Start(t)
-	plain := server.Client()
-	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
-	for range 50 {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
-		m := newManager(t, client, Options{})
-		var waiting sync.WaitGroup
-		for range 4 {
-			waiting.Go(func() { _, _ = m.Acquire(t.Context(), "a") })
-		}
-		awaitQueue(t, plain, "a", 1)
-		m.Close()
-		_ = client.Close()
-		waiting.Wait()
-		if left := plain.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val(); len(left) > 0 {
-			t.Fatalf("%v are left in the queue", left)
-		}
-	}
-	mustRelease(t, holder)
-}
-
 func TestCloseEndsTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{})
@@ -136,14 +109,11 @@ func TestCloseEndsTheWaiting(t *testing.T) {
 		}
 		synctest.Wait()
 		managers[0].Close()
+		redistest.Equal(t, "tokens that wait", clients[1].ZCard(t.Context(), "Lock:a:Queue").Val(), 0)
 		for range 2 {
-			if err := redistest.Receive(t, errs, "an Acquire to end"); !errors.Is(err, ErrClosed) {
-				t.Errorf("waiter: %v", err)
-			}
+			redistest.ErrorIs(t, "waiter", redistest.Receive(t, errs, "an Acquire to end"), ErrClosed)
 		}
-		if _, err := managers[0].Acquire(t.Context(), "a"); !errors.Is(err, ErrClosed) {
-			t.Errorf("acquire after close: %v", err)
-		}
+		redistest.ErrorIs(t, "acquire after close", redistest.Err(managers[0].Acquire(t.Context(), "a")), ErrClosed)
 		mustRelease(t, holder)
 		checkClean(t, clients[1])
 	})
@@ -163,9 +133,7 @@ func TestCloseEndsWatchdogs(t *testing.T) {
 		case <-time.After(DefaultTTL + time.Second):
 			t.Fatal("the hold is extended after Close")
 		}
-		if err := lock.Err(); !errors.Is(err, ErrExpired) {
-			t.Errorf("over because of %v", err)
-		}
+		redistest.ErrorIs(t, "over because of", lock.Err(), ErrExpired)
 		mustRelease(t, mustAcquire(t, managers[1], "a"))
 		checkClean(t, clients[1])
 	})
@@ -197,9 +165,7 @@ func TestCloseDuringARelease(t *testing.T) {
 			}
 			return nil
 		}})
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, lock.Release(t.Context()))
 		<-closed
 		checkClean(t, clients[0])
 	})

@@ -27,9 +27,7 @@ func TestCluster(t *testing.T) {
 			for _, key := range append(m.Keys(name), m.names.wakeChannel(name)) {
 				slots[client.ClusterKeySlot(t.Context(), key).Val()] = true
 			}
-			if len(slots) != 1 {
-				t.Errorf("%q lies in %d slots", name, len(slots))
-			}
+			redistest.ErrorIf(t, len(slots) != 1, "%q lies in %d slots", name, len(slots))
 			mustRelease(t, mustAcquire(t, m, name))
 		}
 		for _, name := range []string{"{", "}a{", "{}a", "a}b"} {
@@ -65,15 +63,10 @@ func TestCluster(t *testing.T) {
 		cluster.BeginMove(m.Key("moving"))
 		// Its keys are here, and those that do not exist would be there: whoever
 		// wants the lock has to try again, and whoever has it keeps it.
-		next := make(chan *Lock)
-		go func() { next <- mustAcquire(t, newManager(t, cluster.Client(), Options{}), "moving") }()
-		if err := lock.Extend(t.Context()); err != nil {
-			t.Errorf("extend when its slot begins to move: %v", err)
-		}
+		next := acquiring(t, newManager(t, cluster.Client(), Options{}), "moving")
+		redistest.OK(t, lock.Extend(t.Context()))
 		cluster.MoveKeys(m.Key("moving"))
-		if err := lock.Extend(t.Context()); err != nil {
-			t.Errorf("extend while its slot moves: %v", err)
-		}
+		redistest.OK(t, lock.Extend(t.Context()))
 		cluster.FinishMove(m.Key("moving"))
 		if err := lock.Extend(t.Context()); err != nil { // MOVED
 			t.Errorf("extend after its slot has moved: %v", err)
@@ -162,8 +155,7 @@ func TestCluster(t *testing.T) {
 			})
 		}
 		for range 1000 {
-			lock, err := m.Acquire(ctx, free)
-			redistest.OK(t, err)
+			lock := mustAcquire(t, m, free)
 			redistest.OK(t, lock.Release(ctx))
 		}
 		end()
@@ -196,8 +188,6 @@ func TestCluster(t *testing.T) {
 		for looked.Load() == before && time.Now().Before(end) {
 			runtime.Gosched()
 		}
-		if looked.Load() == before {
-			t.Error("nobody looked")
-		}
+		redistest.ErrorIf(t, looked.Load() == before, "nobody looked")
 	})
 }

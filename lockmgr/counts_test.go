@@ -64,9 +64,7 @@ func TestCosts(t *testing.T) {
 			server := redistest.Start(t)
 			managers := []*Manager{newManager(t, server.Client(), Options{}), newManager(t, server.Client(), Options{})}
 			act := func() {
-				if err := c.act(t.Context(), managers); err != nil {
-					t.Error(err)
-				}
+				redistest.OK(t, c.act(t.Context(), managers))
 			}
 			for range 20 { // scripts are loaded, connections made
 				act()

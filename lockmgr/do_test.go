@@ -20,14 +20,10 @@ func TestDo(t *testing.T) {
 		wrong := errors.New("wrong")
 		err := m.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
 			time.Sleep(time.Minute) // far beyond the TTL
-			if ctx.Err() != nil || client.Get(ctx, "Lock:a").Val() == "" {
-				t.Error("the hold did not last")
-			}
+			redistest.ErrorIf(t, ctx.Err() != nil || client.Get(ctx, "Lock:a").Val() == "", "the hold did not last")
 			return wrong
 		})
-		if err != wrong {
-			t.Errorf("fn's error became %v", err)
-		}
+		redistest.ErrorIf(t, err != wrong, "fn's error became %v", err)
 		err = m.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
 			client.FlushAll(ctx)
 			<-ctx.Done()
@@ -36,9 +32,7 @@ func TestDo(t *testing.T) {
 			}
 			return nil
 		})
-		if !errors.Is(err, ErrLost) {
-			t.Errorf("a lost hold: %v", err)
-		}
+		redistest.ErrorIf(t, !errors.Is(err, ErrLost), "a lost hold: %v", err)
 		func() {
 			defer func() { _ = recover() }()
 			_ = m.Do(t.Context(), "a", func(context.Context, *Lock) error { panic("fn") })
@@ -90,9 +84,7 @@ func TestDoTellsALostLock(t *testing.T) {
 					meanwhile(t, client, other)
 					return nil
 				})
-				if !errors.Is(err, ErrStolen) {
-					t.Errorf("Do returned %v", err)
-				}
+				redistest.ErrorIf(t, !errors.Is(err, ErrStolen), "Do returned %v", err)
 			})
 		})
 	}
@@ -101,9 +93,7 @@ func TestDoTellsALostLock(t *testing.T) {
 		lock := mustAcquire(t, m, "a")
 		lose(client, releaseScript)
 		_ = lock.Release(t.Context())
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("released, and the reply lost: %v", err)
-		}
+		redistest.OK(t, lock.Release(t.Context()))
 	})
 }
 
@@ -112,21 +102,17 @@ func TestDoTellsALostLock(t *testing.T) {
 func TestDoTellsAHoldThatWasOverHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
-		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, extendScript) {
-				return errors.New("reply lost") // and the extension was carried out
-			}
-			return nil
-		}})
+		afterScript(clients[0], extendScript, func() error {
+			return errors.New("reply lost") // and the extension was carried out
+		})
 		var cause error
 		err := managers[0].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return nil
 		})
-		if !errors.Is(cause, ErrUnreachable) || !errors.Is(err, ErrUnreachable) {
-			t.Errorf("the context ended with %v, Do returned %v", cause, err)
-		}
+		redistest.ErrorIf(t, !errors.Is(cause, ErrUnreachable) || !errors.Is(err, ErrUnreachable),
+			"the context ended with %v, Do returned %v", cause, err)
 		checkClean(t, clients[0])
 	})
 }
@@ -148,9 +134,7 @@ func TestDoTellsALostLockWithoutRedis(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		if !errors.Is(err, ErrUnreachable) {
-			t.Errorf("Do returned %v", err)
-		}
+		redistest.ErrorIf(t, !errors.Is(err, ErrUnreachable), "Do returned %v", err)
 		away.Store(false)
 	})
 }

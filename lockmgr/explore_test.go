@@ -154,9 +154,7 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 		args = append(args, r.ids)
 	}
 	reply, err := exploredScripts[r.kind].Run(t.Context(), e.client, []string{"Lock:a", "Lock:a:Queue", "Lock:a:Fence"}, args...).Result()
-	if err != nil {
-		t.Fatal(r, err)
-	}
+	redistest.FatalIf(t, err != nil, "%v %v", r, err)
 	s.holder, _ = e.mini.Get("Lock:a")
 	s.queue, s.buried = nil, nil
 	scores, _ := e.mini.SortedSet("Lock:a:Queue")
@@ -292,9 +290,7 @@ func TestAllOrders(t *testing.T) {
 			}
 			fault, steps := exploreAll(t, clientRules{}, bounds[0], bounds[1])
 			t.Logf("%d steps", steps)
-			if fault != "" {
-				t.Errorf("%s", fault)
-			}
+			redistest.ErrorIf(t, fault != "", "%s", fault)
 		})
 	}
 }
@@ -303,7 +299,5 @@ func TestAllOrders(t *testing.T) {
 func TestAllOrdersFindAFault(t *testing.T) {
 	fault, steps := exploreAll(t, clientRules{sameToken: true}, 2, 0)
 	t.Logf("after %d steps: %s", steps, fault)
-	if fault == "" {
-		t.Error("no fault was found")
-	}
+	redistest.ErrorIf(t, fault == "", "no fault was found")
 }

@@ -17,9 +17,8 @@ func TestInherit_AHoldKeepsItsEnd(t *testing.T) {
 	redistest.OK(t, client.Set(t.Context(), m.Key("a"), earlier, time.Minute).Err())
 	redistest.OK(t, m.Run(t.Context(), inheritScript, "a", nil, heir, earlier[len("a:"):]).Err())
 	holder, left := client.Get(t.Context(), m.Key("a")).Val(), client.PTTL(t.Context(), m.Key("a")).Val()
-	if holder != heir || left <= 0 || left > time.Minute {
-		t.Errorf("%q holds the lock for %v; want %q for what is left of a minute", holder, left, heir)
-	}
+	redistest.ErrorIf(t, holder != heir || left <= 0 || left > time.Minute,
+		"%q holds the lock for %v; want %q for what is left of a minute", holder, left, heir)
 }
 
 // A token that inherits a position waits at the better one of both, and the earlier token waits no more.

@@ -55,8 +55,7 @@ func TestNilContexts(t *testing.T) {
 	_, client := redistest.Mini(t)
 	m := newManager(t, client, Options{})
 	lock := mustAcquire(t, m, "a")
-	all, err := m.AcquireAll(t.Context(), "b", "c")
-	redistest.OK(t, err)
+	all := mustAll(t, m, "b", "c")
 	var none context.Context
 	for name, call := range map[string]func() error{
 		"Acquire":       func() error { return second(m.Acquire(none, "x")) },
@@ -80,9 +79,7 @@ func TestNilContexts(t *testing.T) {
 		}
 	}
 	mustRelease(t, lock)
-	if err := all.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, all.Release(t.Context()))
 }
 
 func TestBadInput(t *testing.T) {
@@ -114,16 +111,12 @@ func TestBadInput(t *testing.T) {
 		if _, err := m.Acquire(t.Context(), name); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), `": name `) {
 			t.Errorf("Acquire: %v", err)
 		}
-		if _, err := m.TryAcquire(t.Context(), name); !errors.Is(err, ErrInvalid) {
-			t.Errorf("TryAcquire: %v", err)
-		}
+		redistest.ErrorIs(t, "TryAcquire", redistest.Err(m.TryAcquire(t.Context(), name)), ErrInvalid)
 	}
 	if _, err := m.AcquireAll(t.Context(), numbered(maxNames+1)...); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "1001") {
 		t.Errorf("AcquireAll of too many: %v", err)
 	}
-	if sent != 0 {
-		t.Errorf("%d commands were sent", sent)
-	}
+	redistest.ErrorIf(t, sent != 0, "%d commands were sent", sent)
 }
 
 // AcquireAll takes as many locks as it promises.
@@ -149,8 +142,6 @@ func TestNames_KeepsKeysOfFew(t *testing.T) {
 		if got := n.of(name).keys; !slices.Equal(got, n.keys(name)) {
 			t.Fatalf("the keys of %q are %q", name, got)
 		}
-		if len(n.recent) > maxRecent {
-			t.Fatalf("the keys of %d locks are kept", len(n.recent))
-		}
+		redistest.FatalIf(t, len(n.recent) > maxRecent, "the keys of %d locks are kept", len(n.recent))
 	}
 }

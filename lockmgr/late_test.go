@@ -75,30 +75,18 @@ func TestALateRequestRevivesNothing(t *testing.T) {
 					return done
 				}
 				old, err := acquire(t.Context(), m)
-				if err != nil || old == nil {
-					t.Fatal(err)
-				}
-				if !write(m, old) {
-					t.Fatal("the holder could not write")
-				}
+				redistest.FatalIf(t, err != nil || old == nil, "%v", err)
+				redistest.FatalIf(t, !write(m, old), "the holder could not write")
 				mustRelease(t, old)
 				newer := mustAcquire(t, other, "a")
-				if !write(other, newer) {
-					t.Fatal("the next holder could not write")
-				}
+				redistest.FatalIf(t, !write(other, newer), "the next holder could not write")
 				mustRelease(t, newer)
 
 				late.Deliver()
-				if write(other, old) {
-					t.Error("a late write of the old hold was carried out")
-				}
-				if holder := plain.Get(t.Context(), "Lock:a").Val(); holder != "" {
-					t.Errorf("the lock holds %q", holder)
-				}
+				redistest.ErrorIf(t, write(other, old), "a late write of the old hold was carried out")
+				redistest.Equal(t, "the lock holds", plain.Get(t.Context(), "Lock:a").Val(), "")
 				next, err := other.TryAcquire(t.Context(), "a")
-				if err != nil {
-					t.Fatalf("the next one: %v", err)
-				}
+				redistest.FatalIf(t, err != nil, "the next one: %v", err)
 				mustRelease(t, next)
 				plain.Del(t.Context(), "log")
 				checkClean(t, plain)
@@ -182,8 +170,7 @@ func TestWaitingForAHoldWithAnotherToken(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, m, "a") }()
+	got := acquiring(t, m, "a")
 	redistest.Receive(t, settling, "the first request")
 	outcome := make(chan Outcome, 1)
 	polls := make(chan struct{}, 100)
@@ -196,9 +183,7 @@ func TestWaitingForAHoldWithAnotherToken(t *testing.T) {
 	redistest.Until(t, "the first request is executed", func() bool { return plain.Exists(t.Context(), "Lock:a").Val() > 0 })
 	go func() {
 		o, _, err := other.AcquireOrWait(context.Background(), "a", WaitOptions{Poll: 5 * time.Millisecond})
-		if err != nil {
-			t.Error(err)
-		}
+		redistest.ErrorIf(t, err != nil, "%v", err)
 		outcome <- o
 	}()
 	redistest.Receive(t, polls, "a look at the holder")

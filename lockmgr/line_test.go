@@ -56,9 +56,7 @@ func TestOnePollerPerProcess(t *testing.T) {
 		asked.Store(0)
 		mustRelease(t, holder)
 		wg.Wait()
-		if !slices.Equal(got.who, want) {
-			t.Errorf("the order was %v", got.who)
-		}
+		redistest.ErrorIf(t, !slices.Equal(got.who, want), "the order was %v", got.who)
 		if n := asked.Load(); n > 20+5 {
 			t.Errorf("20 holds took %d scripts", n)
 		}
@@ -75,9 +73,7 @@ func TestTooManyWait(t *testing.T) {
 			wg.Go(func() { mustRelease(t, mustAcquire(t, m, "a")) })
 			synctest.Wait()
 		}
-		if _, err := m.Acquire(t.Context(), "a"); !errors.Is(err, ErrBusy) {
-			t.Errorf("a third waiter: %v", err)
-		}
+		redistest.ErrorIs(t, "a third waiter", redistest.Err(m.Acquire(t.Context(), "a")), ErrBusy)
 		mustRelease(t, holder)
 		wg.Wait()
 	})
@@ -107,9 +103,7 @@ func TestADeadlineThatCannotBeMet(t *testing.T) {
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		lock, err := m.Acquire(ctx, "a")
-		if err != nil {
-			t.Fatalf("in time: %v", err)
-		}
+		redistest.FatalIf(t, err != nil, "in time: %v", err)
 		mustRelease(t, lock)
 		wg.Wait()
 	})
@@ -123,9 +117,7 @@ func TestAReleaseIsNotForWhoGivesUp(t *testing.T) {
 		held := mustAcquire(t, m, "a")
 		w.init(m, "a")
 		redistest.OK(t, m.lines.join(t.Context(), w))
-		if m.lines.abandon(w) {
-			t.Error("Redis may know its token")
-		}
+		redistest.ErrorIf(t, m.lines.abandon(w), "Redis may know its token")
 		mustRelease(t, held)
 		m.lines.remove(w, false)
 		checkClean(t, clients[0])

@@ -19,19 +19,13 @@ func TestDoneWhenTheDeadlinePasses(t *testing.T) {
 		lock := mustAcquire(t, managers[0], "a")
 		start := time.Now()
 		time.AfterFunc(2*time.Second, func() { _ = lock.Extend(t.Context()) })
-		if err := lock.Err(); err != nil {
-			t.Errorf("while it is held: %v", err)
-		}
+		redistest.OK(t, lock.Err())
 		redistest.Receive(t, lock.Done(), "the hold to end")
-		if d := time.Since(start); d != 2*time.Second+DefaultTTL {
-			t.Errorf("over after %v", d)
-		}
+		redistest.Equal(t, "over after", time.Since(start), 2*time.Second+DefaultTTL)
 		if err := lock.Err(); !errors.Is(err, ErrExpired) || !errors.Is(err, ErrLost) {
 			t.Errorf("over because of %v", err)
 		}
-		if err := lock.Release(t.Context()); !errors.Is(err, ErrExpired) {
-			t.Errorf("release: %v", err)
-		}
+		redistest.ErrorIs(t, "release", lock.Release(t.Context()), ErrExpired)
 		redistest.Receive(t, mustAcquireDone(t, managers[0]), "the hold to end")
 	})
 }
@@ -127,25 +121,9 @@ func TestWatchdog(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			away.Store(false)
 			time.Sleep(time.Minute)
-			if err := lock.Err(); err != nil {
-				t.Errorf("a short break: %v", err)
-			}
+			redistest.OK(t, lock.Err())
 			mustRelease(t, lock)
 		})
-	})
-}
-
-// Redis takes the extension and never answers.
-func TestABlackHoleIsUnreachable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
-		swallow(clients[0], extendScript)
-		lock := mustAcquire(t, managers[0], "a")
-		lock.KeepAlive()
-		redistest.Receive(t, lock.Done(), "the hold to end")
-		if err := lock.Err(); !errors.Is(err, ErrUnreachable) {
-			t.Errorf("over because of %v", err)
-		}
 	})
 }
 
@@ -154,12 +132,10 @@ func TestTheDeadlineCountsFromTheExtensionsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
 		lock := mustAcquire(t, managers[0], "a")
-		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, extendScript) {
-				time.Sleep(time.Second)
-			}
+		afterScript(clients[0], extendScript, func() error {
+			time.Sleep(time.Second)
 			return nil
-		}})
+		})
 		time.Sleep(time.Second)
 		sent := time.Now()
 		redistest.OK(t, lock.Extend(t.Context()))
@@ -184,16 +160,10 @@ func TestAnAnswerAfterTheDeadlineIsNoTheft(t *testing.T) {
 		}})
 		released := mustAcquire(t, managers[0], "a")
 		time.Sleep(DefaultTTL - 100*time.Millisecond)
-		if err := released.Release(t.Context()); err != nil {
-			t.Errorf("release: %v", err)
-		}
+		redistest.OK(t, released.Release(t.Context()))
 		extended := mustAcquire(t, managers[0], "b")
 		time.Sleep(DefaultTTL - 100*time.Millisecond)
-		if err := extended.Extend(t.Context()); !errors.Is(err, ErrUnreachable) {
-			t.Errorf("extend: %v", err)
-		}
-		if err := extended.Err(); !errors.Is(err, ErrUnreachable) {
-			t.Errorf("the hold ended because of %v", err)
-		}
+		redistest.ErrorIs(t, "extend", extended.Extend(t.Context()), ErrUnreachable)
+		redistest.ErrorIs(t, "the hold ended because of", extended.Err(), ErrUnreachable)
 	})
 }

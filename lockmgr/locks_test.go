@@ -1,4 +1,4 @@
-package lockmgr_test
+package lockmgr
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 )
 
@@ -16,46 +15,36 @@ import (
 func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
-		m := manager(t, client, lockmgr.Options{Poll: 100 * time.Millisecond})
-		other := manager(t, redistest.MiniClient(t, r), lockmgr.Options{})
-		last := hold(t, other, "c")
+		m := newManager(t, client, Options{Poll: 100 * time.Millisecond})
+		other := newManager(t, redistest.MiniClient(t, r), Options{})
+		last := mustTry(t, other, "c")
 		last.KeepAlive()
 		time.AfterFunc(time.Minute+time.Second/2, func() { _ = last.Release(t.Context()) })
 		time.AfterFunc(59*time.Second, func() {
 			for _, name := range []string{"a", "b"} {
-				if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, lockmgr.ErrHeld) {
+				if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, ErrHeld) {
 					t.Errorf("%s while c is waited for: %v", name, err)
 				}
 			}
 		})
-		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		redistest.OK(t, err)
+		locks := mustAll(t, m, "a", "b", "c")
 		left := time.Until(locks.Deadline())
-		if left < lockmgr.DefaultTTL/2 || left > lockmgr.DefaultTTL {
-			t.Errorf("%v are left", left)
-		}
-		if err := locks.Err(); err != nil {
-			t.Error(err)
-		}
+		redistest.ErrorIf(t, left < DefaultTTL/2 || left > DefaultTTL, "%v are left", left)
+		redistest.OK(t, locks.Err())
 		got := time.Now()
 		redistest.Receive(t, locks.Lock("a").Done(), "the first hold to end")
 		if after := time.Since(got); after != left {
 			t.Errorf("over after %v, the deadline was in %v", after, left)
 		}
-		if err := locks.Err(); !errors.Is(err, lockmgr.ErrExpired) {
-			t.Errorf("after the deadline: %v", err)
-		}
+		redistest.ErrorIs(t, "after the deadline", locks.Err(), ErrExpired)
 		_ = locks.Release(t.Context())
 
-		locks, err = m.AcquireAll(t.Context(), "a", "b")
-		redistest.OK(t, err)
+		locks = mustAll(t, m, "a", "b")
 		for lock := range locks.Each() {
 			lock.KeepAlive()
 		}
 		time.Sleep(time.Minute)
-		if err := locks.Release(t.Context()); err != nil {
-			t.Errorf("after a minute of watchdogs: %v", err)
-		}
+		redistest.OK(t, locks.Release(t.Context()))
 	})
 }
 
@@ -63,45 +52,39 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 func TestAcquireAllExtendsAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
-		m := manager(t, client, lockmgr.Options{Poll: 100 * time.Millisecond})
-		last := hold(t, manager(t, redistest.MiniClient(t, r), lockmgr.Options{}), "b")
+		m := newManager(t, client, Options{Poll: 100 * time.Millisecond})
+		last := mustTry(t, newManager(t, redistest.MiniClient(t, r), Options{}), "b")
 		time.AfterFunc(time.Millisecond, func() { _ = last.Release(t.Context()) })
 		start := time.Now()
-		locks, err := m.AcquireAll(t.Context(), "a", "b")
-		redistest.OK(t, err)
+		locks := mustAll(t, m, "a", "b")
 		if took := time.Since(start); took > 100*time.Millisecond {
 			t.Fatalf("b was not handed over, but found free after %v", took)
 		}
-		if left, stays := time.Until(locks.Deadline()), client.PTTL(t.Context(), m.Key("b")).Val(); left < lockmgr.DefaultTTL/2 || stays < left {
+		if left, stays := time.Until(locks.Deadline()), client.PTTL(t.Context(), m.Key("b")).Val(); left < DefaultTTL/2 || stays < left {
 			t.Errorf("%v are left, and %v in Redis", left, stays)
 		}
 		redistest.OK(t, locks.Release(t.Context()))
-		nothingLeft(t, client)
+		checkClean(t, client)
 	})
 }
 
 func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
-		m := manager(t, client, lockmgr.Options{Poll: 100 * time.Millisecond})
-		last := hold(t, m, "c")
+		m := newManager(t, client, Options{Poll: 100 * time.Millisecond})
+		last := mustTry(t, m, "c")
 		last.KeepAlive()
 		time.AfterFunc(5*time.Second, func() { client.Set(t.Context(), m.Key("b"), "thief", time.Minute) })
 		start := time.Now()
 		_, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		if !errors.Is(err, lockmgr.ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
-			t.Errorf("b was stolen: %v", err)
-		}
-		if after := time.Since(start); after > 5*time.Second+lockmgr.DefaultTTL/3 {
+		redistest.ErrorIf(t, !errors.Is(err, ErrStolen) || !strings.Contains(err.Error(), `"b"`),
+			"b was stolen: %v", err)
+		if after := time.Since(start); after > 5*time.Second+DefaultTTL/3 {
 			t.Errorf("noticed after %v", after)
 		}
-		if got := client.Del(t.Context(), m.Key("b")).Val(); got != 1 {
-			t.Error("the thief's lock is gone")
-		}
-		if err := last.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		nothingLeft(t, client)
+		redistest.Equal(t, "the thief's lock is gone:", client.Del(t.Context(), m.Key("b")).Val(), 1)
+		redistest.OK(t, last.Release(t.Context()))
+		checkClean(t, client)
 	})
 }
 
@@ -109,22 +92,19 @@ func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
 func TestLocksReleaseAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
-		m := manager(t, client, lockmgr.Options{})
-		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		redistest.OK(t, err)
+		m := newManager(t, client, Options{})
+		locks := mustAll(t, m, "a", "b", "c")
 		done := locks.Lock("b").Done()
 		locks.Lock("b").KeepAlive()
 		client.Del(t.Context(), m.Key("b"))
 		redistest.Receive(t, done, "the hold to end")
 		for range 2 {
-			if err := locks.Err(); !errors.Is(err, lockmgr.ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
+			if err := locks.Err(); !errors.Is(err, ErrStolen) || !strings.Contains(err.Error(), `"b"`) {
 				t.Errorf("b was deleted: %v", err)
 			}
-			if err := locks.Release(t.Context()); !errors.Is(err, lockmgr.ErrStolen) {
-				t.Errorf("release: %v", err)
-			}
+			redistest.ErrorIs(t, "release", locks.Release(t.Context()), ErrStolen)
 		}
-		nothingLeft(t, client)
+		checkClean(t, client)
 	})
 }
 
@@ -132,18 +112,17 @@ func TestLocksReleaseAllTheSame(t *testing.T) {
 func TestLocksReleaseTellsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
-		m := manager(t, client, lockmgr.Options{})
-		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		redistest.OK(t, err)
-		time.Sleep(lockmgr.DefaultTTL / 2)
+		m := newManager(t, client, Options{})
+		locks := mustAll(t, m, "a", "b", "c")
+		time.Sleep(DefaultTTL / 2)
 		for _, name := range []string{"a", "c"} {
 			redistest.OK(t, locks.Lock(name).Extend(t.Context()))
 		}
-		time.Sleep(lockmgr.DefaultTTL / 2)
-		if err := locks.Release(t.Context()); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
+		time.Sleep(DefaultTTL / 2)
+		if err := locks.Release(t.Context()); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("release: %v", err)
 		}
-		if err := locks.Err(); !errors.Is(err, lockmgr.ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
+		if err := locks.Err(); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("b has expired: %v", err)
 		}
 	})

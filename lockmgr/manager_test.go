@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +19,7 @@ func TestHoldAndGiveBack(t *testing.T) {
 		ctx := t.Context()
 		m := newManager(t, client, Options{Prefix: "LockRoom:"})
 		before := time.Now()
-		lock, err := m.Acquire(ctx, "42")
-		redistest.OK(t, err)
+		lock := mustAcquire(t, m, "42")
 		if got := client.Get(ctx, "LockRoom:42").Val(); got != lock.Token() || !strings.HasPrefix(got, "42:") {
 			t.Fatalf("LockRoom:42 holds %q, the token is %q", got, lock.Token())
 		}
@@ -31,9 +29,7 @@ func TestHoldAndGiveBack(t *testing.T) {
 		if d := lock.Deadline(); d.Before(before.Add(DefaultTTL)) || d.After(time.Now().Add(DefaultTTL)) {
 			t.Fatalf("deadline %v does not lie a TTL after the request", d)
 		}
-		if _, err := m.TryAcquire(ctx, "42"); !errors.Is(err, ErrHeld) {
-			t.Fatalf("second holder: %v", err)
-		}
+		redistest.ErrorIs(t, "second holder", redistest.Err(m.TryAcquire(ctx, "42")), ErrHeld)
 		if other, err := m.TryAcquire(ctx, "43"); err != nil {
 			t.Fatalf("another name: %v", err)
 		} else if err := other.Release(ctx); err != nil {
@@ -43,9 +39,7 @@ func TestHoldAndGiveBack(t *testing.T) {
 			redistest.OK(t, lock.Release(ctx))
 		}
 		checkClean(t, client)
-		if err := lock.Extend(ctx); !errors.Is(err, ErrReleased) {
-			t.Fatalf("extend after release: %v", err)
-		}
+		redistest.ErrorIs(t, "extend after release", lock.Extend(ctx), ErrReleased)
 	})
 }
 
@@ -53,8 +47,7 @@ func TestOnlyTheWholeTokenCounts(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		ctx := t.Context()
 		m := newManager(t, client, Options{})
-		lock, err := m.Acquire(ctx, "foo")
-		redistest.OK(t, err)
+		lock := mustAcquire(t, m, "foo")
 		for _, other := range []string{lock.Token() + "bar", lock.Token()[:len(lock.Token())-1], "foo:", ""} {
 			client.Set(ctx, m.Key("foo"), other, time.Minute)
 			s := new(Slot)
@@ -109,34 +102,21 @@ func TestLostReplies(t *testing.T) {
 			return nil
 		}})
 		warm, err := m.Acquire(ctx, "warm") // loads the scripts
-		if err != nil || warm.Extend(ctx) != nil || warm.Release(ctx) != nil {
-			t.Fatal("warm-up failed")
-		}
+		redistest.FatalIf(t, err != nil || warm.Extend(ctx) != nil || warm.Release(ctx) != nil, "warm-up failed")
 
 		lose = 1
-		if _, err := m.Acquire(ctx, "a"); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Fatalf("acquire: %v", err)
-		}
+		redistest.ErrorIs(t, "acquire", redistest.Err(m.Acquire(ctx, "a")), io.ErrUnexpectedEOF)
 		if n := client.Exists(ctx, m.Key("a")).Val(); n != 0 {
 			t.Fatal("the acquire whose reply was lost left its lock behind")
 		}
 
-		lock, err := m.Acquire(ctx, "a")
-		redistest.OK(t, err)
+		lock := mustAcquire(t, m, "a")
 		lose = 1
-		if err := lock.Extend(ctx); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Fatalf("extend: %v", err)
-		}
-		if err := lock.Extend(ctx); err != nil {
-			t.Fatalf("extend again: %v", err)
-		}
+		redistest.ErrorIs(t, "extend", lock.Extend(ctx), io.ErrUnexpectedEOF)
+		redistest.OK(t, lock.Extend(ctx))
 		lose = 1
-		if err := lock.Release(ctx); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Fatalf("release: %v", err)
-		}
-		if err := lock.Release(ctx); err != nil {
-			t.Fatalf("release again: %v", err)
-		}
+		redistest.ErrorIs(t, "release", lock.Release(ctx), io.ErrUnexpectedEOF)
+		redistest.OK(t, lock.Release(ctx))
 	})
 }
 
@@ -149,25 +129,17 @@ func TestExpiry(t *testing.T) {
 		ctx := t.Context()
 		m := newManager(t, client, Options{})
 		start := time.Now()
-		stale, err := m.Acquire(ctx, "a")
-		redistest.OK(t, err)
-		next, err := m.Acquire(ctx, "a")
-		redistest.OK(t, err)
+		stale := mustAcquire(t, m, "a")
+		next := mustAcquire(t, m, "a")
 		if waited := time.Since(start); waited < DefaultTTL || waited > DefaultTTL+DefaultPoll {
 			t.Fatalf("a dead holder blocked for %v", waited)
 		}
-		if err := stale.Extend(ctx); !errors.Is(err, ErrLost) {
-			t.Errorf("extend: %v", err)
-		}
-		if err := stale.Release(ctx); !errors.Is(err, ErrLost) {
-			t.Errorf("release: %v", err)
-		}
+		redistest.ErrorIs(t, "extend", stale.Extend(ctx), ErrLost)
+		redistest.ErrorIs(t, "release", stale.Release(ctx), ErrLost)
 		time.Sleep(2 * time.Second)
 		redistest.OK(t, next.Extend(ctx))
 		time.Sleep(2 * time.Second) // past the first deadline, not past the second
-		if time.Now().After(next.Deadline()) {
-			t.Errorf("extend did not move the deadline")
-		}
+		redistest.ErrorIf(t, time.Now().After(next.Deadline()), "extend did not move the deadline")
 		redistest.OK(t, next.Release(ctx))
 	})
 }
@@ -178,44 +150,8 @@ func TestExpiredAndGoneIsLost(t *testing.T) {
 		lock, err := newManager(t, client, Options{}).Acquire(t.Context(), "a")
 		redistest.OK(t, err)
 		time.Sleep(DefaultTTL + time.Millisecond)
-		if err := lock.Release(t.Context()); !errors.Is(err, ErrLost) {
-			t.Fatalf("release after the TTL: %v", err)
-		}
+		redistest.ErrorIs(t, "release after the TTL", lock.Release(t.Context()), ErrLost)
 	})
-}
-
-// Eight managers, each with its own client, increment a number by reading and writing it: two
-// holds that overlap would lose a count.
-func TestMutualExclusion(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	const managers, rounds = 8, 40
-	var wg sync.WaitGroup
-	for range managers {
-		client := server.Client()
-		m := newManager(t, client, Options{Poll: time.Millisecond, TTL: time.Minute, Claim: time.Minute}) // also on a machine that stands still
-		wg.Go(func() {
-			for range rounds {
-				lock, err := m.Acquire(t.Context(), "counter")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				n, err := client.Get(t.Context(), "n").Int()
-				if err != nil && err != redis.Nil {
-					t.Error(err)
-				}
-				client.Set(t.Context(), "n", n+1, 0)
-				if err := lock.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n, _ := server.Client().Get(t.Context(), "n").Int(); n != managers*rounds {
-		t.Fatalf("counted to %d, want %d", n, managers*rounds)
-	}
 }
 
 // SCRIPT FLUSH and a new server forget the scripts: the next call sends them again.
@@ -224,8 +160,7 @@ func TestScriptsAreForgotten(t *testing.T) {
 	client := server.Client()
 	m := newManager(t, client, Options{})
 	for range 2 {
-		lock, err := m.Acquire(t.Context(), "a")
-		redistest.OK(t, err)
+		lock := mustAcquire(t, m, "a")
 		client.ScriptFlush(t.Context())
 		redistest.OK(t, lock.Release(t.Context()))
 		server.Restart()

@@ -126,9 +126,8 @@ func (m *model) granted(token string) {
 	}
 	delete(m.waiting, token)
 	for other, earlier := range m.waiting {
-		if earlier.Before(since) {
-			m.t.Errorf("seed %d: %s, in the queue since %v, passed %s, since %v", m.seed, token, since, other, earlier)
-		}
+		redistest.ErrorIf(m.t, earlier.Before(since),
+			"seed %d: %s, in the queue since %v, passed %s, since %v", m.seed, token, since, other, earlier)
 	}
 }
 
@@ -136,9 +135,8 @@ func (m *model) held(token string, from, to time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.spans {
-		if from.Before(s.to) && s.from.Before(to) {
-			m.t.Errorf("seed %d: %s held from %v to %v, and %s from %v to %v", m.seed, token, from, to, s.token, s.from, s.to)
-		}
+		redistest.ErrorIf(m.t, from.Before(s.to) && s.from.Before(to),
+			"seed %d: %s held from %v to %v, and %s from %v to %v", m.seed, token, from, to, s.token, s.from, s.to)
 	}
 	m.spans = append(m.spans, span{from, to, token})
 }
@@ -196,9 +194,7 @@ func TestModel(t *testing.T) {
 	}
 	t.Log(totals)
 	for _, what := range []string{"written", "gave up", "stalled", "crashed", "stale write refused", "request lost", "reply lost", "passed within the process"} {
-		if totals[what] == 0 {
-			t.Errorf("in all runs it never happened: %s", what)
-		}
+		redistest.ErrorIf(t, totals[what] == 0, "in all runs it never happened: %s", what)
 	}
 }
 
@@ -226,12 +222,9 @@ func testModel(t *testing.T, seed uint64, totals map[string]int) {
 	for _, line := range plain.LRange(t.Context(), "log", 0, -1).Val() {
 		var fence int64
 		var token string
-		if _, err := fmt.Sscan(line, &fence, &token); err != nil {
-			t.Fatal(err)
-		}
-		if fence <= lastFence || token == lastToken {
-			t.Errorf("seed %d: %s wrote under fence %d after %s under %d", seed, token, fence, lastToken, lastFence)
-		}
+		redistest.OK(t, redistest.Err(fmt.Sscan(line, &fence, &token)))
+		redistest.ErrorIf(t, fence <= lastFence || token == lastToken,
+			"seed %d: %s wrote under fence %d after %s under %d", seed, token, fence, lastToken, lastFence)
 		lastFence, lastToken = fence, token
 		writes++
 	}

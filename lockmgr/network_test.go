@@ -62,12 +62,8 @@ func TestLostRequestsAndReplies(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 					defer cancel()
 					lock2, err := op.do(ctx, m, lock)
-					if lost.Load() != 1 {
-						t.Fatal("nothing was lost")
-					}
-					if retries > 0 && err != nil {
-						t.Fatalf("the client sent it again, and: %v", err)
-					}
+					redistest.FatalIf(t, lost.Load() != 1, "nothing was lost")
+					redistest.FatalIf(t, retries > 0 && err != nil, "the client sent it again, and: %v", err)
 					if err != nil { // the caller tries again, and succeeds
 						if lock2, err = op.do(ctx, m, lock); err != nil {
 							t.Fatalf("again: %v", err)
@@ -75,20 +71,15 @@ func TestLostRequestsAndReplies(t *testing.T) {
 					}
 					holder := plain.Get(t.Context(), "Lock:a").Val()
 					if strings.HasPrefix(op.name, "release") {
-						if holder != "" {
-							t.Errorf("after the release the lock holds %q", holder)
-						}
+						redistest.ErrorIf(t, holder != "", "after the release the lock holds %q", holder)
 					} else {
-						if holder != lock2.Token() {
-							t.Errorf("the lock holds %q, the caller %q", holder, lock2.Token())
-						}
+						redistest.ErrorIf(t, holder != lock2.Token(),
+							"the lock holds %q, the caller %q", holder, lock2.Token())
 						mustRelease(t, lock2)
 					}
 					// Whoever comes next gets it at once.
 					next, err := m.TryAcquire(t.Context(), "a")
-					if err != nil {
-						t.Fatalf("the next one: %v", err)
-					}
+					redistest.FatalIf(t, err != nil, "the next one: %v", err)
 					if lock != nil {
 						_ = lock.Release(t.Context()) // a second release takes nothing away
 					}
@@ -130,9 +121,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		return m.Do(ctx, "b", func(context.Context, *Lock) error { t.Error("fn ran"); return nil })
 	})
 	giveUp()
-	if err := redistest.Receive(t, waiting, "the waiter to give up"); !errors.Is(err, context.Canceled) {
-		t.Errorf("the waiter: %v", err)
-	}
+	redistest.ErrorIs(t, "the waiter", redistest.Receive(t, waiting, "the waiter to give up"), context.Canceled)
 	proxy.Resume()
 	mustRelease(t, lock)
 	mustRelease(t, mustAcquire(t, m, "a"))
@@ -164,28 +153,6 @@ func TestAFullPool(t *testing.T) {
 	checkClean(t, client)
 }
 
-// The server restarts empty during a hold: the holder learns that it lost the lock, and the
-// lock works again.
-func TestServerRestart(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client()
-	m := newManager(t, client, Options{})
-	lock := mustAcquire(t, m, "a")
-	server.Restart()
-	if err := lock.Extend(t.Context()); !errors.Is(err, ErrStolen) {
-		t.Errorf("extend after a restart: %v", err)
-	}
-	next := mustAcquire(t, m, "a")
-	if next.Fence() <= lock.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), lock.Fence())
-	}
-	if err := lock.Release(t.Context()); !errors.Is(err, ErrLost) {
-		t.Errorf("release of the lost lock: %v", err)
-	}
-	mustRelease(t, next)
-}
-
 // contend has managers, each with its own client, take the same lock in turn, during meanwhile
 // and for some time after it. Unless Redis forgets, no two holds overlap.
 func contend(t *testing.T, client func() redis.UniversalClient, name string, forgets bool, meanwhile func()) {
@@ -208,9 +175,7 @@ func contend(t *testing.T, client func() redis.UniversalClient, name string, for
 					if inside++; inside > 1 && lock.Err() == nil && !forgets {
 						t.Error("two hold the lock at once")
 					}
-					if lock.Fence() <= last && !forgets {
-						t.Errorf("fence %d after %d", lock.Fence(), last)
-					}
+					redistest.ErrorIf(t, lock.Fence() <= last && !forgets, "fence %d after %d", lock.Fence(), last)
 					last = lock.Fence()
 					mu.Unlock()
 					mu.Lock()
@@ -269,8 +234,6 @@ func extend(t *testing.T, lock *Lock) {
 		if err == nil {
 			return
 		}
-		if errors.Is(err, ErrLost) {
-			t.Fatalf("lost by a failover: %v", err)
-		}
+		redistest.FatalIf(t, errors.Is(err, ErrLost), "lost by a failover: %v", err)
 	}
 }

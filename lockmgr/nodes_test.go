@@ -78,6 +78,48 @@ func mustAcquire(t testing.TB, m *Manager, name string) *Lock {
 	return lock
 }
 
+// mustTry acquires a lock that is free.
+func mustTry(t testing.TB, m *Manager, name string) *Lock {
+	t.Helper()
+	lock, err := m.TryAcquire(t.Context(), name)
+	redistest.OK(t, err)
+	return lock
+}
+
+func mustAll(t testing.TB, m *Manager, names ...string) *Locks {
+	t.Helper()
+	locks, err := m.AcquireAll(t.Context(), names...)
+	redistest.OK(t, err)
+	return locks
+}
+
+// acquiring has m acquire a lock meanwhile.
+func acquiring(t testing.TB, m *Manager, name string) <-chan *Lock {
+	got := make(chan *Lock, 1)
+	go func() { got <- mustAcquire(t, m, name) }()
+	return got
+}
+
+// beforeScript has a client do something before it sends a script.
+func beforeScript(client *redis.Client, script *redis.Script, do func() error) {
+	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd, script) {
+			return nil
+		}
+		return do()
+	}})
+}
+
+// afterScript has a client do something when it has the reply to a script.
+func afterScript(client *redis.Client, script *redis.Script, do func() error) {
+	client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd, script) {
+			return nil
+		}
+		return do()
+	}})
+}
+
 func mustRelease(t testing.TB, lock *Lock) {
 	t.Helper()
 	redistest.OK(t, lock.Release(t.Context()))

@@ -82,17 +82,13 @@ func TestAPassedHoldHasItsOwnTTL(t *testing.T) {
 		got := make(chan *Lock, 1)
 		go func() {
 			lock, err := managers[0].AcquireWith(t.Context(), "a", AcquireOptions{TTL: time.Minute})
-			if err != nil {
-				t.Error(err)
-			}
+			redistest.ErrorIf(t, err != nil, "%v", err)
 			got <- lock
 		}()
 		time.Sleep(time.Second)
 		mustRelease(t, first)
 		lock := redistest.Receive(t, got, "the waiter")
-		if ttl := clients[0].PTTL(t.Context(), "Lock:a").Val(); ttl != time.Minute {
-			t.Errorf("TTL is %v", ttl)
-		}
+		redistest.Equal(t, "TTL is", clients[0].PTTL(t.Context(), "Lock:a").Val(), time.Minute)
 		mustRelease(t, lock)
 	})
 }

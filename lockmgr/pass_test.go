@@ -25,8 +25,7 @@ func TestPassToAWaiterThatGaveUp(t *testing.T) {
 			gaveUp := make(chan error)
 			go func() { gaveUp <- second(m.Acquire(ctx, "a")) }()
 			synctest.Wait()
-			next := make(chan *Lock)
-			go func() { next <- mustAcquire(t, m, "a") }()
+			next := acquiring(t, m, "a")
 			synctest.Wait()
 			done := false
 			clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
@@ -41,9 +40,7 @@ func TestPassToAWaiterThatGaveUp(t *testing.T) {
 				return nil
 			}})
 			err := holder.Release(t.Context())
-			if replyLost == (err == nil) {
-				t.Errorf("release: %v", err)
-			}
+			redistest.ErrorIf(t, replyLost == (err == nil), "release: %v", err)
 			start := time.Now()
 			mustRelease(t, redistest.Receive(t, next, "the waiter to get the lock"))
 			if d := time.Since(start); d > DefaultPoll {
@@ -93,8 +90,7 @@ func TestReleaseAgainAfterAHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
 		holder := mustAcquire(t, managers[0], "a")
-		got := make(chan *Lock)
-		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		got := acquiring(t, managers[0], "a")
 		synctest.Wait()
 		lost := false
 		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
@@ -108,9 +104,7 @@ func TestReleaseAgainAfterAHandoff(t *testing.T) {
 			t.Fatal("the reply was not lost")
 		}
 		next := redistest.Receive(t, got, "the waiter to get the lock")
-		if err := holder.Release(t.Context()); err != nil {
-			t.Errorf("release again: %v", err)
-		}
+		redistest.OK(t, holder.Release(t.Context()))
 		if token := clients[0].Get(t.Context(), "Lock:a").Val(); token != next.Token() {
 			t.Errorf("releasing twice took the lock from the next waiter: it holds %q", token)
 		}

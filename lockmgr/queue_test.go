@@ -1,7 +1,6 @@
 package lockmgr
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -40,37 +39,8 @@ func TestFirstComeFirstServedAcrossNodes(t *testing.T) {
 		start := time.Now()
 		mustRelease(t, holder)
 		wg.Wait()
-		if !slices.Equal(got.who, want) {
-			t.Errorf("the order was %v", got.who)
-		}
-		if d := time.Since(start); d != 0 {
-			t.Errorf("the handoffs took %v: somebody had to poll", d)
-		}
-		checkClean(t, clients[0])
-	})
-}
-
-// A waiter of the holder's own process does not overtake one of another process that came
-// before it.
-func TestAnotherProcessCameFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
-		holder := mustAcquire(t, managers[0], "a")
-		var got order
-		var wg sync.WaitGroup
-		for i, m := range []*Manager{managers[1], managers[0]} {
-			wg.Go(func() {
-				lock := mustAcquire(t, m, "a")
-				got.note([]string{"elsewhere", "here"}[i])
-				mustRelease(t, lock)
-			})
-			synctest.Wait()
-		}
-		mustRelease(t, holder)
-		wg.Wait()
-		if !slices.Equal(got.who, []string{"elsewhere", "here"}) {
-			t.Errorf("the order was %v", got.who)
-		}
+		redistest.ErrorIf(t, !slices.Equal(got.who, want), "the order was %v", got.who)
+		redistest.Equal(t, "the handoffs took … : somebody had to poll:", time.Since(start), 0)
 		checkClean(t, clients[0])
 	})
 }
@@ -86,8 +56,7 @@ func TestADeadWaiterCostsOneClaim(t *testing.T) {
 				t.Fatalf("%d ahead", ahead)
 			}
 		}
-		got := make(chan *Lock)
-		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		got := acquiring(t, managers[0], "a")
 		synctest.Wait()
 		start := time.Now()
 		mustRelease(t, holder)
@@ -116,9 +85,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		holder := mustAcquire(t, managers[0], "a")
 		askAs(t, managers[1], "waiting")
 		clients[0].Del(t.Context(), "Lock:a") // it expired
-		if _, err := managers[2].TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
-			t.Errorf("passed the queue: %v", err)
-		}
+		redistest.ErrorIs(t, "passed the queue", redistest.Err(managers[2].TryAcquire(t.Context(), "a")), ErrHeld)
 		redistest.Equal(t, "the lock was offered to", clients[0].Get(t.Context(), "Lock:a").Val(), "waiting")
 		if held, _ := askAs(t, managers[1], "waiting"); !held {
 			t.Error("the next in line did not get it")
@@ -152,13 +119,11 @@ func TestALongWaitKeepsItsPlace(t *testing.T) {
 		}
 		mustRelease(t, holder)
 		wg.Wait()
-		if !slices.Equal(got.who, []string{"0", "1"}) {
-			t.Errorf("the order was %v", got.who)
-		}
+		redistest.ErrorIf(t, !slices.Equal(got.who, []string{"0", "1"}), "the order was %v", got.who)
 	})
 }
 
-// lock, and does not wait behind itself.
+// A waiter that is given the lock does not wait behind itself.
 func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
@@ -169,8 +134,6 @@ func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 		_ = m.Run(t.Context(), give, "a", nil, "next").Err()
 		holder.Released()
 		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), "next")
-		if n := clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(); n != 0 {
-			t.Errorf("%d wait", n)
-		}
+		redistest.Equal(t, "wait:", clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(), 0)
 	})
 }

@@ -57,16 +57,13 @@ func TestLocksReleaseTogether(t *testing.T) {
 			managers, clients := nodes(t, 1, Options{})
 			managers[0].names.cluster = cluster
 			loadScripts(t, clients[0])
-			locks, err := managers[0].AcquireAll(t.Context(), manyNames(100)...)
-			redistest.OK(t, err)
+			locks := mustAll(t, managers[0], manyNames(100)...)
 			const roundTrip = 40 * time.Millisecond
 			farAway(clients[0], roundTrip)
 			sent := requestsOf(clients[0])
 			time.Sleep(time.Until(locks.Deadline()) - 2*roundTrip)
 			start := time.Now()
-			if err := locks.Release(t.Context()); err != nil {
-				t.Errorf("release: %v", err)
-			}
+			redistest.OK(t, locks.Release(t.Context()))
 			if took := time.Since(start); took > 3*roundTrip { // two to make a connection
 				t.Errorf("it took %v", took)
 			}
@@ -84,8 +81,7 @@ func TestLocksReleaseEndsAllHoldsFirst(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
 		m := managers[0]
 		m.names.cluster = true // so each lock is in a slot of its own
-		locks, err := m.AcquireAll(t.Context(), "a", "b", "c")
-		redistest.OK(t, err)
+		locks := mustAll(t, m, "a", "b", "c")
 		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
 			if isScript(cmd, releaseScript) {
 				for lock := range locks.Each() {
@@ -110,23 +106,20 @@ func TestLocksReleaseEndsAllHoldsFirst(t *testing.T) {
 func TestLocksReleaseEachToItsNext(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		m, other := newManager(t, client, Options{TTL: time.Minute}), newManager(t, client, Options{TTL: time.Minute})
-		locks, err := m.AcquireAll(t.Context(), "broken", "nobody", "other", "own", "stolen")
-		redistest.OK(t, err)
+		locks := mustAll(t, m, "broken", "nobody", "other", "own", "stolen")
 		got := make(chan *Lock, 2)
 		for _, name := range []string{"own", "other"} {
 			from := map[string]*Manager{"own": m, "other": other}[name]
 			go func() {
 				lock, err := from.Acquire(t.Context(), name)
-				if err != nil {
-					t.Error(err)
-				}
+				redistest.ErrorIf(t, err != nil, "%v", err)
 				got <- lock
 			}()
 			awaitQueue(t, client, name, 1)
 		}
 		client.Set(t.Context(), "Lock:broken:Queue", "no queue", 0)
 		client.Set(t.Context(), "Lock:stolen", "thief", time.Minute)
-		err = locks.Release(t.Context())
+		err := locks.Release(t.Context())
 		if text := fmt.Sprint(err); !errors.Is(err, ErrStolen) || strings.Count(text, "\n") != 1 ||
 			!strings.Contains(text, `release "stolen"`) || !strings.Contains(text, `release "broken": `) || !strings.Contains(text, "WRONGTYPE") {
 			t.Errorf("release: %v", err)
@@ -151,15 +144,12 @@ func TestLocksReleaseEachToItsNext(t *testing.T) {
 func TestLocksReleaseWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
-		locks, err := managers[0].AcquireAll(t.Context(), "a", "b", "c")
-		redistest.OK(t, err)
+		locks := mustAll(t, managers[0], "a", "b", "c")
 		lose(clients[0], releaseAllScript)
 		if err := locks.Release(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("the reply was lost: %v", err)
 		}
-		if err := locks.Release(t.Context()); err != nil {
-			t.Errorf("again: %v", err)
-		}
+		redistest.OK(t, locks.Release(t.Context()))
 		checkClean(t, clients[0])
 	})
 }
@@ -176,9 +166,7 @@ func TestAcquireAllGivesUpTogether(t *testing.T) {
 			t.Fatal("the reply was not lost")
 		}
 		managers[0].Close()
-		if n := sent(abandonScript); n != 1 {
-			t.Errorf("%d requests to clean up", n)
-		}
+		redistest.Equal(t, "requests to clean up:", sent(abandonScript), 1)
 		checkClean(t, clients[0])
 	})
 }
@@ -204,8 +192,7 @@ func TestAcquireAllAsksAgain(t *testing.T) {
 				clients[0].AddHook(redistest.Hook{Before: delay})
 			}
 			sent := requestsOf(clients[0])
-			locks, err := managers[0].AcquireAll(t.Context(), manyNames(1000)...)
-			redistest.OK(t, err)
+			locks := mustAll(t, managers[0], manyNames(1000)...)
 			if one, all := sent(acquireScript), sent(allScript); one > 0 || all > 3 {
 				t.Errorf("%d requests for one lock, %d for all", one, all)
 			}
@@ -236,8 +223,7 @@ func TestAcquireAllLosesOneMeanwhile(t *testing.T) {
 			return nil
 		}})
 		start := time.Now()
-		locks, err := managers[0].AcquireAll(t.Context(), "a", "b", "c")
-		redistest.OK(t, err)
+		locks := mustAll(t, managers[0], "a", "b", "c")
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}

@@ -28,9 +28,7 @@ func TestReleaseAtMaxmemory(t *testing.T) {
 			got = append(got, next)
 			go func() {
 				lock, err := m.Acquire(t.Context(), "a")
-				if err != nil {
-					t.Error(err)
-				}
+				redistest.ErrorIf(t, err != nil, "%v", err)
 				next <- lock
 			}()
 			awaitQueue(t, plain, "a", int64(i+1))
@@ -39,12 +37,8 @@ func TestReleaseAtMaxmemory(t *testing.T) {
 		if err := second(here.TryAcquire(t.Context(), "b")); err == nil || !strings.Contains(err.Error(), "OOM") {
 			t.Fatalf("Redis takes writes: %v", err)
 		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("release: %v", err)
-		}
-		if len(waiters) == 0 && plain.Exists(t.Context(), "Lock:a").Val() != 0 {
-			t.Error("the lock stays")
-		}
+		redistest.OK(t, lock.Release(t.Context()))
+		redistest.ErrorIf(t, len(waiters) == 0 && plain.Exists(t.Context(), "Lock:a").Val() != 0, "the lock stays")
 		for i, next := range got {
 			select {
 			case lock := <-next:
@@ -75,20 +69,14 @@ func TestAReleaseWithoutAReplyEndsTheHold(t *testing.T) {
 			t.Fatal("the reply was not lost")
 		}
 		other := mustAcquire(t, managers[1], "a")
-		if err := lock.Err(); !errors.Is(err, ErrReleased) {
-			t.Errorf("while another holds the lock: %v", err)
-		}
+		redistest.ErrorIs(t, "while another holds the lock", lock.Err(), ErrReleased)
 		select {
 		case <-done:
 		default:
 			t.Error("Done is open while another holds the lock")
 		}
-		if err := lock.Extend(t.Context()); !errors.Is(err, ErrReleased) {
-			t.Errorf("extend: %v", err)
-		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("release again: %v", err)
-		}
+		redistest.ErrorIs(t, "extend", lock.Extend(t.Context()), ErrReleased)
+		redistest.OK(t, lock.Release(t.Context()))
 		mustRelease(t, other)
 		checkClean(t, clients[1])
 	})
@@ -124,9 +112,7 @@ func TestReleaseOnAnEndedContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(reason)
 		lock := mustAcquire(t, managers[0], "a")
-		if err := lock.Release(ctx); err != nil {
-			t.Errorf("release: %v", err)
-		}
+		redistest.OK(t, lock.Release(ctx))
 		checkClean(t, clients[0])
 	})
 }
@@ -136,12 +122,10 @@ func TestALockAnswersDuringItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
 		goOn := make(chan struct{})
-		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, releaseScript) {
-				<-goOn
-			}
+		beforeScript(clients[0], releaseScript, func() error {
+			<-goOn
 			return nil
-		}})
+		})
 		lock := mustAcquire(t, managers[0], "a")
 		released := make(chan error)
 		go func() { released <- lock.Release(t.Context()) }()
@@ -149,13 +133,9 @@ func TestALockAnswersDuringItsRelease(t *testing.T) {
 		if err := lock.Err(); err != ErrReleased {
 			t.Errorf("meanwhile: %v", err)
 		}
-		if err := lock.Extend(t.Context()); !errors.Is(err, ErrReleased) {
-			t.Errorf("extend meanwhile: %v", err)
-		}
+		redistest.ErrorIs(t, "extend meanwhile", lock.Extend(t.Context()), ErrReleased)
 		close(goOn)
-		if err := redistest.Receive(t, released, "Release"); err != nil {
-			t.Errorf("release: %v", err)
-		}
+		redistest.OK(t, redistest.Receive(t, released, "Release"))
 		checkClean(t, clients[0])
 	})
 }
@@ -179,9 +159,7 @@ func TestReleaseEndsAHangingExtension(t *testing.T) {
 		start := time.Now()
 		mustRelease(t, lock)
 		redistest.Receive(t, ended, "fn to end")
-		if d := time.Since(start); d != 0 {
-			t.Errorf("the release took %v", d)
-		}
+		redistest.Equal(t, "the release took", time.Since(start), 0)
 		checkClean(t, clients[0])
 	})
 }
@@ -216,8 +194,6 @@ func TestAReleaseSentAgainToARedisWithoutScripts(t *testing.T) {
 			plain.ScriptFlush(context.Background())
 		}
 	})
-	if err := lock.Release(t.Context()); err != nil {
-		t.Errorf("release: %v", err)
-	}
+	redistest.OK(t, lock.Release(t.Context()))
 	checkClean(t, plain)
 }

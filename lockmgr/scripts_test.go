@@ -2,15 +2,14 @@ package lockmgr
 
 import (
 	"fmt"
+	"roomd/lockmgr/redistest"
 	"strings"
 	"testing"
 )
 
 // A script has the rules that it uses, each once, each behind those that it uses itself.
 func TestScriptsHaveTheRulesTheyUse(t *testing.T) {
-	if len(rules) < 8 {
-		t.Fatalf("%d rules were found in lock.lua", len(rules))
-	}
+	redistest.FatalIf(t, len(rules) < 8, "%d rules were found in lock.lua", len(rules))
 	defined := func(text, name string) int { return strings.Count(text, "local function "+name+"(") }
 	for _, r := range rules {
 		text := withRules(r.name + "()")
@@ -22,14 +21,11 @@ func TestScriptsHaveTheRulesTheyUse(t *testing.T) {
 		}
 		before, own, _ := strings.Cut(text, "local function "+r.name+"(")
 		for _, used := range ruleName.FindAllString(own, -1) {
-			if strings.HasPrefix(used, "lock_") && used != r.name && defined(before, used) == 0 {
-				t.Errorf("%s uses %s, which does not stand before it", r.name, used)
-			}
+			redistest.ErrorIf(t, strings.HasPrefix(used, "lock_") && used != r.name && defined(before, used) == 0,
+				"%s uses %s, which does not stand before it", r.name, used)
 		}
 	}
-	if text := withRules("return 1"); text != "return 1" {
-		t.Errorf("a script without rules became %q", text)
-	}
+	redistest.Equal(t, "a script without rules became", withRules("return 1"), "return 1")
 	if got := len(strings.Split(strings.TrimSpace(luaFile("lock")), "\nend\n")); got != len(rules) {
 		t.Errorf("lock.lua has %d functions, %d were found", got, len(rules))
 	}
@@ -59,9 +55,8 @@ func TestScripts_NoFunctionIsDropped(t *testing.T) {
 	} {
 		for _, name := range []string{"room_last", "last", "roomLast", "Last", "last2", "room2_last", "_last"} {
 			text := withRules("return "+name+"()", strings.ReplaceAll(library, "NAME", name))
-			if !strings.Contains(text, "local function "+name) || strings.Contains(text, "\r") {
-				t.Errorf("%q: %s became %q", library, name, text)
-			}
+			redistest.ErrorIf(t, !strings.Contains(text, "local function "+name) || strings.Contains(text, "\r"),
+				"%q: %s became %q", library, name, text)
 		}
 	}
 	for library, names := range map[string]string{

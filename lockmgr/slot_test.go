@@ -44,9 +44,7 @@ func TestSlotAcquire(t *testing.T) {
 		got := make(chan error, 1)
 		go func() {
 			alone, err := s.Acquire(t.Context(), false, asks(s))
-			if alone {
-				t.Error("it has met nobody, though it waited")
-			}
+			redistest.ErrorIf(t, alone, "it has met nobody, though it waited")
 			got <- err
 		}()
 		synctest.Wait()
@@ -56,9 +54,7 @@ func TestSlotAcquire(t *testing.T) {
 		if err := redistest.Receive(t, got, "the slot to get the lock"); err != nil || time.Since(start) > 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		if token := clients[0].Get(t.Context(), "Lock:a").Val(); token != s.Token() {
-			t.Errorf("the lock holds %q", token)
-		}
+		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), s.Token())
 		s.Abandon()
 		checkClean(t, clients[0])
 	})
@@ -78,16 +74,12 @@ func TestAWakeUpForAnEarlierToken(t *testing.T) {
 			return held
 		}
 		holder := mustAcquire(t, managers[0], "a")
-		if waits() {
-			t.Fatal("it has the lock of another")
-		}
+		redistest.FatalIf(t, waits(), "it has the lock of another")
 		mustRelease(t, holder)
 		synctest.Wait() // the wake-up has come
 		s.Abandon()
 		holder = mustAcquire(t, managers[0], "a")
-		if waits() {
-			t.Error("it took the wake-up for its new token")
-		}
+		redistest.ErrorIf(t, waits(), "it took the wake-up for its new token")
 		time.AfterFunc(time.Millisecond, func() { mustRelease(t, holder) })
 		if held, err := s.Wait(t.Context()); !held || err != nil {
 			t.Errorf("it was woken: %v, %v", held, err)
@@ -112,9 +104,7 @@ func TestAClosedSlotDoesNotListen(t *testing.T) {
 			}
 			m.wakes.mu.Lock()
 			defer m.wakes.mu.Unlock()
-			if len(m.wakes.locks) > 0 {
-				t.Errorf("%s: it listens", name)
-			}
+			redistest.ErrorIf(t, len(m.wakes.locks) > 0, "%s: it listens", name)
 		})
 	}
 }
@@ -135,9 +125,7 @@ func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
 			t.Errorf("a lock that was held: %v, %v", alone, err)
 		}
 		s.Abandon()
-		if err := holder.Release(t.Context()); !errors.Is(err, ErrStolen) {
-			t.Error(err)
-		}
+		redistest.ErrorIs(t, "the error is", holder.Release(t.Context()), ErrStolen)
 		checkClean(t, clients[0])
 	})
 }
@@ -194,9 +182,7 @@ func TestSlot_MovesForLong(t *testing.T) {
 	}})
 	m := newManager(t, client, Options{})
 	s := newSlot(t, m)
-	if _, err := s.Ask(t.Context(), take); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, redistest.Err(s.Ask(t.Context(), take)))
 	s.Abandon()
 	checkClean(t, client)
 }

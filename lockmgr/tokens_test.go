@@ -2,7 +2,6 @@ package lockmgr
 
 import (
 	"context"
-	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -43,8 +42,7 @@ func TestAPromiseEndsWithItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{})
 		held := mustAcquire(t, managers[0], "a")
-		got := make(chan *Lock, 1)
-		go func() { got <- mustAcquire(t, managers[1], "a") }()
+		got := acquiring(t, managers[1], "a")
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
@@ -54,13 +52,9 @@ func TestAPromiseEndsWithItsAnswer(t *testing.T) {
 		other := redistest.Receive(t, got, "the other process to get the lock")
 		time.Sleep(DefaultPoll)
 		cancel()
-		if err := redistest.Receive(t, gone, "the waiter to give up"); !errors.Is(err, ErrHeld) {
-			t.Error(err)
-		}
+		redistest.ErrorIs(t, "the error is", redistest.Receive(t, gone, "the waiter to give up"), ErrHeld)
 		synctest.Wait()
-		if n := clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(); n != 0 {
-			t.Errorf("%d tokens are in the queue", n)
-		}
+		redistest.Equal(t, "tokens are in the queue:", clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(), 0)
 		mustRelease(t, other)
 		checkClean(t, clients[0])
 	})

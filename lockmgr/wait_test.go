@@ -20,8 +20,7 @@ import (
 func handedOver(t *testing.T, from, to *Manager, meanwhile func()) (lock *Lock, lastPoll time.Time) {
 	t.Helper()
 	first := mustAcquire(t, from, "a")
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, to, "a") }()
+	got := acquiring(t, to, "a")
 	synctest.Wait()
 	polled := time.Now()
 	meanwhile()
@@ -69,9 +68,7 @@ func TestExtensionShorterThanTheClaim(t *testing.T) {
 			return nil
 		}})
 		sent := time.Now()
-		if err := lock.Extend(t.Context()); !errors.Is(err, lost) {
-			t.Errorf("extend: %v", err)
-		}
+		redistest.ErrorIs(t, "extend", lock.Extend(t.Context()), lost)
 		if d := lock.Deadline().Sub(sent); d > time.Second {
 			t.Errorf("the key lasts for 1s, and is trusted for %v", d)
 		}
@@ -83,9 +80,7 @@ func TestExtensionShorterThanTheClaim(t *testing.T) {
 			t.Error("Done is open after the TTL")
 		}
 		mustAcquire(t, from, "a") // Redis has dropped the key
-		if err := lock.Err(); !errors.Is(err, ErrUnreachable) {
-			t.Errorf("Err: %v", err)
-		}
+		redistest.ErrorIs(t, "Err", lock.Err(), ErrUnreachable)
 	})
 }
 
@@ -120,37 +115,27 @@ func TestAskShorterThanTheClaim(t *testing.T) {
 				},
 			})
 			heard := w.wakeFor(t, client)
-			if _, err := w.ask(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, redistest.Err(w.ask(t.Context())))
 			asking := make(chan bool, 1)
 			go func() {
 				got, err := w.ask(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
+				redistest.ErrorIf(t, err != nil, "%v", err)
 				asking <- got
 			}()
 			payload := redistest.Receive(t, heard, "the wake-up")
 			if overtakes {
 				w.wake(payload)
 			}
-			if redistest.Receive(t, asking, "the answer") {
-				t.Error("the answer is late, and a hold")
-			}
+			redistest.ErrorIf(t, redistest.Receive(t, asking, "the answer"), "the answer is late, and a hold")
 			if !overtakes {
 				w.wake(payload)
 			}
 			g, err := w.sleep(t.Context(), DefaultPoll)
-			if err != nil || g == nil {
-				t.Fatalf("the wake-up was lost: %v", err)
-			}
+			redistest.FatalIf(t, err != nil || g == nil, "the wake-up was lost: %v", err)
 			if n := client.Exists(t.Context(), "Lock:a").Val(); n != 0 {
 				t.Fatal("the key is there")
 			}
-			if w.isUsable(g) {
-				t.Errorf("a hold of %v, whose key is gone", g.lasts)
-			}
+			redistest.ErrorIf(t, w.isUsable(g), "a hold of %v, whose key is gone", g.lasts)
 		})
 	}
 }
@@ -171,9 +156,8 @@ func TestAClaimCountsFromTheRequest(t *testing.T) {
 		w.wake(wakeUp{held.Fence() * 2, DefaultClaim, w.Token()})
 		g, err := w.sleep(t.Context(), DefaultPoll)
 		redistest.OK(t, err)
-		if g == nil || !g.since.Equal(sent) || w.isUsable(g) {
-			t.Errorf("%+v, asked at %v; with less than two round trips left it is usable: %v", g, sent, w.isUsable(g))
-		}
+		redistest.ErrorIf(t, g == nil || !g.since.Equal(sent) || w.isUsable(g),
+			"%+v, asked at %v; with less than two round trips left it is usable: %v", g, sent, w.isUsable(g))
 		w.abandon()
 		mustRelease(t, held)
 		checkClean(t, clients[0])
@@ -234,9 +218,8 @@ func TestAWakeUpIsForOneToken(t *testing.T) {
 		m.wakes.add(other, true)
 		m.wakes.add(s, true)
 		m.wakes.wake(m.wakes.locks["a"], "7 250 a:its")
-		if len(other.inbox()) != 0 || len(s.inbox()) != 1 {
-			t.Errorf("%d for another token, %d for its own", len(other.inbox()), len(s.inbox()))
-		}
+		redistest.ErrorIf(t, len(other.inbox()) != 0 || len(s.inbox()) != 1,
+			"%d for another token, %d for its own", len(other.inbox()), len(s.inbox()))
 		for range 2 {
 			_, err := s.tokens.MarshalBinary()
 			redistest.OK(t, err)
@@ -254,9 +237,7 @@ func TestTheExtensionOfAClaimIsTriedAgain(t *testing.T) {
 		lock, _ := handedOver(t, managers[0], managers[1], func() {})
 		lose(clients[1], extendScript)
 		time.Sleep(2 * DefaultClaim)
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, lock.Err())
 		mustRelease(t, lock)
 	})
 }
@@ -269,9 +250,7 @@ func TestKeepAliveAfterAClaim(t *testing.T) {
 		time.Sleep(DefaultClaim)
 		lock.KeepAlive()
 		time.Sleep(10 * DefaultTTL)
-		if err := lock.Err(); err != nil {
-			t.Errorf("with a watchdog: %v", err)
-		}
+		redistest.OK(t, lock.Err())
 		mustRelease(t, lock)
 		checkClean(t, clients[0])
 	})
@@ -290,9 +269,7 @@ func TestStopKeepAliveWaits(t *testing.T) {
 		lock.mu.Lock()
 		runs := lock.extending != nil
 		lock.mu.Unlock()
-		if runs {
-			t.Error("the extension runs still")
-		}
+		redistest.ErrorIf(t, runs, "the extension runs still")
 		mustRelease(t, lock)
 		checkClean(t, clients[0])
 	})
@@ -303,13 +280,11 @@ func TestDeadlinesCountFromTheRequest(t *testing.T) {
 	for name, begin := range map[string]func(t *testing.T, m *Manager) (deadline time.Time){
 		"acquire": func(t *testing.T, m *Manager) time.Time { return mustAcquire(t, m, "a").Deadline() },
 		"try": func(t *testing.T, m *Manager) time.Time {
-			lock, err := m.TryAcquire(t.Context(), "a")
-			redistest.OK(t, err)
+			lock := mustTry(t, m, "a")
 			return lock.Deadline()
 		},
 		"all": func(t *testing.T, m *Manager) time.Time {
-			locks, err := m.AcquireAll(t.Context(), "a", "b")
-			redistest.OK(t, err)
+			locks := mustAll(t, m, "a", "b")
 			return locks.Deadline()
 		},
 	} {
@@ -326,15 +301,12 @@ func TestDeadlinesCountFromTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // passed on within the process
 		managers, clients := nodes(t, 1, Options{})
 		held := mustAcquire(t, managers[0], "a")
-		got := make(chan *Lock, 1)
-		go func() { got <- mustAcquire(t, managers[0], "a") }()
+		got := acquiring(t, managers[0], "a")
 		synctest.Wait()
-		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, passScript) {
-				time.Sleep(time.Millisecond) // before the next poll
-			}
+		afterScript(clients[0], passScript, func() error {
+			time.Sleep(time.Millisecond) // before the next poll
 			return nil
-		}})
+		})
 		start := time.Now()
 		mustRelease(t, held)
 		if lasts := redistest.Receive(t, got, "the next waiter").Deadline().Sub(start); lasts != DefaultTTL {
@@ -397,12 +369,8 @@ func TestALateReplyAndAWakeUpInTime(t *testing.T) {
 			late.Store(true)
 			time.Sleep(DefaultPoll + time.Millisecond)
 		})
-		if err := lock.Err(); err != nil {
-			t.Errorf("the hold was over when it was returned: %v", err)
-		}
-		if holder := clients[0].Get(t.Context(), "Lock:a").Val(); holder != lock.Token() {
-			t.Errorf("the lock holds %q", holder)
-		}
+		redistest.OK(t, lock.Err())
+		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), lock.Token())
 		mustRelease(t, lock)
 		checkClean(t, clients[0])
 	})
@@ -457,12 +425,8 @@ func TestAReplyLaterThanTheTTL(t *testing.T) {
 					clients[0].AddHook(redistest.Hook{Before: delay})
 				}
 				over, err := acquire(t.Context(), managers[0])
-				if over != nil {
-					t.Errorf("%s: the hold was over when it was returned: %v", name, over)
-				}
-				if err != nil && !errors.Is(err, ErrExpired) {
-					t.Errorf("%s: %v", name, err)
-				}
+				redistest.ErrorIf(t, over != nil, "%s: the hold was over when it was returned: %v", name, over)
+				redistest.ErrorIf(t, err != nil && !errors.Is(err, ErrExpired), "%s: %v", name, err)
 				time.Sleep(cleanupTimeout)
 				checkClean(t, clients[0])
 			})
@@ -522,29 +486,26 @@ func TestCallersOfASlowRedis(t *testing.T) {
 	})
 }
 
-// at once, and not only after a poll.
+// A wake-up that comes before the reply to the request that it is for brings the lock at once, and not after a poll.
 func TestAWakeUpOvertakesTheReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{Poll: time.Second})
 		a, b := managers[0], managers[1]
 		held := mustAcquire(t, a, "a") // b subscribes
-		got := make(chan *Lock, 1)
-		go func() { got <- mustAcquire(t, b, "a") }()
+		got := acquiring(t, b, "a")
 		synctest.Wait()
 		mustRelease(t, held)
 		mustRelease(t, redistest.Receive(t, got, "the first hand-over"))
 
 		held = mustAcquire(t, a, "a")
 		var once sync.Once
-		clients[1].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, acquireScript) {
-				once.Do(func() {
-					mustRelease(t, held)
-					time.Sleep(time.Millisecond)
-				})
-			}
+		afterScript(clients[1], acquireScript, func() error {
+			once.Do(func() {
+				mustRelease(t, held)
+				time.Sleep(time.Millisecond)
+			})
 			return nil
-		}})
+		})
 		start := time.Now()
 		mustRelease(t, mustAcquire(t, b, "a"))
 		if took := time.Since(start); took > 10*time.Millisecond {
@@ -559,8 +520,7 @@ func TestAFailoverToAClockThatIsBehind(t *testing.T) {
 		server, client := redistest.Mini(t)
 		from, to := newManager(t, client, Options{}), newManager(t, redistest.MiniClient(t, server), Options{})
 		mustAcquire(t, from, "a")
-		got := make(chan *Lock, 1)
-		go func() { got <- mustAcquire(t, to, "a") }()
+		got := acquiring(t, to, "a")
 		synctest.Wait()
 		client.FlushAll(t.Context())
 		server.SetTime(time.Now().Add(-time.Hour))

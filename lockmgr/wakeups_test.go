@@ -1,7 +1,6 @@
 package lockmgr
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,9 +22,7 @@ func TestParseWakeUp(t *testing.T) {
 		"":                           {},
 	} {
 		got, ok := parseWakeUp(payload)
-		if ok != (want != wakeUp{}) || ok && got != want {
-			t.Errorf("%q: %+v, %v", payload, got, ok)
-		}
+		redistest.ErrorIf(t, ok != (want != wakeUp{}) || ok && got != want, "%q: %+v, %v", payload, got, ok)
 	}
 }
 
@@ -35,20 +32,16 @@ func TestHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{Poll: time.Second})
 		var asked atomic.Int32
-		clients[1].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, acquireScript) {
-				asked.Add(1)
-			}
+		beforeScript(clients[1], acquireScript, func() error {
+			asked.Add(1)
 			return nil
-		}})
+		})
 		const claim = 2 * time.Second // twice the poll
 		first := mustAcquire(t, managers[0], "a")
 		got := make(chan *Lock)
 		go func() {
 			lock, err := managers[1].Acquire(t.Context(), "a")
-			if err != nil {
-				t.Error(err)
-			}
+			redistest.ErrorIf(t, err != nil, "%v", err)
 			got <- lock
 		}()
 		synctest.Wait()
@@ -56,23 +49,15 @@ func TestHandedOver(t *testing.T) {
 		time.Sleep(waited) // far from a poll
 		mustRelease(t, first)
 		second := redistest.Receive(t, got, "the waiter to get the lock")
-		if asked.Load() != before {
-			t.Error("it asked again")
-		}
-		if second.Fence() <= first.Fence() {
-			t.Errorf("fence %d after %d", second.Fence(), first.Fence())
-		}
+		redistest.ErrorIf(t, asked.Load() != before, "it asked again")
+		redistest.ErrorIf(t, second.Fence() <= first.Fence(), "fence %d after %d", second.Fence(), first.Fence())
 		if left := time.Until(second.Deadline()); left != claim-waited {
 			t.Errorf("%v are left, want the claim since the last poll", left)
 		}
 		time.Sleep(claim - waited)
-		if left := time.Until(second.Deadline()); left != DefaultTTL-(claim-waited)/2 {
-			t.Errorf("%v are left after the claim", left)
-		}
+		redistest.Equal(t, "are left after the claim:", time.Until(second.Deadline()), DefaultTTL-(claim-waited)/2)
 		time.Sleep(DefaultTTL)
-		if second.Err() == nil {
-			t.Error("it was extended more than once")
-		}
+		redistest.ErrorIf(t, second.Err() == nil, "it was extended more than once")
 	})
 }
 
@@ -82,8 +67,7 @@ func TestALockThatIsQuietIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, _ := nodes(t, 2, Options{})
 		held := mustAcquire(t, managers[0], "a")
-		got := make(chan *Lock, 1)
-		go func() { got <- mustAcquire(t, managers[1], "a") }()
+		got := acquiring(t, managers[1], "a")
 		synctest.Wait()
 		mustRelease(t, held)
 		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
@@ -92,13 +76,9 @@ func TestALockThatIsQuietIsForgotten(t *testing.T) {
 			defer managers[1].wakes.mu.Unlock()
 			return len(managers[1].wakes.locks)
 		}
-		if n := listening(); n != 1 {
-			t.Errorf("it listens for %d locks", n)
-		}
+		redistest.Equal(t, "it listens for … locks:", listening(), 1)
 		time.Sleep(linger + time.Second)
-		if n := listening(); n != 0 {
-			t.Errorf("it listens for %d locks in the end", n)
-		}
+		redistest.Equal(t, "it listens for … locks in the end:", listening(), 0)
 	})
 }
 
@@ -111,8 +91,7 @@ func TestHandOverWithoutChannels(t *testing.T) {
 	defer user.Close()
 	m, other := newManager(t, user, Options{}), newManager(t, user, Options{})
 	lock := mustAcquire(t, m, "a")
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, other, "a") }()
+	got := acquiring(t, other, "a")
 	awaitQueue(t, plain, "a", 1)
 	mustRelease(t, lock)
 	select {
@@ -131,8 +110,7 @@ func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
 	proxy.OnRequest(redistest.Once("SUBSCRIBE", redistest.DropRequest))
 	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
 	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 10 * time.Second})
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, m, "a") }()
+	got := acquiring(t, m, "a")
 	awaitQueue(t, plain, "a", 1)
 	channel := m.names.wakeChannel("a")
 	redistest.Until(t, "somebody has subscribed to the wake-ups", func() bool { return plain.PubSubNumSub(t.Context(), channel).Val()[channel] > 0 })
@@ -190,8 +168,7 @@ func TestAnInterruptedWaiterAsks(t *testing.T) {
 	})
 	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
 	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 14 * time.Second})
-	got := make(chan *Lock, 1)
-	go func() { got <- mustAcquire(t, m, "a") }()
+	got := acquiring(t, m, "a")
 	redistest.Receive(t, refused, "a SUBSCRIBE")
 	mustRelease(t, holder)
 	close(released)
@@ -199,15 +176,14 @@ func TestAnInterruptedWaiterAsks(t *testing.T) {
 }
 
 // A release puts the next waiter of its process into the queue, behind another process. That
-// waiter listening its wake-up, and goes to work without asking.
+// waiter hears its wake-up, and goes to work without asking.
 func TestAWaiterQueuedByARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{Poll: time.Second})
 		asked := 0
 		first := mustAcquire(t, managers[0], "a")
-		acquire := func(m *Manager) chan *Lock {
-			got := make(chan *Lock, 1)
-			go func() { got <- mustAcquire(t, m, "a") }()
+		acquire := func(m *Manager) <-chan *Lock {
+			got := acquiring(t, m, "a")
 			synctest.Wait()
 			return got
 		}
@@ -220,12 +196,10 @@ func TestAWaiterQueuedByARelease(t *testing.T) {
 		mustRelease(t, second)
 		third := redistest.Receive(t, elsewhere, "the waiter elsewhere")
 		synctest.Wait()
-		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, acquireScript) {
-				asked++
-			}
+		beforeScript(clients[0], acquireScript, func() error {
+			asked++
 			return nil
-		}})
+		})
 		mustRelease(t, third)
 		mustRelease(t, redistest.Receive(t, next, "the next waiter here"))
 		if took := time.Since(start); took > 0 || asked > 0 {

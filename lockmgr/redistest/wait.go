@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -22,6 +23,9 @@ func OK(tb interface {
 	}
 }
 
+// Err returns the error of a call that returns something else besides.
+func Err[T any](_ T, err error) error { return err }
+
 // Equal fails the test unless got is want. The message begins with what: "the lock holds".
 func Equal[T comparable](tb interface {
 	Helper()
@@ -30,6 +34,30 @@ func Equal[T comparable](tb interface {
 	tb.Helper()
 	if got != want {
 		tb.Errorf("%s %#v, want %#v", what, got, want)
+	}
+}
+
+// ErrorIs fails the test unless err is target, or wraps it. The message begins with what: "a second Release".
+func ErrorIs(tb testing.TB, what string, err, target error) {
+	tb.Helper()
+	if !errors.Is(err, target) {
+		tb.Errorf("%s: %v, want %v", what, err, target)
+	}
+}
+
+// ErrorIf fails the test, with that message, if something is wrong.
+func ErrorIf(tb testing.TB, wrong bool, format string, args ...any) {
+	tb.Helper()
+	if wrong {
+		tb.Errorf(format, args...)
+	}
+}
+
+// FatalIf is like ErrorIf, and ends the test at once. Call it in the goroutine of the test.
+func FatalIf(tb testing.TB, wrong bool, format string, args ...any) {
+	tb.Helper()
+	if wrong {
+		tb.Fatalf(format, args...)
 	}
 }
 

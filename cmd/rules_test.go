@@ -16,23 +16,23 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/client"
+	"roomd/transport/node"
+	"roomd/transport/node/roomdtest"
 	"roomd/transport/protocol"
-	"roomd/transport/roomd"
-	"roomd/transport/roomd/roomdtest"
 )
 
 func TestMain(m *testing.M) {
-	roomdtest.Main(func() { roomd.Main(room.Rules{}) })
+	roomdtest.Main(func() { node.Main(room.Rules{}) })
 	m.Run()
 }
 
-// buildTeams builds the example of package roomd as a module of its own, and returns the program.
+// buildTeams builds the example of node.Main as a module of its own, and returns the program.
 func buildTeams(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	redistest.OK(t, err)
 	dir := t.TempDir()
-	for name, from := range map[string]string{"go.sum": "../go.sum", "main.go": "../transport/roomd/testdata/teams/main.go"} {
+	for name, from := range map[string]string{"go.sum": "../go.sum", "main.go": "../transport/node/testdata/teams/main.go"} {
 		text, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)

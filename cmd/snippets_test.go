@@ -36,11 +36,11 @@ import (
 	"roomd/transport/client"
 	"roomd/transport/client/referee"
 	"roomd/transport/protocol"
-	"roomd/transport/roomd"
+	"roomd/transport/node"
 )
 
 var _ = []any{context.Background, hmac.New, sha256.New, base64.StdEncoding, errors.New, fmt.Print, http.StatusOK, slices.Max[[]int],
-	strconv.Itoa, strings.Cut, time.Now, lockmgr.New, cachefill.New, room.At, client.Connect, referee.Config{}, protocol.ErrUnknown, roomd.Main}
+	strconv.Itoa, strings.Cut, time.Now, lockmgr.New, cachefill.New, room.At, client.Connect, referee.Config{}, protocol.ErrUnknown, node.Main}
 `
 
 // given is what the snippets of a document take from the reader's program.

@@ -17,12 +17,12 @@ func TestReplace(t *testing.T) {
 	for _, text := range [][2]string{
 		{"module roomd\n\ngo 1.26", "module " + to + "\n\ngo 1.26"},
 		{"\t\"roomd/room\"\n", "\t\"" + to + "/room\"\n"},
-		{"import . \"roomd/transport/roomd\"", "import . \"" + to + "/transport/roomd\""},
-		{"`go doc roomd/transport/roomd`", "`go doc " + to + "/transport/roomd`"},
+		{"import . \"roomd/transport/node\"", "import . \"" + to + "/transport/node\""},
+		{"`go doc roomd/transport/node`", "`go doc " + to + "/transport/node`"},
 		{"go mod edit -require roomd@v0.0.0 -replace roomd=/path/to/roomd", "go mod edit -require " + to + "@v0.0.0 -replace " + to + "=/path/to/roomd"},
 		{`"-replace", "roomd="+root`, `"-replace", "` + to + `="+root`},
 		{`strings.CutPrefix(imported, "roomd/")`, `strings.CutPrefix(imported, "` + to + `/")`},
-		{"../../transport/roomd/testdata cmd/roomd/deploy ./cmd/roomd /etc/roomd/roomd.env roomd/haproxy", ""},
+		{"../../transport/node/testdata cmd/roomd/deploy ./cmd/roomd /etc/roomd/roomd.env roomd/haproxy", ""},
 		{"roomd.Main runs roomd --redis redis://roomd@host", ""},
 		{"@roomd/transport", ""},
 	} {

@@ -16,8 +16,8 @@ import (
 	"roomd/loadtest"
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
+	"roomd/transport/node/roomdtest"
 	"roomd/transport/protocol"
-	"roomd/transport/roomd/roomdtest"
 )
 
 func TestMain(m *testing.M) {

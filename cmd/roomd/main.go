@@ -4,7 +4,7 @@ package main
 
 import (
 	"roomd/room"
-	"roomd/transport/roomd"
+	"roomd/transport/node"
 )
 
-func main() { roomd.Main(room.Rules{}) }
+func main() { node.Main(room.Rules{}) }

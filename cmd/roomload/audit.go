@@ -8,20 +8,20 @@ import (
 	"roomd/loadtest"
 	"roomd/loadtest/audit"
 	"roomd/lockmgr/redisconn/redisurl"
-	"roomd/transport/roomd"
+	"roomd/transport/node"
 )
 
 // errNotClean ends the program after its report has said why.
 var errNotClean = errors.New("the journals and Redis do not agree")
 
 type auditCmd struct {
-	Redis     string           `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
-	Files     roomd.RedisFiles `embed:""`
-	KeyPrefix string           `placeholder:"PREFIX:" help:"What the names of all keys begin with, as of the nodes' --key-prefix."`
-	Room      string           `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
-	Most      int              `default:"100" help:"How many findings to print; the others are counted (${default})."`
-	JSON      string           `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the summary then goes to standard error."`
-	Quiet     bool             `help:"Print findings only, and no progress."`
+	Redis     string          `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
+	Files     node.RedisFiles `embed:""`
+	KeyPrefix string          `placeholder:"PREFIX:" help:"What the names of all keys begin with, as of the nodes' --key-prefix."`
+	Room      string          `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
+	Most      int             `default:"100" help:"How many findings to print; the others are counted (${default})."`
+	JSON      string          `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the summary then goes to standard error."`
+	Quiet     bool            `help:"Print findings only, and no progress."`
 }
 
 func (c *auditCmd) Help() string {
@@ -75,7 +75,7 @@ func (c *auditCmd) Validate() error {
 	}
 	db, err := c.Files.Open(c.Redis)
 	switch {
-	case errors.As(err, new(roomd.UseError)):
+	case errors.As(err, new(node.UseError)):
 		return err
 	case err == nil: // else Run says what is wrong with a file
 		db.Close()

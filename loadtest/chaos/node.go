@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redistest/launch"
 	"roomd/lockmgr/redistest/proxy"
 	"roomd/room"
-	"roomd/transport/roomd"
+	roomd "roomd/transport/node"
 )
 
 // asNode in the environment makes a program that calls Main a node.

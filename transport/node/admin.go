@@ -46,7 +46,7 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 		return nil, fmt.Errorf("--admin-listen: %w", err)
 	}
 	return &admin{
-		listener: l, named: addr, loopback: IsLoopback(l.Addr().String()), verifier: verifier,
+		listener: l, named: addr, loopback: isLoopback(l.Addr().String()), verifier: verifier,
 		refused: ratelog.New(log, slog.LevelWarn, "requests to the admin address are refused", ratelog.Quiet),
 		evicted: ratelog.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", ratelog.Quiet),
 		errors:  ratelog.New(log, slog.LevelWarn, "HTTP of the admin address", ratelog.Quiet),
@@ -201,5 +201,5 @@ func isLocal(r *http.Request) bool {
 		}
 	}
 	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return to != nil && IsLoopback(to.String()) && IsLoopback(r.RemoteAddr)
+	return to != nil && isLoopback(to.String()) && isLoopback(r.RemoteAddr)
 }

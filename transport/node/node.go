@@ -1,9 +1,14 @@
 // Package node puts one roomd node together: a Redis client, a coordinator of rooms, and a
 // server of game clients on a TCP port. Start with [Start], and end with [Node.Shutdown].
 //
-// A game's own rules, who may come in and when it begins, are Config.Room.Rules: see the example. Package
-// roomd makes a whole program of a node, with flags, profiles and signals. Config.AdminListen opens the operators' page and
-// metrics; Config.Registerer adds the metrics to those of a program.
+// [Main] is the program roomd, flags, environment, check, token, pages, metrics and signals, for a main function of your own:
+//
+//	func main() {
+//		node.Main(room.Rules{Name: "teams/1", Seating: teams{}})
+//	}
+//
+// A game's own rules, who may come in and when it begins, are Config.Room.Rules: see the example.
+// Config.AdminListen opens the operators' page and metrics; Config.Registerer adds the metrics to those of a program.
 //
 // It promises that connections which are not WebSockets keep no game client out: there are few
 // places for them, a new one evicts the oldest of the address that has most (behind a trusted proxy,

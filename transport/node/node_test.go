@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
@@ -21,8 +19,6 @@ import (
 	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, url string) *redisurl.DB {
 	t.Helper()
@@ -131,7 +127,7 @@ func TestValidate(t *testing.T) {
 	if (Config{Listen: redisurl.Embedded}).Validate() == nil {
 		t.Error("no Redis, and no error")
 	}
-	if clients, files, err := MaxClients(10); clients != 10 || err != nil {
+	if clients, files, err := maxClients(10); clients != 10 || err != nil {
 		t.Errorf("10 clients of %d files: %d, %v", files, clients, err)
 	}
 }

@@ -27,7 +27,7 @@ func (n *Node) show(with prometheus.Registerer) error {
 	if n.metrics == nil {
 		return nil
 	}
-	n.metrics.Observe(observed{n})
+	n.metrics.Observe(watched{n})
 	if with == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (n *Node) show(with prometheus.Registerer) error {
 	return nil
 }
 
-// observed is a node as the metrics read it.
-type observed struct{ *Node }
+// watched is a node as the metrics read it.
+type watched struct{ *Node }
 
-func (o observed) Stats() metrics.Stats { return metrics.Stats(o.Node.Stats()) }
+func (o watched) Stats() metrics.Stats { return metrics.Stats(o.Node.Stats()) }

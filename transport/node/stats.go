@@ -101,10 +101,10 @@ func (cfg Config) Validate() error {
 	return err
 }
 
-// MaxClients returns how many game clients a node takes that is to take wanted (0 for the
+// maxClients returns how many game clients a node takes that is to take wanted (0 for the
 // default), and how many files the process may have open, or 0 if that is not known. It fails if
 // there are too few for any client.
-func MaxClients(wanted int) (clients, files int, err error) {
+func maxClients(wanted int) (clients, files int, err error) {
 	files = maxFiles()
 	most, err := limitsFor(cmp.Or(wanted, transport.DefaultMaxConnections), files)
 	return most.clients, files, err

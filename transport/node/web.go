@@ -34,7 +34,7 @@ func (n *Node) serve(cfg *Config) {
 		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
 	}
 	all := withAPI(n.api.Public(), n.withPage(cfg))
-	if cfg.Serve.Auth == nil && IsLoopback(n.Addr()) {
+	if cfg.Serve.Auth == nil && isLoopback(n.Addr()) {
 		all = n.byOwnName(all, cfg.Listen)
 	}
 	n.http = newHTTP(ofClient(all, n.server.NetworkOf), timeout, n.errors)
@@ -62,14 +62,14 @@ func newHTTP(handler http.Handler, timeout time.Duration, log *ratelog.Log) *htt
 		WriteTimeout:                 timeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeader,
-		ErrorLog:                     stdlog.New(logLines{log}, "", 0),
+		ErrorLog:                     stdlog.New(httpLog{log}, "", 0),
 	}
 }
 
-// logLines turns the lines that net/http logs into an episode.
-type logLines struct{ log *ratelog.Log }
+// httpLog turns the lines that net/http logs into an episode.
+type httpLog struct{ log *ratelog.Log }
 
-func (l logLines) Write(line []byte) (int, error) {
+func (l httpLog) Write(line []byte) (int, error) {
 	l.log.Happened(errors.New(strings.TrimSpace(string(line))))
 	return len(line), nil
 }
@@ -101,7 +101,7 @@ func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
 // to listen on.
 func isOwnHost(host, listen string) bool {
 	named := hostOf(listen)
-	return IsLoopback(host) || named != "" && strings.EqualFold(hostOf(host), named)
+	return isLoopback(host) || named != "" && strings.EqualFold(hostOf(host), named)
 }
 
 // hostOf returns the host of an address, with or without a port.
@@ -112,12 +112,11 @@ func hostOf(addr string) string {
 	return strings.Trim(addr, "[]")
 }
 
-// IsLoopback reports whether an address, with or without a port, leads to this machine by one of its
+// isLoopback reports whether an address, with or without a port, leads to this machine by one of its
 // own names. That of an HTTP Host does not where a page of another site has a name that leads here
 // (DNS rebinding), nor for the clients of most proxies.
-func IsLoopback(addr string) bool { return isLoopback(hostOf(addr)) }
-
-func isLoopback(host string) bool {
+func isLoopback(addr string) bool {
+	host := hostOf(addr)
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

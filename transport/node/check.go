@@ -1,0 +1,270 @@
+package node
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/room/coordinator"
+	"roomd/transport/internal/reload"
+)
+
+// checkTimeout bounds all that "roomd check" asks of Redis.
+const checkTimeout = 15 * time.Second
+
+// checkCmd is "roomd check".
+type checkCmd struct {
+	config `embed:""`
+	JSON   bool `name:"json" env:"-" help:"One JSON object instead of lines: {\"ok\":…,\"findings\":[{\"level\",\"check\",\"text\",\"do\"}]}."`
+}
+
+// Help is shown by kong below the description.
+func (*checkCmd) Help() string {
+	return `Give it the flags, variables and files of a node. It says what is ok, what should be changed (warn) and what must be (fail), and ends with 1 if something must. It serves nobody, and leaves nothing in Redis.`
+}
+
+// run writes the findings. It fails with errMustChange.
+func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	found := checkConfig(ctx, c.config)
+	if err := found.write(stdout, c.JSON); err != nil {
+		return err
+	}
+	if n := found.count(levelFail); n > 0 {
+		return errMustChange(n)
+	}
+	return nil
+}
+
+// checkConfig checks what can be checked without Redis, and then Redis.
+func checkConfig(ctx context.Context, cfg config) (found findings) {
+	silent := slog.New(slog.DiscardHandler)
+	redis.SetLogger(redisLog{silent}) // what it has to say is in errors as well
+	parts := Config{Listen: cfg.Listen, AdminListen: cfg.AdminListen, Insecure: cfg.Insecure, Room: cfg.rooms(), Serve: cfg.clients()}
+	var err error
+	if parts.Serve.Auth, err = cfg.verifier(silent); err != nil {
+		found.fail("keys", "", "%v", err)
+		parts.Insecure = true // the listen address is not to blame as well
+	} else {
+		found.keys(cfg, parts)
+	}
+	if parts.TLS, err = cfg.secure(silent); err != nil {
+		found.fail("tls", "", "%v", err)
+	}
+	found.certificates(cfg, time.Now())
+	if parts.Redis, err = cfg.redisFlags.open(); err != nil {
+		found.fail("redis", "", "%v", err)
+		return found
+	}
+	defer parts.Redis.Close()
+	found.settings(cfg, parts.Redis.String())
+	if err := parts.Validate(); err != nil {
+		found.fail("flags", "", "%v", inFlags(err))
+		return found
+	}
+	if cfg.AdminListen == cfg.Listen && !strings.HasSuffix(cfg.Listen, ":0") { // any free port
+		found.fail("listen", "Give --admin-listen a port of its own", "--listen and --admin-listen are the same address")
+	}
+	found.listen(ctx, "--listen", cfg.Listen)
+	if cfg.AdminListen != "" {
+		found.listen(ctx, "--admin-listen", cfg.AdminListen)
+	}
+	found.files(cfg.MaxConnections)
+	client := parts.Redis.NewClient()
+	defer client.Close()
+	rooms, err := coordinator.New(client, parts.Room)
+	if err != nil { // Validate has tried it
+		found.fail("flags", "", "%v", inFlags(err))
+		return found
+	}
+	defer rooms.Close(context.WithoutCancel(ctx))
+	found.redis(ctx, &asked{cfg: cfg, db: parts.Redis, client: client, rooms: rooms})
+	return found
+}
+
+// settings says what is in force that is not the default, or was given, and where it comes from.
+func (f *findings) settings(cfg config, redis string) {
+	if key := cfg.file.exposed(); key != "" {
+		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there", "%s: every user of this machine can read the secret of %s", cfg.file.path, key)
+	}
+	all, err := settings(cfg, redis)
+	if err != nil {
+		f.fail("setting", "", "%v", err)
+	}
+	for _, s := range all {
+		if s.origin != "" {
+			f.ok("setting", "%s, from %s", s, s.origin)
+		}
+	}
+}
+
+// keys says who may connect.
+func (f *findings) keys(cfg config, parts Config) {
+	switch source, _ := cfg.source(); {
+	case source != nil:
+		f.ok("keys", "tokens are verified with the key of %s", source.name)
+	case cfg.Insecure:
+		f.warn("keys", "Give the node a key (--auth-secret-file), or keep --listen from everybody else",
+			"--insecure: a client is the user that it names")
+	default:
+		f.ok("keys", "no key: a client is the user that it names, which is why --listen must be on loopback")
+	}
+}
+
+// listen tries the address, which is free again afterwards.
+func (f *findings) listen(ctx context.Context, flag, address string) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		_ = l.Close()
+		f.ok("listen", "%s: %s is free", flag, address)
+	case errors.Is(err, syscall.EADDRINUSE):
+		f.fail("listen", "If it is a node that runs already, check with "+flag+" 127.0.0.1:0; else stop the other process, or listen elsewhere",
+			"%s: another process listens on %s", flag, address)
+	case errors.Is(err, fs.ErrPermission):
+		f.fail("listen", "Take a port from 1024, or give the process CAP_NET_BIND_SERVICE", "this user may not listen on %s", address)
+	default:
+		f.fail("listen", "Give "+flag+" an address of this machine", "%v", err)
+	}
+}
+
+// files compares the limit on open files with the clients that are wanted.
+func (f *findings) files(wanted int) {
+	clients, files, err := maxClients(wanted)
+	switch {
+	case err != nil:
+		f.fail("files", "", "%v", err)
+	case clients < wanted:
+		f.warn("files", "Raise the limit (ulimit -n, or LimitNOFILE in the unit), or lower --max-connections",
+			"the process may have %d files open: %d clients instead of %d", files, clients, wanted)
+	case files == 0:
+		f.ok("files", "the limit on open files is not known")
+	default:
+		f.ok("files", "%d open files suffice for %d clients", files, wanted)
+	}
+}
+
+// maxNotice is how long before its end a certificate that lives for long is reported.
+const maxNotice = 14 * 24 * time.Hour
+
+// certificates checks what the node shows: to game clients, and to Redis. Files that cannot be read,
+// or do not go together, have been reported where they are used.
+func (f *findings) certificates(cfg config, now time.Time) {
+	if cfg.TLSCert != nil {
+		if pair, err := reload.Pair(*cfg.TLSCert, *cfg.TLSKey); err == nil {
+			f.certificate("--tls-cert", "clients", pair.Leaf, now)
+			if leaf := pair.Leaf; len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
+				f.fail("tls", "Make it with the node's name, such as -addext subjectAltName=DNS:game.example",
+					"--tls-cert has no name in subjectAltName: clients will refuse it, whatever its subject is")
+			}
+		}
+	}
+	if files := cfg.redisFlags.Files; files.RedisCert != nil {
+		if pair, err := reload.Pair(*files.RedisCert, *files.RedisKey); err == nil {
+			f.certificate("--redis-cert", "Redis", pair.Leaf, now)
+		}
+	}
+}
+
+// certificate says for how long others will accept a certificate.
+func (f *findings) certificate(flag, others string, leaf *x509.Certificate, now time.Time) {
+	day := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+	notice := min(maxNotice, leaf.NotAfter.Sub(leaf.NotBefore)/6)
+	switch left := leaf.NotAfter.Sub(now); {
+	case left <= 0:
+		f.fail("tls", "Renew it", "%s expired at %s: %s will refuse it", flag, day(leaf.NotAfter), others)
+	case now.Before(leaf.NotBefore):
+		f.fail("tls", "Wait, or look at the clock", "%s is not valid before %s: %s will refuse it", flag, day(leaf.NotBefore), others)
+	case left < notice:
+		f.warn("tls", "Renew it", "%s expires soon, at %s", flag, day(leaf.NotAfter))
+	default:
+		f.ok("tls", "%s expires at %s", flag, day(leaf.NotAfter))
+	}
+}
+
+// What a finding is.
+const (
+	levelOK   = "ok"
+	levelWarn = "warn" // it works, and something can be lost, or slow
+	levelFail = "fail" // it does not work
+)
+
+// finding is what "roomd check" says of one thing.
+type finding struct {
+	Level string `json:"level"`
+	Check string `json:"check"`
+	Text  string `json:"text"`
+	Do    string `json:"do,omitempty"`
+}
+
+// findings are in the order in which they were found.
+type findings []finding
+
+func (f *findings) ok(check, format string, args ...any) {
+	*f = append(*f, finding{levelOK, check, fmt.Sprintf(format, args...), ""})
+}
+
+// warn and fail take what to do about it first.
+func (f *findings) warn(check, do, format string, args ...any) {
+	*f = append(*f, finding{levelWarn, check, fmt.Sprintf(format, args...), do})
+}
+
+func (f *findings) fail(check, do, format string, args ...any) {
+	*f = append(*f, finding{levelFail, check, fmt.Sprintf(format, args...), do})
+}
+
+func (f findings) count(level string) (n int) {
+	for _, one := range f {
+		if one.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+// errMustChange ends "roomd check" with 1.
+type errMustChange int
+
+func (n errMustChange) Error() string {
+	if n == 1 {
+		return "check: one thing must be changed"
+	}
+	return fmt.Sprintf("check: %d things must be changed", int(n))
+}
+
+// write writes a line for each finding, or one JSON object.
+func (f findings) write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		text, err := json.Marshal(struct {
+			OK       bool     `json:"ok"`
+			Findings findings `json:"findings"`
+		}{f.count(levelFail) == 0, f})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(text, '\n'))
+		return err
+	}
+	for _, one := range f {
+		line := fmt.Sprintf("%-5s %-12s %s", one.Level, one.Check, one.Text)
+		if one.Do != "" {
+			line = strings.TrimRight(line, ".") + ". " + one.Do // an error of Redis may end with one
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package node
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
+	"roomd/transport/node/roomdtest"
+)
+
+// exported are the labels and their values of each metric, such as le: 0.1, 0.25.
+type exported map[string]map[string][]string
+
+var (
+	labelled = regexp.MustCompile(`^([a-z_]+)(?:\{(.*)\})?$`)
+	label    = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+)
+
+// playedLittle returns what a node exports on which somebody has played.
+func playedLittle(t *testing.T) exported {
+	t.Helper()
+	n := observe(t, redisurl.Embedded, nil, newBackend(t).flags()...)
+	join(t, n.dial("a"), "42")
+	all := make(exported)
+	for name := range n.scrape() {
+		parts := labelled.FindStringSubmatch(name)
+		if parts == nil {
+			t.Fatalf("a metric that cannot be read: %s", name)
+		}
+		if all[parts[1]] == nil {
+			all[parts[1]] = map[string][]string{}
+		}
+		for _, l := range label.FindAllStringSubmatch(parts[2], -1) {
+			all[parts[1]][l[1]] = append(all[parts[1]][l[1]], l[3])
+		}
+	}
+	return all
+}
+
+// families returns the metrics of roomd by the names that people use, with their labels, as in
+// roomd_actions_total{kind,result}.
+func (all exported) families() (names []string) {
+	for name, labels := range all {
+		base, isBucket := strings.CutSuffix(name, "_bucket")
+		inner := strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
+		if !strings.HasPrefix(name, "roomd_") || !isBucket && all[inner+"_bucket"] != nil {
+			continue // a part of a histogram
+		}
+		keys := slices.DeleteFunc(slices.Sorted(maps.Keys(labels)), func(key string) bool { return key == "le" })
+		if len(keys) > 0 {
+			base += "{" + strings.Join(keys, ",") + "}"
+		}
+		names = append(names, base)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Each metric stands in metrics.md of the manual, with its labels, and no other one does.
+func TestManual_KnowsTheMetrics(t *testing.T) {
+	t.Parallel()
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(roomd_[^`]*)` \\| ").FindAllStringSubmatch(roomdtest.Manual(t, "metrics.md"), -1) {
+		documented = append(documented, row[1])
+	}
+	slices.Sort(documented)
+	names := playedLittle(t).families()
+	for _, name := range names {
+		if !slices.Contains(documented, name) {
+			t.Errorf("%s is not in the manual", name)
+		}
+	}
+	for _, name := range documented {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is in the manual, and is not exported", name)
+		}
+	}
+}
+
+var (
+	selector = regexp.MustCompile(`\b((?:roomd|process|go)_[a-z_]+)\b(?:\{([^}]*)\})?`)
+	grouping = regexp.MustCompile(`\bby \(([^)]*)\)`)
+)
+
+// fromPrometheus are labels that Prometheus adds to what a node exports.
+var fromPrometheus = []string{"instance", "job"}
+
+// checkExpr checks that the metrics, labels and values in an expression are exported.
+func (all exported) checkExpr(t *testing.T, expr string) (found int) {
+	t.Helper()
+	var labels []string
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		known, ok := all[s[1]]
+		if !ok {
+			t.Errorf("%s: there is no %s", expr, s[1])
+			continue
+		}
+		found++
+		labels = slices.AppendSeq(labels, maps.Keys(known))
+		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
+			values, ok := known[l[1]]
+			if !ok && !slices.Contains(fromPrometheus, l[1]) {
+				t.Errorf("%s: %s has no label %s", expr, s[1], l[1])
+			}
+			for value := range strings.SplitSeq(l[3], "|") {
+				if ok && !slices.Contains(values, value) {
+					t.Errorf("%s: %s of %s is never %q", expr, l[1], s[1], value)
+				}
+			}
+		}
+	}
+	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
+		for name := range strings.SplitSeq(g[1], ",") {
+			if name = strings.TrimSpace(name); !slices.Contains(labels, name) && !slices.Contains(fromPrometheus, name) {
+				t.Errorf("%s: nothing in it has a label %s", expr, name)
+			}
+		}
+	}
+	return found
+}
+
+// lookBack is how far an expression looks back.
+var lookBack = regexp.MustCompile(`\[(\w+)\]`)
+
+func TestDeploy_Alerts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../cmd/roomd/deploy/alerts.yml")
+	redistest.OK(t, err)
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	redistest.OK(t, yaml.Load(text, &file, yaml.WithKnownFields()))
+	all, seen := playedLittle(t), map[string]bool{}
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			if all.checkExpr(t, rule.Expr) == 0 && !strings.HasPrefix(rule.Expr, "up{") {
+				t.Errorf("%s: %s names no metric", rule.Alert, rule.Expr)
+			}
+			if seen[rule.Alert] || rule.Alert == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["runbook"] == "" {
+				t.Errorf("%s is there twice, or lacks a severity, a summary or a runbook", rule.Alert)
+			}
+			seen[rule.Alert] = true
+			if back := lookBack.FindStringSubmatch(rule.Expr); back != nil && rule.For != "" {
+				looks, err := time.ParseDuration(back[1])
+				if lasts, bad := time.ParseDuration(rule.For); err != nil || bad != nil || lasts <= looks {
+					t.Errorf("%s looks %s back and has to hold for %s: a moment of a restart fires it", rule.Alert, back[1], rule.For)
+				}
+			}
+			for _, s := range selector.FindAllStringSubmatch(rule.Annotations["runbook"], -1) {
+				if all[s[1]] == nil && all[s[1]+"_bucket"] == nil {
+					t.Errorf("the runbook of %s names %s, which is not there", rule.Alert, s[1])
+				}
+			}
+		}
+	}
+	if len(seen) < 12 {
+		t.Errorf("only %d alerts", len(seen))
+	}
+}
+
+func TestDeploy_Dashboard(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../cmd/roomd/deploy/grafana-dashboard.json")
+	redistest.OK(t, err)
+	type source struct{ Type, UID string }
+	var board struct {
+		Inputs []struct{ Name, Type, PluginID string } `json:"__inputs"`
+		Panels []struct {
+			ID         int
+			Type       string
+			Title      string
+			Datasource source
+			GridPos    struct{ X, Y, W, H int }
+			Targets    []struct {
+				Datasource source
+				Expr       string
+			}
+		}
+	}
+	redistest.OK(t, json.Unmarshal(text, &board))
+	if len(board.Inputs) != 1 || board.Inputs[0].Type != "datasource" || board.Inputs[0].PluginID != "prometheus" {
+		t.Fatalf("the data source is no input: %+v", board.Inputs)
+	}
+	all, ids, input := playedLittle(t), map[int]bool{}, source{"prometheus", "${" + board.Inputs[0].Name + "}"}
+	for _, uid := range regexp.MustCompile(`"uid": "(\$[^"]*)"`).FindAllStringSubmatch(string(text), -1) {
+		if uid[1] != input.UID {
+			t.Errorf("%s is no input", uid[1])
+		}
+	}
+	var rows []string
+	for _, p := range board.Panels {
+		if ids[p.ID] || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("%s: its id is taken, or it has no place", p.Title)
+		}
+		ids[p.ID] = true
+		if p.Type == "row" {
+			rows = append(rows, p.Title)
+			continue
+		}
+		if p.Datasource != input || len(p.Targets) == 0 {
+			t.Errorf("%s asks %+v, %d times", p.Title, p.Datasource, len(p.Targets))
+		}
+		for _, target := range p.Targets {
+			if target.Datasource != input || all.checkExpr(t, target.Expr) == 0 {
+				t.Errorf("%s: %s names no metric, or asks another data source", p.Title, target.Expr)
+			}
+		}
+	}
+	redistest.Equal(t, "rows:", strings.Join(rows, ", "), "Players, Actions, Lock, Redis, Trouble")
+}

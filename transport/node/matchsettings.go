@@ -1,0 +1,42 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"github.com/go-json-experiment/json"
+
+	"roomd/room"
+	"roomd/transport"
+)
+
+// matchSettings are what rooms may be like that players begin by a match: as a flag it is JSON, or @ and a file with that.
+type matchSettings transport.MatchSettings
+
+// UnmarshalText is called by kong.
+func (m *matchSettings) UnmarshalText(text []byte) (err error) {
+	if file, is := bytes.CutPrefix(text, []byte("@")); is {
+		if text, err = os.ReadFile(string(file)); err != nil {
+			return err
+		}
+	}
+	list := transport.MatchSettings{} // [] allows none
+	if err := json.Unmarshal(text, &list, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf(`%.80q is not a list of settings such as [{"capacity":4}], or @FILE: %w`, text, err)
+	}
+	*m = matchSettings(list)
+	return list.Check()
+}
+
+// String returns the JSON, empty for nil.
+func (m matchSettings) String() string {
+	if m == nil {
+		return ""
+	}
+	text, err := json.Marshal([]room.Settings(m))
+	if err != nil {
+		return err.Error() // of labels that are no JSON; those of a flag are
+	}
+	return string(text)
+}

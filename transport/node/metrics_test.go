@@ -1,0 +1,231 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/client"
+	"roomd/transport/protocol"
+)
+
+// staleOnce deletes the lock of a room before the first commit, as if it had expired.
+func staleOnce(t *testing.T, rdb *redis.Client, id string) redis.Hook {
+	var done atomic.Bool
+	return redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && strings.Contains(fmt.Sprint(cmd.Args()...), id) && rdb.Exists(t.Context(), "LockRoom:"+id).Val() == 1 && done.CompareAndSwap(false, true) {
+			return rdb.Del(t.Context(), "LockRoom:"+id).Err()
+		}
+		return nil
+	}}
+}
+
+// A small game, and what the metrics say of it.
+func TestMetrics_Game(t *testing.T) {
+	redistest.Thorough(t)
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	n := observe(t, server.URL(), []redis.Hook{staleOnce(t, rdb, "expires")}, "--capacity", "2", "--lock-wait", "500ms", "--lock-ttl", "500ms", "--node-ttl", "1s", "--grace", "1ms")
+	a, b, c := n.dial("a"), n.dial("b"), n.dial("c")
+	join(t, a, "42")
+	join(t, b, "42")
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil {
+			t.Errorf("%s is not refused", what)
+		}
+	}
+	_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
+	refused("a third player", err)
+	_, err = c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"})
+	refused("a leave from outside", err)
+	n.expect(series{
+		`roomd_actions_total{kind="join",result="ok"}`:          2,
+		`roomd_actions_total{kind="join",result="room_full"}`:   1,
+		`roomd_actions_total{kind="leave",result="not_member"}`: 1,
+		`roomd_action_duration_seconds_count{kind="join"}`:      3,
+		`roomd_lock_wait_seconds_count`:                         4,
+		`roomd_lock_hold_seconds_count`:                         4,
+		`roomd_batch_actions_sum`:                               4,
+		`roomd_locks_lost_total{reason="stale_commit"}`:         0,
+		`roomd_connections`:                                     3,
+		`roomd_connections_total`:                               3,
+		`roomd_rooms`:                                           1,
+		`roomd_members`:                                         2,
+		`roomd_ready`:                                           1,
+		`roomd_redis_errors_total{reason="refused"}`:            0,
+		`roomd_redis_errors_total{reason="no_answer"}`:          0,
+		`roomd_queue_length`:                                    0,
+	})
+
+	// The lock expires before the commit.
+	join(t, c, "expires")
+	n.expect(series{`roomd_locks_lost_total{reason="stale_commit"}`: 1, `roomd_actions_total{kind="join",result="ok"}`: 3})
+
+	// Somebody holds a lock for too long, and another room is no room of ours.
+	rdb.Set(t.Context(), "LockRoom:held", "held:x", time.Minute)
+	_, err = a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "held"})
+	refused("a join of a room that is held", err)
+	rdb.Set(t.Context(), "Room:foreign:Users", "not ours", time.Minute)
+	_, err = a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "foreign"})
+	refused("a join of what is no room", err)
+	n.until("busy, internal, and a long action", func(s series) bool {
+		return s[`roomd_actions_total{kind="join",result="busy"}`] == 1 && s[`roomd_actions_total{kind="join",result="internal"}`] == 1 &&
+			s[`roomd_action_duration_seconds_bucket{kind="join",le="+Inf"}`]-s[`roomd_action_duration_seconds_bucket{kind="join",le="0.25"}`] == 1
+	})
+
+	// An event cannot be read, so that it is missed.
+	rdb.Publish(t.Context(), "Room:42:Events", "?")
+	n.expect(series{`roomd_resyncs_total`: 1})
+
+	// Another node dies, with two members.
+	p := launch(t, 1, server.URL(), "--node-ttl", "1s", "--lock-ttl", "500ms", "--grace", "1ms")[0]
+	join(t, p.player("x", nil), "other")
+	join(t, p.player("y", nil), "other")
+	p.stop(syscall.SIGKILL)
+	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2, `roomd_evicted_members_total{node_has="stopped"}`: 0})
+
+	// Another one is stopped on purpose, and its player does not come back.
+	p = launch(t, 1, server.URL(), "--node-ttl", "1s", "--lock-ttl", "500ms", "--grace", "1ms")[0]
+	join(t, p.player("x", nil), "other")
+	p.stop(syscall.SIGTERM)
+	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2, `roomd_evicted_members_total{node_has="stopped"}`: 1})
+
+	// A user comes a second time, and players go.
+	again := n.dial("a")
+	join(t, again, "42")
+	n.expect(series{`roomd_connections_closed_total{code="4001"}`: 1})
+	if _, err := again.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"}); err != nil {
+		t.Error(err)
+	}
+	b.Close()
+	c.Close()
+	n.expect(series{`roomd_connections`: 1, `roomd_members`: 0, `roomd_rooms`: 0, `roomd_actions_total{kind="leave",result="ok"}`: 3})
+}
+
+// A client that reads nothing is closed; one that reads gets events that came at once in one
+// frame. Their node hears of a crowd on another one.
+func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to be faster than a client reads
+	server := redistest.Start(t)
+	n := observe(t, server.URL(), nil, "--max-connections", "2")
+	small := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		return c, err
+	}
+	slow, _, err := (&websocket.Dialer{NetDialContext: small}).DialContext(t.Context(), n.URL()+"?user=slow", nil)
+	redistest.OK(t, err)
+	defer slow.Close()
+	redistest.OK(t, slow.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"action":"watch","room":"crowded"}`)))
+	reader := n.dial("reader")
+	if _, err := reader.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "crowded"}); err != nil {
+		t.Fatal(err)
+	}
+	n.expect(series{`roomd_connections`: 2, `roomd_watchers`: 2, `roomd_rooms`: 1, `roomd_members`: 0})
+	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "late"}); err == nil {
+		t.Error("a client beyond the limit is connected")
+	}
+	n.expect(series{`roomd_refused_total{limit="connections"}`: 1})
+
+	other, err := coordinator.New(server.Client(), coordinator.Options{})
+	redistest.OK(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var crowd sync.WaitGroup
+	crowd.Go(func() {
+		for ctx.Err() == nil { // on a slow machine it may be closed, too
+			select {
+			case <-reader.Done():
+			case <-ctx.Done():
+				return
+			}
+			if again, err := client.Dial(ctx, n.URL(), client.Options{User: "reader"}); err == nil {
+				defer again.Close()
+				_, _ = again.Do(ctx, protocol.Request{Action: protocol.ActionWatch, Room: "crowded"})
+				reader = again
+			}
+		}
+	})
+	for i := range 32 {
+		user := fmt.Sprint(strings.Repeat("long", 12), i)
+		crowd.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = other.Do(t.Context(), "crowded", room.Join{User: user, Session: "s"})
+				_, _ = other.Do(t.Context(), "crowded", room.Leave{User: user, Session: "s"})
+			}
+		})
+	}
+	n.until("a slow client, and merged events", func(s series) bool {
+		return s[`roomd_refused_total{limit="queue"}`] > 0 && s[`roomd_queued_bytes_most`] > 0 && s[`roomd_merged_events_total`] > 0
+	})
+	stop()
+	crowd.Wait()
+	if err := other.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Scrapes while players come and go count exactly what was acknowledged.
+func TestMetrics_UnderLoad(t *testing.T) {
+	t.Parallel()
+	const players, rounds = 16, 60
+	server := redistest.Start(t)
+	n := observe(t, server.URL(), nil, "--rate", "off")
+	var wg sync.WaitGroup
+	for i := range players {
+		c, id := n.dial(fmt.Sprint("player", i)), fmt.Sprint(i%2)
+		wg.Go(func() {
+			for range rounds {
+				if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: id}); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: id}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	scrapes := 0
+	for joins := 0.0; ; scrapes++ {
+		now := n.scrape()[`roomd_actions_total{kind="join",result="ok"}`]
+		if now < joins {
+			t.Errorf("%v joins after %v", now, joins)
+		}
+		joins = now
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		break
+	}
+	got := n.scrape()
+	for _, kind := range []string{"join", "leave"} {
+		if ok := got[`roomd_actions_total{kind="`+kind+`",result="ok"}`]; ok != players*rounds || got[`roomd_action_duration_seconds_count{kind="`+kind+`"}`] != ok {
+			t.Errorf("%v of kind %s", ok, kind)
+		}
+	}
+	if got[`roomd_batch_actions_sum`] != 2*players*rounds || got[`roomd_batch_actions_count`] != got[`roomd_lock_wait_seconds_count`] || got[`roomd_batch_actions_count`] >= 2*players*rounds {
+		t.Errorf("%v actions in %v holds", got[`roomd_batch_actions_sum`], got[`roomd_batch_actions_count`])
+	}
+	t.Logf("%d scrapes, %v holds of %v actions, %v commands to Redis in %v requests", scrapes, got[`roomd_batch_actions_count`], got[`roomd_batch_actions_sum`], got[`roomd_redis_commands_total`],
+		got[`roomd_redis_round_trip_seconds_count{kind="pipeline"}`]+got[`roomd_redis_round_trip_seconds_count{kind="command"}`])
+}

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+)
+
+// askAdmin asks the admin address of a node that startNode has started.
+func askAdmin(t *testing.T, url, token string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	redistest.OK(t, err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Do(req)
+	redistest.OK(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	redistest.OK(t, err)
+	return resp.StatusCode, string(text)
+}
+
+// What operators find, and that neither arguments nor keys are among it.
+func TestAdmin_Pages(t *testing.T) {
+	t.Parallel()
+	n, log := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--auth-secret", secret, "--log-level", "debug")
+	base := "http://" + n.AdminAddr()
+	for path, want := range map[string]struct {
+		status int
+		has    string
+	}{
+		"/":                                  {200, "/metrics"},
+		"/healthz":                           {200, "ok"},
+		"/metrics":                           {200, `roomd_config_info{auth="secret"`},
+		"/debug/pprof/":                      {200, "goroutine"},
+		"/debug/pprof/heap":                  {200, ""},
+		"/debug/pprof/goroutine?debug=1":     {200, "roomd/transport/node"},
+		"/debug/pprof/profile?seconds=1":     {200, ""},
+		"/debug/pprof/cmdline":               {404, "Unknown profile"},
+		"/nothing":                           {404, ""},
+		"/metrics?name[]=roomd_ready&seed=1": {200, "roomd_ready 1"},
+	} {
+		if status, body := askAdmin(t, base+path, ""); status != want.status || !strings.Contains(body, want.has) || strings.Contains(body, secret) {
+			t.Errorf("%s: %d %.300s", path, status, body)
+		}
+	}
+	if text := log(); !strings.Contains(text, "operators look at "+base+"/admin; metrics and profiles are at "+base) || strings.Contains(text, secret) {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+// From elsewhere an admin's token is needed, as "roomd token" makes it.
+func TestAdmin_Token(t *testing.T) {
+	t.Parallel()
+	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0", "--auth-secret", secret)
+	_, port, _ := net.SplitHostPort(n.AdminAddr())
+	var outside string
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			outside = ip.IP.String()
+		}
+	}
+	if outside == "" {
+		t.Skip("this machine has no address but loopback")
+	}
+	for role, want := range map[string]int{"": 401, "player": 403, "admin": 200} {
+		var stdout, stderr bytes.Buffer
+		if role != "" {
+			if code := command(room.Rules{}, []string{"token", "--user", "ops", "--role", role, "--auth-secret", secret}, &stdout, &stderr); code != 0 {
+				t.Fatal(stderr.String())
+			}
+		}
+		status, body := askAdmin(t, "http://"+net.JoinHostPort(outside, port)+"/metrics", strings.TrimSpace(stdout.String()))
+		if status != want || strings.Contains(body, "roomd_ready") != (want == 200) {
+			t.Errorf("role %q: %d %.200s", role, status, body)
+		}
+	}
+}
+
+// Without the flag nothing listens, and nothing is counted.
+func TestAdmin_None(t *testing.T) {
+	t.Parallel()
+	n, log := startNode(t, "--listen", "127.0.0.1:0")
+	if n.AdminAddr() != "" {
+		t.Errorf("operators find something at %s", n.AdminAddr())
+	}
+	if text := log(); strings.Contains(text, "operators") {
+		t.Errorf("the log:\n%s", text)
+	}
+}
+
+func TestAdmin_UnusableAddress(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	redistest.OK(t, err)
+	defer taken.Close()
+	for args, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"--admin-listen 0.0.0.0:0":                           {exitWrongUse, "--admin-listen 0.0.0.0:0 can be reached from other machines"},
+		"--admin-listen :0 --insecure":                       {exitWrongUse, "--admin-listen :0 can be reached"},
+		"--admin-listen 127.0.0.1":                           {exitWrongUse, "--admin-listen is not host:port"},
+		"--admin-listen " + taken.Addr().String():            {exitFailed, "address already in use"},
+		"--admin-listen 127.0.0.1:0 --redis redis://[::1]:1": {exitFailed, "does not answer"},
+	} {
+		start := time.Now()
+		var stderr bytes.Buffer
+		if code := command(room.Rules{}, strings.Fields("--listen 127.0.0.1:0 "+args), io.Discard, &stderr); code != want.code || !strings.Contains(stderr.String(), want.says) {
+			t.Errorf("%s: exit code %d after %v: %s", args, code, time.Since(start), &stderr)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/room"
+	"roomd/transport/internal/reload"
+)
+
+// Main runs the program roomd with the arguments of the process, and ends the process: with 0 after a signal, 1 if
+// something failed, and 2 if it was started wrongly. Of the rules it takes Name, Seating and Starter; the
+// flags say the rest. With a Seating, --capacity must not be given: that is then the rules' own matter.
+// Start all nodes on one Redis with the same rules. Nodes that meet compare the names of
+// theirs, and log a difference.
+func Main(rules room.Rules) { MainVia(rules, nil) }
+
+// MainVia is Main, and dial, if not nil, opens all connections to Redis: for tests of what happens when networks fail.
+func MainVia(rules room.Rules, dial redisurl.Dialer) {
+	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
+	os.Exit(program{filepath.Base(os.Args[0]), rules, dial}.command(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// program is roomd under its name in the shell, with the rules of a game.
+type program struct {
+	name  string
+	rules room.Rules
+	dial  redisurl.Dialer
+}
+
+// cli is the command line.
+type cli struct {
+	Serve config   `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
+	Check checkCmd `cmd:"" help:"Try a configuration, and say what to change."`
+	Token tokenCmd `cmd:"" help:"Print a token, by which a game client says who it is."`
+
+	Version kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
+
+	file *configFile
+}
+
+const description = `Coordinates who is in which game room when many clients act at once.
+
+Game clients connect by WebSocket to ws://HOST:PORT/ws?user=NAME (wss:// with --tls-cert) and send
+  {"id":1,"action":"join","room":"42"}
+Run any number of nodes on one Redis; they act as one.
+
+With a key (--auth-...) a token says who a client is, instead of ?user=. To try it:
+  openssl rand -hex 32 >secret
+  roomd --auth-secret-file secret
+  roomd token --auth-secret-file secret --user NAME
+  wscat -s roomd.v1 -H "Authorization: Bearer TOKEN" -c ws://HOST:PORT/ws
+
+Every flag is also an environment variable, --lock-ttl is ROOMD_LOCK_TTL, and a key in the YAML
+file that --config names: lock-ttl. With a file SIGHUP reads it again, and changes flags that are live.
+
+It ends with 0 after SIGTERM or SIGINT, and after SIGHUP without a file; with 1 if something failed,
+and with 2 if it was started wrongly.`
+
+// options tell kong what the struct tags cannot.
+func options(name string) []kong.Option {
+	return []kong.Option{
+		kong.Name(name),
+		kong.Description(description),
+		kong.DefaultEnvars("ROOMD"),
+		kong.ValueFormatter(helpOf),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
+			if ctx.Selected() == nil { // roomd runs a node then
+				ctx.Model.Flags = append(ctx.Model.Flags, ctx.Model.DefaultCmd.Flags...)
+			}
+			return kong.DefaultHelpPrinter(options, ctx)
+		}),
+	}
+}
+
+// helpOf returns what help says of a flag: with its variable, and whether it is live.
+func helpOf(value *kong.Value) string {
+	help := kong.DefaultHelpValueFormatter(value)
+	if value.Tag.Has("live") {
+		help = strings.TrimSuffix(help, ").") + ", live)."
+	}
+	return help
+}
+
+// hideFlags hides from help what the rules decide. Who gives it all the same hears why not.
+func (p program) hideFlags(model *kong.Application) {
+	for _, command := range model.Children {
+		for _, flag := range command.Flags {
+			flag.Hidden = flag.Hidden || flag.Name == "capacity" && p.rules.Seating != nil
+		}
+	}
+}
+
+// command is roomd, and returns its exit code.
+func (p program) command(args []string, stdout, stderr io.Writer) int {
+	signals := catchSignals()
+	defer signals.release()
+	err := p.dispatch(signals, args, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.name, err)
+	}
+	return exitCode(err)
+}
+
+// parser returns what reads a command line into c, with the environment and the file that either names.
+func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
+	base := config{rules: p.rules, redisFlags: redisFlags{Files: RedisFiles{Dial: p.dial}}}
+	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}}
+	opts = append(opts, kong.WithBeforeResolve(c.file.load))
+	parser, err = kong.New(c, append(options(p.name), opts...)...)
+	return c, parser, err
+}
+
+// parse reads a command line. Its error says where in the file the value is that cannot be used.
+func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return nil, c.file.locate(err)
+	}
+	for _, cfg := range []*config{&c.Serve, &c.Check.config} {
+		cfg.file, cfg.origins = c.file, c.file.originsOf(parsed)
+	}
+	return parsed, nil
+}
+
+// reread returns what reads the configuration of a node again.
+func (p program) reread(args []string) func() (config, error) {
+	return func() (config, error) {
+		c, parser, err := p.parser(kong.Writers(io.Discard, io.Discard))
+		if err == nil {
+			c.file.again = true
+			_, err = c.parse(parser, args)
+		}
+		return c.Serve, err
+	}
+}
+
+func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Writer) error {
+	c, parser, err := p.parser(kong.Writers(stdout, stderr), kong.Vars{"version": version()})
+	if err != nil {
+		return err
+	}
+	p.hideFlags(parser.Model)
+	parsed, err := c.parse(parser, args)
+	if err != nil {
+		return err
+	}
+	command, _, _ := strings.Cut(parsed.Command(), " ")
+	if command == "serve" && c.Serve.Config != nil {
+		c.Serve.reread, c.Serve.hangups = p.reread(args), signals.keepHangups()
+	} else {
+		signals.stopOnHangup()
+	}
+	switch command {
+	case "check":
+		err = c.Check.run(signals.ctx, stdout)
+	case "token":
+		err = c.Token.print(stdout)
+	default:
+		err = run(signals.ctx, c.Serve, stderr, func(*Node) {})
+	}
+	return c.file.locate(err)
+}
+
+// What roomd ends with.
+const (
+	exitFailed   = 1
+	exitWrongUse = 2
+)
+
+// UseError says that a flag has a value that cannot be used, whatever files hold.
+type UseError struct{ error }
+
+// Unwrap returns what is wrong.
+func (e UseError) Unwrap() error { return e.error }
+
+// ofFlag makes a UseError of what is wrong with the value of a flag, unless that is a file: its
+// content may be otherwise next time.
+func ofFlag(err error) error {
+	if errors.As(err, new(*reload.FileError)) {
+		return err
+	}
+	return UseError{err}
+}
+
+func exitCode(err error) int {
+	var parse *kong.ParseError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, new(*reload.FileError)):
+		return exitFailed
+	case errors.As(err, &parse), errors.As(err, new(UseError)), errors.Is(err, room.ErrInvalid), errors.Is(err, lockmgr.ErrInvalid):
+		return exitWrongUse
+	}
+	return exitFailed
+}
+
+// flagOf is by which flag an operator knows an option that the packages behind check.
+var flagOf = map[string]string{
+	"AllowOrigins": "--allow-origin", "listen": "--listen", "AdminListen": "--admin-listen",
+	"TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
+	"MemberData": "--max-member-data", "PrivateData": "--max-private-data", "RoomData": "--max-room-data", "Message": "--max-message",
+	"KeyPrefix": "--key-prefix", "TTL": "--lock-ttl", "Claim": "--lock-ttl", "Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
+}
+
+// inFlags names the flag in an error that names an option.
+func inFlags(err error) error {
+	var invalid *room.InvalidError
+	if errors.As(err, &invalid) && flagOf[invalid.Field] != "" {
+		return UseError{fmt.Errorf("%s %s", flagOf[invalid.Field], invalid.Problem)}
+	}
+	if text, isLock := strings.CutPrefix(fmt.Sprint(err), "lockmgr: "); isLock && errors.Is(err, lockmgr.ErrInvalid) {
+		field, problem, _ := strings.Cut(text, " ")
+		if flagOf[field] != "" {
+			return UseError{fmt.Errorf("%s %s", flagOf[field], problem)}
+		}
+	}
+	return err
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+
+	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/transport/webhook"
+)
+
+// reloader has the configuration of a running node, and changes what can change while it runs. It is used by
+// one goroutine.
+type reloader struct {
+	cfg   config // in force
+	parts Config // that the node was started with
+	node  *Node
+	level *slog.LevelVar
+	log   *slog.Logger
+}
+
+// serve returns when the node is to stop, and whether that is because it cannot listen any more. Until then each
+// SIGHUP has it read the file again.
+func (r *reloader) serve(ctx context.Context, super *supervisor) (failed bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-r.node.DrainRequested():
+			r.log.Info("an operator asks this node to stop, by the API of some node")
+			return false
+		case err := <-r.node.Failed():
+			r.log.Error("stopped listening", "error", err)
+			return true
+		case <-r.cfg.hangups:
+			super.reloading()
+			r.reload()
+			super.reloaded()
+		}
+	}
+}
+
+// reload reads the configuration again, and puts in force what is live and has changed. It says what needs a
+// restart. If anything in the file cannot be used, nothing changes.
+func (r *reloader) reload() {
+	fresh, err := r.cfg.reread()
+	if err == nil {
+		err = fresh.file.locate(r.change(fresh))
+	}
+	if err != nil {
+		r.log.Error("the configuration cannot be used, everything stays as it is", "error", err)
+	}
+}
+
+func (r *reloader) change(fresh config) error {
+	changes, next, err := r.compare(fresh)
+	if err != nil {
+		return err
+	}
+	wanted := r.parts
+	wanted.Room, wanted.Serve, wanted.Webhooks = fresh.rooms(), fresh.clients(), webhook.Config{} // kong has had fresh check these
+	wanted.Serve.Auth = r.parts.Serve.Auth
+	if err := wanted.Validate(); err != nil {
+		return inFlags(err)
+	}
+	parts := Config{Serve: next.clients(), Settings: next.labels()}
+	parts.Webhooks.Timeout = next.WebhookTimeout
+	if err := r.node.Reload(parts); err != nil {
+		return inFlags(err)
+	}
+	r.level.Set(next.level())
+	r.cfg = next
+	live := 0
+	for _, c := range changes {
+		if c.live {
+			live++
+			r.log.Info("a setting has changed", "setting", c.flag, "was", c.was, "is", c.is)
+		} else {
+			r.log.Warn("a setting stays as it is: to change it, restart the node", "setting", c.flag, "is", c.was, "wanted", c.is)
+		}
+	}
+	fresh.file.warn(r.log)
+	r.log.Info("the configuration was read again", "changed", live, "need_restart", len(changes)-live)
+	return nil
+}
+
+// change is a setting that a file has in another way than the node.
+type change struct {
+	flag    string
+	was, is string // as the log may show them
+	live    bool
+}
+
+// compare returns how fresh differs from what is in force, and what is in force next.
+func (r *reloader) compare(fresh config) (changes []change, next config, err error) {
+	wanted, err := describe(fresh.Redis)
+	if err != nil {
+		return nil, next, err
+	}
+	was, err := settings(r.cfg, r.parts.Redis.String())
+	if err != nil {
+		return nil, next, err
+	}
+	is, err := settings(fresh, wanted)
+	if err != nil {
+		return nil, next, err
+	}
+	after := &cli{Serve: r.cfg}
+	to, err := flagsOf(after, nil)
+	if err != nil {
+		return nil, next, err
+	}
+	from, err := flagsOf(&cli{Serve: fresh}, nil)
+	if err != nil {
+		return nil, next, err
+	}
+	for i, flag := range to {
+		if reflect.DeepEqual(flag.Target.Interface(), from[i].Target.Interface()) {
+			continue
+		}
+		c := change{flag: flag.Name, was: was[i].value, is: is[i].value, live: flag.Tag.Has("live")}
+		if c.live {
+			flag.Target.Set(from[i].Target)
+		}
+		changes = append(changes, c)
+	}
+	return changes, after.Serve, nil
+}
+
+// describe returns a URL of Redis without what is secret in it.
+func describe(url string) (string, error) {
+	if url == redisurl.Embedded {
+		return url, nil
+	}
+	var files redisFlags
+	files.Redis = url
+	db, err := files.open()
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	return db.String(), nil
+}

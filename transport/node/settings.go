@@ -1,0 +1,156 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// logSettings says which roomd starts with which settings: at level info what differs from the
+// defaults, at level debug all.
+func logSettings(log *slog.Logger, cfg config, redis string) error {
+	all, err := settings(cfg, redis)
+	if err != nil {
+		return err
+	}
+	log.Info("this is "+version(), "settings", inForce(all, false))
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		log.Debug("all settings", "settings", inForce(all, true))
+	}
+	return nil
+}
+
+// setting is the value of a flag, wherever it came from.
+type setting struct {
+	flag      string // with its dashes
+	value     string
+	isDefault bool
+	origin    string // where it comes from; "" for the default
+}
+
+// String returns the setting as a shell would take it.
+func (s setting) String() string {
+	if strings.ContainsAny(s.value, " '\"$&|;<>()*?[]") || s.value == "" {
+		return fmt.Sprintf("%s='%s'", s.flag, s.value)
+	}
+	return s.flag + "=" + s.value
+}
+
+// settings returns the value of each flag of a node. redis describes --redis without its password.
+// The value of a flag with the tag secret is not told.
+func settings(cfg config, redis string) ([]setting, error) {
+	given, err := flagsOf(&cli{Serve: cfg}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defaults, err := flagsOf(&cli{}, func(parser *kong.Kong) error { _, err := parser.Parse(nil); return err })
+	if err != nil {
+		return nil, err
+	}
+	var all []setting
+	for i, flag := range given {
+		value, standard := flag.Target.Interface(), defaults[i].Target.Interface()
+		s := setting{"--" + flag.Name, shown(value), reflect.DeepEqual(value, standard), cfg.origins[flag.Name]}
+		switch {
+		case s.isDefault:
+		case flag.Tag.Has("secret"):
+			s.value = "(secret)"
+		case flag.Name == "webhook":
+			s.value = cfg.webhookHosts()
+		case flag.Name == "redis":
+			s.value = redis
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// flagsOf returns the flags of "roomd serve" with their values in c. parse may fill c; the
+// environment does not.
+func flagsOf(c *cli, parse func(*kong.Kong) error) ([]*kong.Flag, error) {
+	parser, err := kong.New(c, kong.Name("roomd"))
+	if err == nil && parse != nil {
+		err = parse(parser)
+	}
+	if err != nil {
+		return nil, err
+	}
+	serve := slices.IndexFunc(parser.Model.Children, func(n *kong.Node) bool { return n.Name == "serve" })
+	return parser.Model.Children[serve].Flags, nil
+}
+
+// shown returns a value as it is written on the command line.
+func shown(value any) string {
+	v := reflect.ValueOf(value)
+	if text, is := value.(fmt.Stringer); is && v.Kind() != reflect.Pointer {
+		return text.String()
+	}
+	switch {
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return ""
+	case v.Kind() == reflect.Pointer:
+		return fmt.Sprint(v.Elem())
+	case v.Kind() == reflect.Slice:
+		var parts []string
+		for i := range v.Len() {
+			parts = append(parts, fmt.Sprint(v.Index(i)))
+		}
+		return strings.Join(parts, ",")
+	}
+	return fmt.Sprint(value)
+}
+
+// inForce returns settings in one line: all, or only those that are not the defaults.
+func inForce(settings []setting, all bool) string {
+	var parts []string
+	for _, s := range settings {
+		if all || !s.isDefault {
+			parts = append(parts, s.String())
+		}
+	}
+	if len(parts) == 0 {
+		return "all as by default"
+	}
+	return strings.Join(parts, " ")
+}
+
+// version says which roomd this is: its version, the revision it was built from, and Go's version.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{GoVersion: runtime.Version()}
+	}
+	return versionOf(info)
+}
+
+// release returns the version alone.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	return cmp.Or(info.Main.Version, "(devel)")
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	set := make(map[string]string)
+	for _, s := range info.Settings {
+		set[s.Key] = s.Value
+	}
+	revision := cmp.Or(set["vcs.revision"], "unknown")
+	if set["vcs.modified"] == "true" {
+		revision += " with changes"
+	}
+	if at := set["vcs.time"]; at != "" {
+		revision += " of " + at
+	}
+	return fmt.Sprintf("roomd %s, revision %s, %s %s/%s", cmp.Or(info.Main.Version, "(devel)"), revision, info.GoVersion, runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport"
+	"roomd/transport/node/roomdtest"
+)
+
+// The log says at the start what differs from the defaults, wherever it comes from.
+func TestSettings_Logged(t *testing.T) {
+	t.Setenv("ROOMD_GRACE", "7s")
+	t.Setenv("ROOMD_AUTH_SECRET", strings.Repeat("hidden", 6))
+	log := runInside(t, func(*Node) {}, "--allow-origin", "https://a.example", "--allow-origin", "https://b.example", "--log-format", "console")
+	line := regexp.MustCompile(`(?m)^.* this is .*$`).FindString(log)
+	want := `settings="--listen=127.0.0.1:0 --allow-origin=https://a.example,https://b.example --auth-secret='(secret)' --grace=7s"`
+	if !strings.Contains(line, "this is roomd ") || !strings.HasSuffix(line, want) {
+		t.Errorf("the line is\n%s\nwant\n%s", line, want)
+	}
+	log = runInside(t, func(*Node) {}, "--log-level", "debug")
+	for _, want := range []string{"--lock-ttl=3s", "--max-queue=262144", "--duplicate=replace", "--insecure=false"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("at level debug there is no %s:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "hidden") {
+		t.Errorf("the log has the secret:\n%s", log)
+	}
+}
+
+// What a flag holds that names a secret by itself is never shown.
+func TestSettings_SecretsAreTagged(t *testing.T) {
+	t.Parallel()
+	flags, err := flagsOf(&cli{}, nil)
+	redistest.OK(t, err)
+	for _, flag := range flags {
+		if regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret") {
+			t.Errorf("--%s has no tag that keeps it out of the log", flag.Name)
+		}
+	}
+	cfg, err := parse(t, "--redis", "redis://user:hidden@127.0.0.1:1/3")
+	redistest.OK(t, err)
+	db, err := cfg.redisFlags.open()
+	redistest.OK(t, err)
+	defer db.Close()
+	var log bytes.Buffer
+	written, _ := newLog(cfg, &log)
+	if err = logSettings(written, cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
+		t.Errorf("%v\n%s", err, &log)
+	}
+}
+
+func TestVersion_Printed(t *testing.T) {
+	suffix := " " + runtime.GOOS + "/" + runtime.GOARCH
+	for want, info := range map[string]debug.BuildInfo{
+		"roomd (devel), revision unknown, go1.26.8": {GoVersion: "go1.26.8"},
+		"roomd v1.2.3, revision abc with changes of 2026-01-02T03:04:05Z, go1.27": {
+			GoVersion: "go1.27", Main: debug.Module{Version: "v1.2.3"},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}},
+		},
+	} {
+		redistest.Equal(t, "got", versionOf(&info), want+suffix)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--version")
+	cmd.Env = append(os.Environ(), roomdtest.AsRoomd+"=1")
+	if out, err := cmd.Output(); err != nil || string(out) != version()+"\n" {
+		t.Errorf("--version: %q, %v", out, err)
+	}
+	t.Setenv("ROOMD_VERSION", "v1.2.3") // which containers have for reasons of their own
+	if _, err := parse(t); err != nil {
+		t.Errorf("with ROOMD_VERSION: %v", err)
+	}
+}
+
+// What the log shows of --node-ttl is what counts, also where another flag decides it.
+func TestSettings_NodeTTL(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"--node-ttl=5s": {"--node-ttl", "0s"}, "--node-ttl=8s": {"--lock-ttl", "8s"}, "--node-ttl=7s": {"--node-ttl", "7s"},
+	} {
+		cfg, err := parse(t, args...)
+		redistest.OK(t, err)
+		all, err := settings(cfg, "")
+		if err != nil || !strings.Contains(inForce(all, true), want) {
+			t.Errorf("%v: %s, %v", args, inForce(all, true), err)
+		}
+	}
+}
+
+// The list without a lock is there only where nobody but this machine can come, and names are believed.
+func TestUnguarded_WhereItIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"--listen", "127.0.0.1:0"}, true},
+		{[]string{"--listen", "localhost:0"}, true},
+		{[]string{"--listen", "[::1]:0", "--insecure"}, true},
+		{[]string{"--listen", "0.0.0.0:0", "--insecure"}, false},
+		{[]string{"--listen", ":0", "--insecure"}, false},
+		{[]string{"--listen", "127.0.0.1:0", "--auth-secret", "0123456789abcdef0123456789abcdef"}, false},
+	} {
+		cfg, err := parse(t, tt.args...)
+		redistest.OK(t, err)
+		parts, err := nodeConfig(cfg, slog.New(slog.DiscardHandler))
+		redistest.OK(t, err)
+		end := cfg.compare(&parts)
+		if got := parts.Unguarded != nil; got != tt.want {
+			t.Errorf("%v: %v", tt.args, got)
+		}
+		end()
+		parts.Redis.Close()
+	}
+}
+
+// What players may begin by a match stands in the flag or in a file, and operators are shown it.
+func TestMatchSettings(t *testing.T) {
+	text := `[{"capacity":4,"labels":{"mode":"ranked"}},{"capacity":2,"host":"longest"}]`
+	file := filepath.Join(t.TempDir(), "settings.json")
+	redistest.OK(t, os.WriteFile(file, []byte(text+"\n"), 0o600))
+	for _, value := range []string{text, "@" + file} {
+		cfg, err := parse(t, "--match-settings", value)
+		redistest.OK(t, err)
+		want := transport.MatchSettings{{Capacity: 4, Labels: `{"mode":"ranked"}`}, {Capacity: 2, Host: room.HostLongest}}
+		if got := cfg.clients().MatchSettings; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v", value, got)
+		}
+		all, err := settings(cfg, "")
+		redistest.OK(t, err)
+		redistest.Equal(t, "shown", inForce(all, false), "--match-settings='"+text+"'")
+	}
+	cfg, err := parse(t, "--match-settings", "[]")
+	if redistest.OK(t, err); cfg.clients().MatchSettings == nil {
+		t.Error("an empty list bounds nothing")
+	}
+}

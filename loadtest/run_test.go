@@ -333,8 +333,13 @@ func TestRun_Targets(t *testing.T) {
 			n, err := node.Start(t.Context(), node.Config{Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Journal: tt.journal}, Serve: tt.serve})
 			redistest.OK(t, err)
 			defer n.Shutdown(context.Background())
-			for range 2 {
-				cfg := Config{Targets: []string{n.URL()}, Clients: 10, Rooms: 2, Duration: 700 * time.Millisecond, Mix: MixNames, SecretFile: tt.secret}
+			whole, watched := tt.journal > 1000, 0
+			// On a machine with other work, little happens in a run, and the short journal has all of it.
+			for i := 0; i < 2 || !whole && watched == 0 && i < 20; i++ {
+				cfg := Config{
+					Targets: []string{n.URL()}, Clients: 10, Rooms: 2, Duration: 700 * time.Millisecond, Mix: MixNames,
+					SecretFile: tt.secret,
+				}
 				if tt.redis {
 					cfg.Redis = server.URL()
 				}
@@ -342,11 +347,12 @@ func TestRun_Targets(t *testing.T) {
 				if err != nil || !r.Consistent() || r.Errors > 0 {
 					t.Fatalf("%v, %+v", err, r)
 				}
-				if (r.Watched == 0) != (tt.journal > 1000) {
-					t.Errorf("in %d rooms what watchers were told stood for the journal", r.Watched)
-				}
+				watched += r.Watched
 			}
-			if tt.journal > 1000 {
+			if (watched == 0) != whole {
+				t.Errorf("in %d rooms what watchers were told stood for the journal", watched)
+			}
+			if whole {
 				found, err := audit.Run(t.Context(), server.Client(), audit.Config{})
 				if err != nil || found.Rooms < 2 || !found.Clean() {
 					t.Errorf("%v, %+v", err, found)

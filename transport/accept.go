@@ -45,7 +45,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, status, refusal)
 		return
 	}
-	ws, err := s.upgrader.Upgrade(w, r, nil)
+	socket, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		s.conns.remove(c)
 		s.debug.write("connection refused", slog.String("remote", remote), slog.Any("error", err))
@@ -55,7 +55,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	s.debug.write("connected", slog.String("remote", remote), slog.String("user", user), slog.String("session", c.session.id))
 	go func() { // connections waits for it
 		defer s.conns.remove(c)
-		reason := c.serve(ws)
+		reason := c.serve(socket.NetConn())
 		s.debug.write("disconnected", slog.String("user", c.session.user), slog.String("session", c.session.id), slog.Any("reason", reason))
 	}()
 }
@@ -74,7 +74,7 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	if evicted != nil {
 		s.opts.Trace.refused(LimitUnauthenticated)
 		s.rateLimitedLogs.evicted.Happened(nil)
-		evicted.abort()
+		evicted.Abort()
 	}
 	switch {
 	case refusal == nil, refusal == errDraining:

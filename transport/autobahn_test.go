@@ -8,7 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/transport/internal/frames"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
 
@@ -65,15 +65,15 @@ func TestAutobahn_Pings(t *testing.T) {
 // Section 3: reserved bits. What came before is answered.
 func TestAutobahn_ReservedBits(t *testing.T) {
 	const rsv = 1 << 4
-	bad := func(bits byte) string { return rawFrame(frames.Final|bits*rsv|websocket.TextMessage, usersOf(2)) }
+	bad := func(bits byte) string { return rawFrame(ws.Final|bits*rsv|websocket.TextMessage, usersOf(2)) }
 	runCases(t, []frameCase{
 		{"3.1", together(bad(1)), "close 1002"},
 		{"3.2", together(text(usersOf(1)), bad(2), ping("")), "1 close 1002"},
 		{"3.3", []string{text(usersOf(1)), bad(3), ping("")}, "1 close 1002"},
 		{"3.4", octets(text(usersOf(1)), bad(4), ping("")), "1 close 1002"},
-		{"3.5", together(rawFrame(frames.Final|5*rsv|websocket.BinaryMessage, "\x00\xff")), "close 1002"},
-		{"3.6", together(rawFrame(frames.Final|6*rsv|websocket.PingMessage, "hello")), "close 1002"},
-		{"3.7", together(rawFrame(frames.Final|7*rsv|websocket.CloseMessage, "\x03\xe8")), "close 1002"},
+		{"3.5", together(rawFrame(ws.Final|5*rsv|websocket.BinaryMessage, "\x00\xff")), "close 1002"},
+		{"3.6", together(rawFrame(ws.Final|6*rsv|websocket.PingMessage, "hello")), "close 1002"},
+		{"3.7", together(rawFrame(ws.Final|7*rsv|websocket.CloseMessage, "\x03\xe8")), "close 1002"},
 	})
 }
 
@@ -81,7 +81,7 @@ func TestAutobahn_ReservedBits(t *testing.T) {
 func TestAutobahn_Opcodes(t *testing.T) {
 	var cases []frameCase
 	for group, opcodes := range [][]byte{{3, 4, 5, 6, 7}, {11, 12, 13, 14, 15}} {
-		op := func(i int, content string) string { return rawFrame(frames.Final|opcodes[i-1], content) }
+		op := func(i int, content string) string { return rawFrame(ws.Final|opcodes[i-1], content) }
 		id := fmt.Sprintf("4.%d.", group+1)
 		cases = append(cases,
 			frameCase{id + "1", together(op(1, "")), "close 1002"},
@@ -122,7 +122,7 @@ func TestAutobahn_Fragments(t *testing.T) {
 		{"5.15", together(first(a), last(b), more("fragment3"), text("fragment4")), "1 close 1002"},
 		{"5.16", threeTimes(together, more("fragment1")), "close 1002"},
 		{"5.17", threeTimes(together, last("fragment1")), "close 1002"},
-		{"5.18", together(first(a), rawFrame(frames.Final|websocket.TextMessage, b)), "close 1002"},
+		{"5.18", together(first(a), rawFrame(ws.Final|websocket.TextMessage, b)), "close 1002"},
 		{"5.19", together(five...), "pong1 pong2 1"},
 		{"5.20", five, "pong1 pong2 1"},
 		{"5 a close frame in two fragments", together(rawFrame(websocket.CloseMessage, "\x03"), last("\xe8")), "close 1002"},
@@ -132,7 +132,7 @@ func TestAutobahn_Fragments(t *testing.T) {
 
 // Section 7: the closing handshake. The server answers with the client's code.
 func TestAutobahn_Close(t *testing.T) {
-	raw := func(content string) string { return rawFrame(frames.Final|websocket.CloseMessage, content) }
+	raw := func(content string) string { return rawFrame(ws.Final|websocket.CloseMessage, content) }
 	normal := closing(1000, "")
 	cases := []frameCase{
 		{"7.1.1", together(text(usersOf(1)), normal), "1 close 1000"},

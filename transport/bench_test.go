@@ -15,6 +15,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/internal/frames"
+	"roomd/transport/internal/ws"
 )
 
 // benchRooms answers every request with the same table of four.
@@ -83,7 +84,7 @@ func (s *testNode) benchClient(b testing.TB, user string) *benchClient {
 
 // masked returns a client's frame.
 func masked(content string) []byte {
-	return append([]byte{frames.Final | websocket.TextMessage, 0x80 | byte(len(content)), 0, 0, 0, 0}, content...)
+	return append([]byte{ws.Final | websocket.TextMessage, 0x80 | byte(len(content)), 0, 0, 0, 0}, content...)
 }
 
 // ask returns the reply to a request, or nil if the connection has ended.

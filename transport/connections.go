@@ -145,7 +145,7 @@ func (cs *connections) abort() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, c := range cs.open {
-		c.abort()
+		c.Abort()
 	}
 }
 

@@ -286,7 +286,7 @@ func TestQueue_DataAndTexts(t *testing.T) {
 			for i := range 20 {
 				b.send(`{"id":7,"room":"42","action":` + fmt.Sprintf(request, strings.Repeat("x", 1000), i) + `}`)
 				time.Sleep(10 * time.Millisecond) // in all less than a write may take
-				kept = max(kept, slow.out.Kept())
+				kept = max(kept, slow.session.out.Kept())
 			}
 			if kept < 6_000 || kept > 10_500 {
 				t.Errorf("%s: %d bytes were kept for the client", request, kept)

@@ -8,12 +8,12 @@
 // # A reader's way
 //
 // A request goes down through accept.go and identify.go (the handshake, and who asks for it),
-// reader.go (a frame), session.go and requests.go (what it asks for) to package room. An event
+// internal/ws (its bytes), session.go and requests.go (what it asks for) to package room. An event
 // comes up from there: it enters in presence.go, which is a session in one room, and goes on through
-// internal/outbox (the queue that orders and bounds events and replies), flusher.go and writer.go, which
-// has it encoded by internal/frames, to the socket. What an event or a reply makes of a session is one
+// internal/outbox (the queue that orders and bounds events and replies) and internal/frames (which encodes it)
+// to internal/ws, which writes it. What an event or a reply makes of a session is one
 // table, in internal/membership. Beside these ways are recovery.go (how a session comes back after a
-// failure, or follows a move), waiting.go (what waits for that), grace.go (how long it keeps its seats
+// failure, or follows a move), waiting.go (what waits for that), disconnect.go (how long it keeps its seats
 // without a connection) and access.go (what its token allows).
 //
 // # What it promises

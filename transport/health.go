@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"roomd/transport/internal/frames"
@@ -22,39 +21,36 @@ const (
 // health knows whether Redis answers, and tells all clients when that changes. It looks while there
 // are connections.
 type health struct {
-	server   *Server
-	degraded atomic.Bool
-	running  sync.WaitGroup
+	server  *Server
+	running sync.WaitGroup // the looking, which ends after the last connection
 
-	mu   sync.Mutex
-	open int                // guarded by mu: connections
-	stop context.CancelFunc // guarded by mu: ends the looking; nil while nobody looks
+	mu       sync.Mutex
+	conns    map[*conn]struct{} // guarded by mu
+	degraded bool               // guarded by mu
+	stop     context.CancelFunc // guarded by mu: ends the looking; nil while nobody looks
 }
 
 // add tells a client that has just connected, if Redis does not answer.
 func (h *health) add(c *conn) {
 	h.mu.Lock()
-	if h.open++; h.open == 1 {
+	defer h.mu.Unlock()
+	if h.conns[c] = struct{}{}; len(h.conns) == 1 {
 		ctx, stop := context.WithCancel(h.server.life)
 		h.stop = stop
 		h.running.Go(func() { h.run(ctx) })
 	}
-	h.mu.Unlock()
-	if h.degraded.Load() {
-		c.out.Ping(nodeFrame(true))
+	if h.degraded {
+		c.session.out.Ping(nodeFrame(true))
 	}
 }
 
-func (h *health) remove() {
+func (h *health) remove(c *conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open--; h.open == 0 {
+	if delete(h.conns, c); len(h.conns) == 0 {
 		h.stop()
 	}
 }
-
-// wait returns when nobody looks any more, after the last connection.
-func (h *health) wait() { h.running.Wait() }
 
 func (h *health) run(ctx context.Context) {
 	tick := time.NewTicker(healthInterval)
@@ -83,15 +79,14 @@ func (h *health) look(ctx context.Context) bool {
 
 // become tells all clients, if that is news.
 func (h *health) become(degraded bool) {
-	if h.degraded.Swap(degraded) == degraded {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.degraded == degraded {
 		return
 	}
-	frame := nodeFrame(degraded)
-	conns, _ := h.server.conns.list()
-	for _, c := range conns {
-		if c.isOpen() { // who opens now is told by add
-			c.out.Ping(frame)
-		}
+	h.degraded = degraded
+	for c := range h.conns {
+		c.session.out.Ping(nodeFrame(degraded))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/ws"
 )
 
 // The others see within 12 s, with the default options, that a client has vanished.
@@ -92,11 +93,11 @@ func TestHeartbeat_EndsWithConnections(t *testing.T) {
 			a.expectSilence()
 			a.cut()
 			b.cut()
-			time.Sleep(2 * lingerTimeout)
+			time.Sleep(2 * ws.LingerTimeout)
 			if s.Connections() != 0 {
 				t.Fatal("a connection is left")
 			}
-			s.heartbeats.wait()
+			s.sockets.Wait()
 		}
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"net"
 	"testing"
 
-	"github.com/gorilla/websocket"
-
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
@@ -47,18 +45,4 @@ func TestJoin_BeforeTheClientHasClosed(t *testing.T) {
 	c := server.connectRawAs(t, "a")
 	c.write(rawFrame(0x81, join42) + rawFrame(0x88, "\x03\xe8"))
 	redistest.Equal(t, "got", c.readAll(), "1 close 1000")
-}
-
-func TestHasClose(t *testing.T) {
-	text, long := rawFrame(0x81, "{}"), rawFrame(0x81, string(make([]byte, 300)))
-	closing := rawFrame(0x80|websocket.CloseMessage, "\x03\xe8")
-	for content, want := range map[string]bool{
-		"": false, closing: true, text: false, text + closing: true, long + text + closing: true,
-		long[:200]: false, text + long[:3]: false, rawFrame(0x81, closing): false, text + closing[:2]: true,
-		"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff" + closing: false,
-	} {
-		if got := hasClose([]byte(content)); got != want {
-			t.Errorf("in %x: %v", content, got)
-		}
-	}
 }

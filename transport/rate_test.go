@@ -256,7 +256,7 @@ func TestRate_UsersForgotten(t *testing.T) {
 			t.Errorf("%d users are known", n)
 		}
 		for _, c := range s.conns.drain() {
-			c.end(websocket.CloseGoingAway, "")
+			c.End(websocket.CloseGoingAway, "")
 		}
 		time.Sleep(time.Minute)
 		if n := knownUsers(s); n != 0 {

@@ -15,7 +15,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/lockmgr/redistest"
-	"roomd/transport/internal/frames"
+	"roomd/transport/internal/ws"
+	"roomd/transport/internal/ws/wstest"
 	"roomd/transport/protocol"
 )
 
@@ -78,7 +79,7 @@ func (c *rawClient) frame() (kind int, content string, err error) {
 			size = binary.BigEndian.Uint64(long)
 		}
 	}
-	if head[0]&0xf0 != frames.Final || size > 1<<20 {
+	if head[0]&0xf0 != ws.Final || size > 1<<20 {
 		return 0, "", fmt.Errorf("a frame begins with %x", head)
 	}
 	body := make([]byte, size)
@@ -124,40 +125,19 @@ func frameName(kind int, content string) string {
 	return fmt.Sprintf("%d %q", kind, content)
 }
 
-// rawFrame returns a client's frame that begins with the byte first.
-func rawFrame(first byte, content string) string {
-	const mask = "\x12\x9a\x56\xff"
-	frame := []byte{first}
-	switch n := len(content); {
-	case n < 126:
-		frame = append(frame, 0x80|byte(n))
-	case n < 1<<16:
-		frame = binary.BigEndian.AppendUint16(append(frame, 0x80|126), uint16(n))
-	default:
-		frame = binary.BigEndian.AppendUint64(append(frame, 0x80|127), uint64(n))
-	}
-	frame = append(frame, mask...)
-	for i := range len(content) {
-		frame = append(frame, content[i]^mask[i%4])
-	}
-	return string(frame)
-}
+// Frames of clients; first, more and last are the fragments of a text message.
+var (
+	rawFrame = wstest.Frame
+	text     = wstest.Text
+	ping     = wstest.Ping
+	pong     = wstest.Pong
+	first    = wstest.First
+	more     = wstest.More
+	last     = wstest.Last
+	closing  = wstest.Closing
+)
 
-func text(content string) string { return rawFrame(frames.Final|websocket.TextMessage, content) }
-func binaryMessage(content string) string {
-	return rawFrame(frames.Final|websocket.BinaryMessage, content)
-}
-func ping(content string) string { return rawFrame(frames.Final|websocket.PingMessage, content) }
-func pong(content string) string { return rawFrame(frames.Final|websocket.PongMessage, content) }
-
-// first, more and last are the fragments of a text message.
-func first(content string) string { return rawFrame(websocket.TextMessage, content) }
-func more(content string) string  { return rawFrame(0, content) }
-func last(content string) string  { return rawFrame(frames.Final, content) }
-
-func closing(code int, reason string) string {
-	return rawFrame(frames.Final|websocket.CloseMessage, string(binary.BigEndian.AppendUint16(nil, uint16(code)))+reason)
-}
+func binaryMessage(content string) string { return rawFrame(ws.Final|websocket.BinaryMessage, content) }
 
 // usersOf returns a request with that id.
 func usersOf(id int) string { return fmt.Sprintf(`{"id":%d,"action":"users","room":"1"}`, id) }

@@ -14,6 +14,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/internal/frames"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
 
@@ -43,9 +44,8 @@ type Server struct {
 	origins          *origins
 	upgrader         websocket.Upgrader
 	conns            *connections
-	heartbeats       *heartbeats
 	health           *health
-	flusher          flusher
+	sockets          *ws.Group
 	disconnectTimers *disconnectTimers
 	rateLimitedLogs  *rateLimitedLogs
 	debug            *debugLog
@@ -82,15 +82,18 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 		began: time.Now(), now: rooms.Now,
 	}
 	s.limits.Store(opts.limits())
-	s.heartbeats = newHeartbeats(opts.PingInterval, s.clock)
-	s.health = &health{server: s}
+	s.sockets = ws.NewGroup(ws.Options{
+		PingInterval: opts.PingInterval, WriteTimeout: opts.WriteTimeout, TooSlow: protocol.CloseTooSlow,
+		Closed: opts.Trace.closed, Clock: s.clock,
+	})
+	s.health = &health{server: s, conns: make(map[*conn]struct{})}
 	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)
 	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.disconnectTimers = newDisconnectTimers(s)
 	rooms.AnswerFor(s.answersFor)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
-		WriteBufferPool:  &sync.Pool{}, // gorilla does the handshake; frameReader and writer the rest
+		WriteBufferPool:  &sync.Pool{}, // gorilla does the handshake, package ws the rest
 		Subprotocols:     []string{protocol.Subprotocol},
 		CheckOrigin:      func(*http.Request) bool { return true }, // accept has checked it
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
@@ -136,9 +139,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	})
 	s.closeSpread(ctx, conns)
 	s.conns.wait()
-	s.heartbeats.wait()
-	s.health.wait()
-	s.flusher.wait()
+	s.sockets.Wait()
+	s.health.running.Wait()
 	s.disconnectTimers.wait()
 	s.kill()
 	s.rateLimitedLogs.logs.Close()
@@ -164,6 +166,6 @@ func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 		case <-ctx.Done():
 		}
 		due.Stop()
-		c.end(protocol.CloseRestart, "the node restarts")
+		c.End(protocol.CloseRestart, "the node restarts")
 	}
 }

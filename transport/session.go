@@ -12,21 +12,23 @@ import (
 	"roomd/transport/internal/frames"
 	"roomd/transport/internal/membership"
 	"roomd/transport/internal/outbox"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
 
 // session is a user for as long as one connection of theirs lasts: it runs the client's
 // requests, and knows the rooms in which the user is a member or watches.
 type session struct {
-	id      string
-	user    string // "" until the client has shown a token; then constant
-	access  *access
-	server  *Server
-	out     *outbox.Outbox
-	end     func(code int, text string) // ends the connection
-	onUser  func()                      // called when the client has shown its first token
-	isOver  func() bool                 // reports whether the client has closed the connection behind the request that runs
-	outcome string                      // used by the goroutine that runs requests: what the present one led to, for the log
+	id       string
+	user     string // "" until the client has shown a token; then constant
+	access   *access
+	server   *Server
+	out      *outbox.Outbox
+	end      func(code int, text string) // ends the connection
+	onUser   func()                      // called when the client has shown its first token
+	maxFrame int                         // bytes of a request
+	isOver   func() bool                 // reports whether the client has closed the connection behind the request that runs
+	outcome  string                      // used by the goroutine that runs requests: what the present one led to, for the log
 
 	throttle throttle
 
@@ -84,8 +86,8 @@ func (r *request) free() {
 	requestPool.Put(r)
 }
 
-// handle runs the request that a frame holds and queues its reply.
-func (s *session) handle(frame []byte) {
+// Handle runs the request that a frame holds and queues its reply.
+func (s *session) Handle(frame []byte) {
 	decoded, bad := protocol.DecodeRequest(frame)
 	r := requestPool.Get().(*request)
 	defer r.free()
@@ -110,6 +112,45 @@ func (s *session) handle(frame []byte) {
 		r.run()
 	}
 	s.requireUser()
+}
+
+// Noop counts a frame that asks for nothing.
+func (s *session) Noop() error { return s.throttle.noopFrame() }
+
+// Broken says which limit a frame exceeds, before the connection is closed for it.
+func (s *session) Broken(broken *ws.CloseError) {
+	switch broken.Code {
+	case protocol.CloseTooBig:
+		s.server.opts.Trace.refused(LimitFrame)
+		s.out.Push(frames.Reply(&protocol.Reply{Error: protocol.NewError(protocol.CodeTooLarge,
+			"a request has at most %d bytes", s.maxFrame)}))
+	case protocol.CloseTooMany, protocol.ClosePolicy:
+		s.server.opts.Trace.refused(LimitFlood)
+	}
+}
+
+// Take appends about size bytes of queued frames to batch, and has the rooms read of which the client gets a snapshot.
+func (s *session) Take(batch [][]byte, size int) [][]byte {
+	for size > 0 {
+		frame, events := s.out.Next()
+		if frame == nil && events == nil {
+			break
+		}
+		first := len(batch)
+		if frame != nil {
+			batch = append(batch, frame)
+		} else {
+			batch = frames.Append(batch, s.viewer(events[0].Room), s.server.now, events)
+			s.server.opts.Trace.merged(len(events) - (len(batch) - first))
+		}
+		for _, f := range batch[first:] {
+			size -= len(f)
+		}
+	}
+	for _, queue := range s.out.TakeStale() {
+		s.refill(queue)
+	}
+	return batch
 }
 
 // run runs a request about a room.

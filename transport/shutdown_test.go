@@ -15,6 +15,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
 
@@ -192,7 +193,7 @@ func TestShutdown_ClientsThatDoNotRead(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
-		if err := s.Shutdown(ctx); err != nil || time.Since(start) > defaultDrainSpread+closeTimeout+2*lingerTimeout {
+		if err := s.Shutdown(ctx); err != nil || time.Since(start) > defaultDrainSpread+ws.CloseTimeout+2*ws.LingerTimeout {
 			t.Errorf("drained in %v: %v", time.Since(start), err)
 		}
 	})
@@ -213,7 +214,7 @@ func TestShutdown_CutsOff(t *testing.T) {
 	})
 }
 
-// A request that runs longer than closeTimeout is answered all the same.
+// A request that runs longer than CloseTimeout is answered all the same.
 func TestShutdown_LongRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{})

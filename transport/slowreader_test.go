@@ -36,9 +36,9 @@ func (s *testNode) connectSlow(t *testing.T, pause time.Duration) (*testClient, 
 	ws, _, err := dialer.Dial("ws://"+s.addr+"/ws?user=a", nil)
 	redistest.OK(t, err)
 	t.Cleanup(func() { _ = ws.Close() })
-	c := s.onlyConn(t)
-	redistest.Until(t, "the server has opened it", c.isOpen)
-	return &testClient{t: t, ws: ws}, c
+	p := &testClient{t: t, ws: ws}
+	p.ping() // the server has opened it
+	return p, s.onlyConn(t)
 }
 
 // A client over a slow network answers a ping when it has read what comes before it. It is not taken
@@ -73,7 +73,7 @@ func pushFrames(c *conn, n int) {
 	frame[0], frame[1], frame[2] = 0x81, 126, 16<<10>>8
 	frame = append(frame, bytes.Repeat([]byte{'x'}, 16<<10)...)
 	for range n {
-		c.out.Ping(frame)
+		c.session.out.Ping(frame)
 	}
 }
 

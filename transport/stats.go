@@ -22,7 +22,7 @@ func (s *Server) Stats() Stats {
 	rooms := make(map[string]struct{})
 	for _, c := range conns {
 		c.session.countInto(&stats, rooms)
-		kept := c.out.Kept()
+		kept := c.session.out.Kept()
 		stats.Queued, stats.MostQueued = stats.Queued+kept, max(stats.MostQueued, kept)
 	}
 	stats.Rooms = len(rooms)

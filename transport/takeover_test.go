@@ -100,7 +100,7 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 			ended := make(chan int, 1)
 			out := outbox.New(func() {}, 1<<20)
 			older := newSession(server.Server, user, nil, out, func(code int, text string) { ended <- code })
-			older.handle([]byte(`{"id":1,"action":"join","room":"42"}`))
+			older.Handle([]byte(`{"id":1,"action":"join","room":"42"}`))
 			newer := server.connect(t, user)
 			newer.send(`{"id":1,"action":"join","room":"42"}`)
 			select {
@@ -111,11 +111,10 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 			case <-time.After(5 * time.Second):
 				t.Fatal("the older session is not closed")
 			}
-			for !out.IsEmpty() {
-				out.Next()
+			for frame, events := out.Next(); len(frame)+len(events) > 0; frame, events = out.Next() {
 			}
 
-			older.handle(fmt.Appendf(nil, `{"id":2,"action":%q,"room":"42"}`, action))
+			older.Handle(fmt.Appendf(nil, `{"id":2,"action":%q,"room":"42"}`, action))
 			frame, _ := out.Next()
 			if !strings.Contains(string(frame), `"id":2,"room":"42","error":{"code":"duplicate_user"`) {
 				t.Errorf("the reply is %s", frame)

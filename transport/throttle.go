@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
 
@@ -89,10 +90,13 @@ type throttle struct {
 	noop     gcra
 }
 
-// noopFrame counts a frame that asks for nothing. It reports false if there are too many.
-func (t *throttle) noopFrame() bool {
+// noopFrame counts a frame that asks for nothing. It returns an error if there are too many.
+func (t *throttle) noopFrame() error {
 	now := t.server.clock()
-	return t.noop.take(noopLimit, now) == 0 && (t.user == nil || t.user.noop.take(noopLimit, now) == 0)
+	if t.noop.take(noopLimit, now) > 0 || t.user != nil && t.user.noop.take(noopLimit, now) > 0 {
+		return &ws.CloseError{Code: protocol.CloseTooMany, Text: "too many pings, pongs or fragments"}
+	}
+	return nil
 }
 
 // request counts a request as so many. It returns an error if there are too many, and then reports

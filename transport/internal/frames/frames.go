@@ -7,21 +7,13 @@
 package frames
 
 import (
-	"encoding/binary"
 	"slices"
 	"sync"
 
-	"github.com/gorilla/websocket"
-
 	"roomd/room"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
-
-// Final says that a frame is a whole message (RFC 6455, section 5.2).
-const Final = 0x80
-
-// headerRoom is the longest header of a server's frame, in bytes.
-const headerRoom = 10
 
 // About how long what frames hold is, in bytes, so that they need not grow.
 const (
@@ -30,39 +22,13 @@ const (
 	changeSize = 48
 )
 
-// newFrame returns a text frame with room for its header. The caller appends the content,
-// about size bytes, and calls seal.
-func newFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
-
-// seal puts the header before the content of a text frame.
-func seal(frame []byte) []byte {
-	var space [headerRoom]byte
-	header := append(space[:0], Final|websocket.TextMessage)
-	switch n := len(frame) - headerRoom; {
-	case n < 126:
-		header = append(header, byte(n))
-	case n < 1<<16:
-		header = binary.BigEndian.AppendUint16(append(header, 126), uint16(n))
-	default:
-		header = binary.BigEndian.AppendUint64(append(header, 127), uint64(n))
-	}
-	frame = frame[headerRoom-len(header):]
-	copy(frame, header)
-	return frame
-}
-
-// Control returns a frame of that kind. The content has at most 125 bytes.
-func Control(kind int, content []byte) []byte {
-	return append([]byte{Final | byte(kind), byte(len(content))}, content...)
-}
-
 // Reply returns the frame of a reply.
 func Reply(r *protocol.Reply) []byte {
-	return seal(protocol.AppendReply(newFrame(replySize+len(r.List)), r))
+	return ws.Seal(protocol.AppendReply(ws.NewFrame(replySize+len(r.List)), r))
 }
 
 // Event returns the frame of an event that is made for one client.
-func Event(e *protocol.Event) []byte { return seal(protocol.AppendEvent(newFrame(eventSize), e)) }
+func Event(e *protocol.Event) []byte { return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize), e)) }
 
 // Clock returns the time by the clock that all nodes share, in ms since 1970. Timers are shown with the time that is left.
 type Clock func() int64
@@ -85,7 +51,7 @@ func Changes(to room.Viewer, clock Clock, events ...*room.Event) []byte {
 			merged.Changes = append(merged.Changes, shown)
 		}
 	}
-	return seal(protocol.AppendEvent(newFrame(eventSize+changeSize*len(merged.Changes)), &merged))
+	return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize+changeSize*len(merged.Changes)), &merged))
 }
 
 func changeOf(c *room.Change, clock Clock) protocol.Change {

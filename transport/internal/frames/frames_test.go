@@ -6,31 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorilla/websocket"
-
 	"roomd/room"
 )
-
-func TestFrameHeaders(t *testing.T) {
-	for _, tt := range []struct {
-		size   int
-		header string
-	}{
-		{0, "\x81\x00"},
-		{125, "\x81\x7d"},
-		{126, "\x81\x7e\x00\x7e"},
-		{65535, "\x81\x7e\xff\xff"},
-		{65536, "\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"},
-	} {
-		content := strings.Repeat("x", tt.size)
-		if got := string(seal(append(newFrame(0), content...))); got != tt.header+content {
-			t.Errorf("%d bytes: header %q, want %q", tt.size, got[:len(got)-tt.size], tt.header)
-		}
-	}
-	if got := string(Control(websocket.PongMessage, []byte("hello"))); got != "\x8a\x05hello" {
-		t.Errorf("a pong is %q", got)
-	}
-}
 
 func change(version uint64) *room.Event {
 	return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"roomd/room"
+	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
 
@@ -42,7 +43,7 @@ func listOf(s room.Snapshot) *encodedList {
 func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
 	encode := func(private map[string]protocol.JSON, timers protocol.Timers) []byte {
-		return seal(protocol.AppendEvent(newFrame(eventSize+len(l.users)), &protocol.Event{
+		return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize+len(l.users)), &protocol.Event{
 			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Count: e.Snapshot.Count(),
 			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private, Timers: timers, Host: e.Snapshot.Host(), List: l.users,
 		}))

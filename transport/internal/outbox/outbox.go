@@ -231,21 +231,15 @@ func (o *Outbox) Finish(last []byte) {
 	signal(o.space)
 }
 
-// Stall drops all that is queued, because the client has stopped in the middle of a frame. Only the
-// rest of that can be written, and what Finish adds.
-func (o *Outbox) Stall(rest []byte) {
+// Cut drops all that is queued, except the rest of a frame of which the client has a part. If rest is nil nothing can be
+// written any more; otherwise only that, and what Finish adds.
+func (o *Outbox) Cut(rest []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.finished, o.items, o.queued.frames = true, nil, 0
-	o.pushLocked(rest)
-	signal(o.space)
-}
-
-// Discard drops all that is queued, because nothing can be written any more.
-func (o *Outbox) Discard() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.finished, o.broken, o.items, o.queued.frames = true, true, nil, 0
+	o.finished, o.broken, o.items, o.queued.frames = true, o.broken || rest == nil, nil, 0
+	if rest != nil {
+		o.pushLocked(rest)
+	}
 	signal(o.space)
 }
 
@@ -254,13 +248,6 @@ func (o *Outbox) IsWriting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writing
-}
-
-// IsEmpty reports whether nothing is to be written.
-func (o *Outbox) IsEmpty() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.items) == 0
 }
 
 // maxKept is how many events a slice may have had room for that is used again.

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"roomd/room"
-	"roomd/transport/internal/frames"
+	"roomd/transport/internal/ws"
 )
 
 // The changes of all rooms count together until they are written. What does not fit is dropped, the
@@ -86,21 +86,21 @@ func TestOneWriter(t *testing.T) {
 		t.Error("a writer goes on with nothing to write")
 	}
 	o.push(change(6))
-	o.Ping(frames.Control(9, nil))
+	o.Ping(ws.Control(9, nil))
 	if started != 1 || o.Claim() {
 		t.Errorf("%d writers started", started)
 	}
 	o.Finish([]byte("the end"))
-	if o.KeepWriting() || o.IsEmpty() {
+	if o.KeepWriting() || len(o.items) == 0 {
 		t.Error("a writer goes on after finish, or nothing is left")
 	}
 	if o.Ping(nil) || o.Claim() || !o.push(change(7)) || started != 1 {
 		t.Error("something is queued after finish")
 	}
-	o.Discard()
+	o.Cut(nil)
 	o.Finish([]byte("the end"))
-	if !o.IsEmpty() {
-		t.Error("something is queued after discard")
+	if len(o.items) > 0 {
+		t.Error("something is queued after Cut")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestRepliesAreBounded(t *testing.T) {
 	for name, relieve := range map[string]func(o *box){
 		"written": func(o *box) { o.Next(); o.Written() },
 		"ended":   func(o *box) { o.Finish(nil) },
-		"broken":  func(o *box) { o.Discard() },
+		"broken":  func(o *box) { o.Cut(nil) },
 	} {
 		for _, size := range []int{10, 1000, 100_000} {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package transport
+package ws
 
 import (
 	"bytes"
@@ -8,25 +8,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"roomd/transport/internal/frames"
-	"roomd/transport/protocol"
 )
 
 // batchSize is how many bytes are written at once, if that many wait. The last frame may go
 // beyond it.
 const batchSize = 16 << 10
 
-// chunkSize is how much of a long frame has to be written within Options.WriteTimeout. Who reads
+// chunkSize is how much of a long frame has to be written within Options.WriteTimeout. A client that reads
 // slowly gets the whole frame all the same.
 const chunkSize = 4 * batchSize
 
 // writer writes a connection's outbox to its socket. No goroutine waits for something to
 // write: the reader writes the reply to its request (flush), and the outbox has the flusher write what
-// comes by itself (start); what the socket does not take at once gets a goroutine of its own. The outbox
+// comes by itself (StartWriting); what the socket does not take at once gets a goroutine of its own. The outbox
 // makes sure that there is one writer at a time.
 type writer struct {
-	conn    *conn
+	conn    *Conn
 	running sync.WaitGroup // the flusher's writing, and goroutines
 	sent    atomic.Int64   // bytes that the kernel has been given
 
@@ -40,14 +37,14 @@ type writer struct {
 // another goroutine, since the reader has to go back to its client.
 func (w *writer) flush() {
 	if w.conn.out.Claim() && w.send() {
-		w.start()
+		w.conn.StartWriting()
 	}
 }
 
-// start has the flusher write until nothing is queued.
-func (w *writer) start() {
-	w.running.Add(1)
-	w.conn.server.flusher.add(w)
+// StartWriting has the flusher write until nothing is queued. Only the queue's writer may call it.
+func (c *Conn) StartWriting() {
+	c.writer.running.Add(1)
+	c.group.flusher.add(&c.writer)
 }
 
 // flushReady writes some of what is queued, for the flusher. It does not block.
@@ -60,13 +57,10 @@ func (w *writer) flushReady(try *attempt) {
 			}
 		})
 	case w.conn.out.KeepWriting():
-		w.start()
+		w.conn.StartWriting()
 	}
 	w.running.Done()
 }
-
-// wait returns when nobody writes any more of what start was called for.
-func (w *writer) wait() { w.running.Wait() }
 
 // send writes some of what is queued, and reports whether to go on. If the write fails, the
 // connection ends.
@@ -77,41 +71,22 @@ func (w *writer) send() (more bool) {
 
 // sendTaken is send for what take has taken.
 func (w *writer) sendTaken() (more bool) {
-	err := w.writeTaken()
+	err, group := w.writeTaken(), w.conn.group
 	switch {
 	case err == nil:
-	case errors.Is(err, os.ErrDeadlineExceeded) && w.conn.end(protocol.CloseTooSlow, "nothing was read for "+w.conn.server.opts.WriteTimeout.String()):
-		w.conn.out.Stall(w.rest)
+	case errors.Is(err, os.ErrDeadlineExceeded) && w.conn.End(group.TooSlow, "nothing was read for "+group.WriteTimeout.String()):
+		w.conn.out.Cut(w.rest)
 	default:
-		w.conn.end(0, fmt.Sprintf("writing: %v", err))
-		w.conn.out.Discard()
+		w.conn.End(0, fmt.Sprintf("writing: %v", err))
+		w.conn.out.Cut(nil)
 	}
 	return w.conn.out.KeepWriting()
 }
 
-// take takes about batchSize of what is queued, to be written next.
-func (w *writer) take() {
-	out, batch := w.conn.out, w.frames[:0]
-	for size := 0; size < batchSize; {
-		frame, events := out.Next()
-		if frame == nil && events == nil {
-			break
-		}
-		first := len(batch)
-		if frame != nil {
-			batch = append(batch, frame)
-		} else {
-			batch = frames.Append(batch, w.conn.session.viewer(events[0].Room), w.conn.server.now, events)
-			w.conn.server.opts.Trace.merged(len(events) - (len(batch) - first))
-		}
-		for _, f := range batch[first:] {
-			size += len(f)
-		}
-	}
-	w.frames = batch
-	for _, queue := range out.TakeStale() {
-		w.conn.session.refill(queue)
-	}
+// take takes about batchSize of what is queued, to be written next. It reports false if that is nothing.
+func (w *writer) take() bool {
+	w.frames = w.conn.handler.Take(w.frames[:0], batchSize)
+	return len(w.frames) > 0
 }
 
 // writeTaken writes what was taken.
@@ -210,7 +185,7 @@ func (w *writer) write(p []byte) (err error) {
 // extendDeadline gives the client WriteTimeout, or up to an eighth more: moving the deadline costs
 // as much as encoding a frame, so not every write does it. It returns the time.
 func (w *writer) extendDeadline() time.Time {
-	now, timeout := time.Now(), w.conn.server.opts.WriteTimeout
+	now, timeout := time.Now(), w.conn.group.WriteTimeout
 	if w.deadline.Sub(now) < timeout {
 		w.deadline = now.Add(timeout + timeout/8)
 		w.conn.extendWriteDeadline(w.deadline)

@@ -1,4 +1,4 @@
-package transport
+package ws
 
 import (
 	"bytes"
@@ -9,25 +9,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
-
-	"roomd/transport/internal/frames"
-	"roomd/transport/protocol"
 )
 
-const (
-	// maxFragments is how many frames a message may have. Browsers send one.
-	maxFragments = 128
-)
+// MaxFragments is how many frames a message may have. Browsers send one.
+const MaxFragments = 128
 
-// closeError says which rule the client broke, and the code of the close frame that tells it.
-type closeError struct {
-	code int
-	text string
+// CloseError says which rule the client broke, and the code of the close frame that tells it.
+type CloseError struct {
+	Code int
+	Text string
 }
 
-func (e *closeError) Error() string { return fmt.Sprintf("%s (%d)", e.text, e.code) }
+func (e *CloseError) Error() string { return fmt.Sprintf("%s (%d)", e.Text, e.Code) }
 
-func violation(text string) error { return &closeError{protocol.CloseBroken, text} }
+func violation(text string) error { return &CloseError{websocket.CloseProtocolError, text} }
 
 // frameReader reads a client's messages from its socket (RFC 6455, section 5). gorilla's reader
 // will not do: it does not count frames, so that twenty connections which sent empty fragments
@@ -37,12 +32,12 @@ type frameReader struct {
 	socket  *socket
 	max     int                                     // bytes of a message
 	control func(opcode byte, content []byte) error // handles a control frame
-	noop    func() bool                             // counts a frame that asks for nothing, and reports whether it is allowed
+	noop    func() error                            // counts a frame that asks for nothing
 
 	inMessage bool // a message has begun and not ended
 }
 
-func newFrameReader(src io.Reader, max int, control func(opcode byte, content []byte) error, noop func() bool) *frameReader {
+func newFrameReader(src io.Reader, max int, control func(opcode byte, content []byte) error, noop func() error) *frameReader {
 	return &frameReader{socket: newSocket(src), max: max, control: control, noop: noop}
 }
 
@@ -57,7 +52,7 @@ func (r *frameReader) next() (h frameHeader, message bool, err error) {
 	case h.opcode == continuation:
 		err = violation("a fragment of no message")
 	case h.opcode == websocket.BinaryMessage:
-		err = &closeError{protocol.CloseNotText, "only text frames are understood"}
+		err = &CloseError{websocket.CloseUnsupportedData, "only text frames are understood"}
 	default:
 		return h, true, nil
 	}
@@ -72,7 +67,7 @@ func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 	checked := 0 // bytes of whole characters
 	for frames := 1; ; frames++ {
 		if h.length > uint64(r.max-into.Len()) {
-			return &closeError{protocol.CloseTooBig, fmt.Sprintf("a message of more than %d bytes", r.max)}
+			return &CloseError{websocket.CloseMessageTooBig, fmt.Sprintf("a message of more than %d bytes", r.max)}
 		}
 		for h.length > 0 {
 			if err := r.readSome(&h, into); err != nil {
@@ -87,8 +82,8 @@ func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 		if h.final {
 			break
 		}
-		if frames == maxFragments {
-			return &closeError{protocol.ClosePolicy, fmt.Sprintf("a message of more than %d frames", maxFragments)}
+		if frames == MaxFragments {
+			return &CloseError{websocket.ClosePolicyViolation, fmt.Sprintf("a message of more than %d frames", MaxFragments)}
 		}
 		var err error
 		if h, err = r.nextFragment(); err != nil {
@@ -101,7 +96,7 @@ func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 	return nil
 }
 
-var errNotUTF8 = &closeError{protocol.CloseNotUTF8, "a text frame was not UTF-8"}
+var errNotUTF8 = &CloseError{websocket.CloseInvalidFramePayloadData, "a text frame was not UTF-8"}
 
 // readSome appends what has arrived of a frame's content, and waits if that is nothing.
 func (r *frameReader) readSome(h *frameHeader, into *bytes.Buffer) error {
@@ -123,7 +118,7 @@ func (r *frameReader) nextFragment() (frameHeader, error) {
 		case err != nil:
 			return h, err
 		case h.opcode == continuation:
-			return h, r.countSpare()
+			return h, r.noop()
 		case !h.isControl():
 			return h, violation("a message begins before the last one has ended")
 		}
@@ -136,7 +131,7 @@ func (r *frameReader) nextFragment() (frameHeader, error) {
 // readControl reads and handles a control frame that begins with h.
 func (r *frameReader) readControl(h frameHeader) error {
 	if h.opcode != websocket.CloseMessage {
-		if err := r.countSpare(); err != nil {
+		if err := r.noop(); err != nil {
 			return err
 		}
 	}
@@ -147,14 +142,6 @@ func (r *frameReader) readControl(h frameHeader) error {
 	unmask(content, h.mask)
 	_, _ = r.socket.buffer.Discard(len(content))
 	return r.control(h.opcode, content)
-}
-
-// countSpare returns an error if the client has sent too many pings, pongs and fragments.
-func (r *frameReader) countSpare() error {
-	if !r.noop() {
-		return &closeError{protocol.CloseTooMany, "too many pings, pongs or fragments"}
-	}
-	return nil
 }
 
 // frameHeader is the header of a frame, and how much of its content has yet to come.
@@ -176,7 +163,7 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 	if err != nil {
 		return h, err
 	}
-	h = frameHeader{final: start[0]&frames.Final != 0, opcode: start[0] & 0xf, length: uint64(start[1] &^ 0x80)}
+	h = frameHeader{final: start[0]&Final != 0, opcode: start[0] & 0xf, length: uint64(start[1] &^ 0x80)}
 	control := h.isControl()
 	switch {
 	case start[0]&0x70 != 0:

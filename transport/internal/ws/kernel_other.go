@@ -1,6 +1,6 @@
 //go:build !linux
 
-package transport
+package ws
 
 import "syscall"
 

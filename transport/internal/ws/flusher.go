@@ -1,8 +1,9 @@
-package transport
+package ws
 
 import (
 	"runtime"
 	"sync"
+	"syscall"
 )
 
 // flushesAtOnce is how many connections a goroutine of the flusher takes at a time. If more than that wait for
@@ -32,9 +33,6 @@ func (f *flusher) add(w *writer) {
 		f.running.Go(f.run)
 	}
 }
-
-// wait returns when the goroutines have ended, after the last connection.
-func (f *flusher) wait() { f.running.Wait() }
 
 func (f *flusher) run() {
 	try, _ := f.tries.Get().(*attempt)
@@ -66,4 +64,36 @@ func (f *flusher) take(into []*writer) (n int) {
 		f.goroutines--
 	}
 	return n
+}
+
+// attempt writes to sockets without waiting. It is for one goroutine at a time.
+type attempt struct {
+	try  func(fd uintptr) bool // once, so that writing allocates nothing
+	left []byte                // what is still to be written
+}
+
+func newAttempt() *attempt {
+	a := new(attempt)
+	a.try = a.tryWrite
+	return a
+}
+
+// write writes as much of p as the socket takes at once, and returns how much that is.
+func (a *attempt) write(socket syscall.RawConn, p []byte) (n int) {
+	a.left = p
+	_ = socket.Write(a.try) // who writes the rest meets the error again
+	n = len(p) - len(a.left)
+	a.left = nil
+	return n
+}
+
+func (a *attempt) tryWrite(fd uintptr) (done bool) {
+	for {
+		n, err := writeSocket(fd, a.left)
+		if err == syscall.EINTR {
+			continue
+		}
+		a.left = a.left[max(n, 0):]
+		return true
+	}
 }

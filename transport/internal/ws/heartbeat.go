@@ -1,4 +1,4 @@
-package transport
+package ws
 
 import (
 	"sync"
@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-
-	"roomd/transport/internal/frames"
 )
 
 // heartbeatSteps is in how many steps a ping interval is divided. So much later than it should be, in
@@ -22,21 +20,17 @@ const waited = 100 * time.Millisecond
 // talks costs next to nothing, and none has a timer of its own.
 type heartbeats struct {
 	step    time.Duration
-	clock   func() time.Duration // that of conn.heard
+	clock   func() time.Duration // that of liveness.heard
 	running sync.WaitGroup
 
 	mu    sync.Mutex
 	open  int                         // guarded by mu: connections
-	slots [heartbeatSteps + 1][]*conn // guarded by mu: a ring: who is looked at in which step
+	slots [heartbeatSteps + 1][]*Conn // guarded by mu: a ring: who is looked at in which step
 	now   int                         // guarded by mu: the present slot
 	stop  chan struct{}               // guarded by mu: ends the goroutine; nil while none runs
 }
 
-func newHeartbeats(interval time.Duration, clock func() time.Duration) *heartbeats {
-	return &heartbeats{step: max(interval/heartbeatSteps, time.Millisecond), clock: clock}
-}
-
-func (h *heartbeats) add(c *conn) {
+func (h *heartbeats) add(c *Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open++; h.open == 1 {
@@ -58,9 +52,6 @@ func (h *heartbeats) remove() {
 		clear(h.slots[:])
 	}
 }
-
-// wait returns when the goroutine has ended, after the last connection.
-func (h *heartbeats) wait() { h.running.Wait() }
 
 func (h *heartbeats) run(stop chan struct{}) {
 	tick := time.NewTicker(h.step)
@@ -94,7 +85,7 @@ func (h *heartbeats) beat(stop chan struct{}) {
 }
 
 // laterLocked has a connection looked at after that time, or up to a step later.
-func (h *heartbeats) laterLocked(c *conn, after time.Duration) {
+func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 	steps := min(max(int((after+h.step-1)/h.step), 1), heartbeatSteps)
 	at := (h.now + steps) % len(h.slots)
 	h.slots[at] = append(h.slots[at], c)
@@ -102,23 +93,23 @@ func (h *heartbeats) laterLocked(c *conn, after time.Duration) {
 
 // liveness is when a connection's client was heard, and what it was asked since.
 type liveness struct {
-	heard atomic.Int64 // by the server's clock
+	heard atomic.Int64 // by Options.Clock
 	busy  atomic.Bool  // the client waits for the server, which reads nothing meanwhile
 
 	// Used only by beat.
-	asked time.Duration // when the last ping was queued, by the server's clock
+	asked time.Duration // when the last ping was queued, by Options.Clock
 	queue int64         // how many bytes the kernel had been given before that ping
 	taken int64         // how many of the bytes that it was given the client's kernel had acknowledged then
 }
 
 // hear records a sign of life.
-func (c *conn) hear() { c.alive.heard.Store(int64(c.server.clock())) }
+func (c *Conn) hear() { c.alive.heard.Store(int64(c.group.Clock())) }
 
 // beat asks a client that is silent for an interval for a sign of life, and ends a connection that is
 // silent for two and has had the time to answer. It returns when to look again; 0 is never. While
 // something is being written, the write time-out decides.
-func (c *conn) beat(now, step time.Duration) (next time.Duration) {
-	interval := c.server.opts.PingInterval
+func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
+	interval := c.group.PingInterval
 	heard := time.Duration(c.alive.heard.Load())
 	end := max(heard+2*interval, c.alive.asked+interval-2*step)
 	switch _, _, closing := c.closeReason(); {
@@ -144,24 +135,24 @@ func (c *conn) beat(now, step time.Duration) (next time.Duration) {
 }
 
 // ask asks the client for a sign of life.
-func (c *conn) ask(now time.Duration) {
+func (c *Conn) ask(now time.Duration) {
 	sent := c.writer.sent.Load()
 	c.alive.asked, c.alive.queue, c.alive.taken = now, sent, sent-c.unsent()
-	c.out.Ping(frames.Control(websocket.PingMessage, nil))
+	c.out.Ping(Control(websocket.PingMessage, nil))
 }
 
 // isReading reports whether the client, since it was asked, has read some of what the kernel keeps for
 // it, and the ping is still behind the rest: who reads slowly cannot have answered yet.
-func (c *conn) isReading() bool {
+func (c *Conn) isReading() bool {
 	taken := c.writer.sent.Load() - c.unsent()
 	return taken > c.alive.taken && taken < c.alive.queue
 }
 
 // unsent returns how many bytes the kernel has been given, and the client's has not acknowledged.
-func (c *conn) unsent() int64 { return unsentBytes(rawOf(socketOf(c.raw))) }
+func (c *Conn) unsent() int64 { return unsentBytes(rawOf(socketOf(c.raw))) }
 
 // wake makes the reader find that the connection has ended.
-func (c *conn) wake() {
+func (c *Conn) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closing {

@@ -1,0 +1,237 @@
+// Package ws is the server's side of WebSockets (RFC 6455): it reads the frames of clients, writes those that are
+// queued for them, and ends what does not answer. It knows bytes, and nothing of what they say: that is its Handler's.
+package ws
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// LingerTimeout is how long a closed connection is still read, so that the last frames arrive before the kernel resets
+// it.
+const LingerTimeout = time.Second
+
+// CloseTimeout bounds each of the last writes to a client that the server closes: the one that runs, and what is queued
+// behind it.
+const CloseTimeout = 5 * time.Second
+
+// maxLinger is how many bytes are read meanwhile: what the kernel has taken so far, and not what a client goes on
+// sending.
+const maxLinger = 256 << 10
+
+// Handler is what a connection serves.
+type Handler interface {
+	// Handle runs the request in a message, and queues the reply. Messages come one after the other.
+	Handle(message []byte)
+
+	// Noop counts a frame that asks for nothing. It returns a *CloseError if there were too many.
+	Noop() error
+
+	// Broken is called before the connection ends with err, because the client broke a rule.
+	Broken(err *CloseError)
+
+	// Take appends about size bytes of queued frames to batch, for the one writer. They are valid until the queue's
+	// Written.
+	Take(batch [][]byte, size int) [][]byte
+}
+
+// Queue holds the frames that are to be written. It calls Conn.StartWriting when it needs a writer.
+type Queue interface {
+	Push(frame []byte)      // queues a frame, for a caller who then calls flush
+	Ping(frame []byte) bool // queues a frame, and starts a writer
+	WaitForSpace()          // waits while too much is queued
+
+	Claim() bool       // makes the caller the writer, unless there is one, or nothing to write
+	Written()          // what Take returned is written
+	KeepWriting() bool // reports whether the writer has to go on
+	IsWriting() bool   // reports whether there is a writer
+
+	Finish(last []byte) // queues a last frame, or none if nil; no writer starts any more
+	Cut(rest []byte)    // finishes, and drops all that is queued, except the rest of a frame; nil for none
+}
+
+// Options of a group of connections.
+type Options struct {
+	PingInterval time.Duration        // silence after which a client is asked for a sign of life
+	WriteTimeout time.Duration        // how long a client may read nothing of what is written; up to an eighth longer
+	TooSlow      int                  // the code of the close frame after WriteTimeout
+	Closed       func(code int)       // called when the server closes a connection, with the code of its close frame
+	Clock        func() time.Duration // a clock that never steps
+}
+
+// Group is the connections of a server. They share the goroutines that write, and one for heartbeats.
+type Group struct {
+	Options
+	heartbeats heartbeats
+	flusher    flusher
+}
+
+// NewGroup returns a group without connections.
+func NewGroup(opts Options) *Group {
+	return &Group{Options: opts, heartbeats: heartbeats{
+		step: max(opts.PingInterval/heartbeatSteps, time.Millisecond), clock: opts.Clock,
+	}}
+}
+
+// Wait returns when the shared goroutines have ended, after the last connection.
+func (g *Group) Wait() {
+	g.heartbeats.running.Wait()
+	g.flusher.running.Wait()
+}
+
+// Conn is one WebSocket: its deadlines and its end.
+type Conn struct {
+	group   *Group
+	handler Handler
+	out     Queue
+	writer  writer
+	frames  *frameReader // set with raw
+	max     int          // bytes of a message
+	alive   liveness
+
+	mu      sync.Mutex
+	raw     net.Conn // guarded by mu: nil before the handshake; then constant
+	closing bool     // guarded by mu: no further request is read
+	aborted bool     // guarded by mu
+	code    int      // guarded by mu: of the close frame, 0 for none
+	text    string   // guarded by mu: of the close frame
+}
+
+// New returns a connection before its handshake. A message has at most max bytes.
+func (g *Group) New(handler Handler, out Queue, max int) *Conn {
+	c := &Conn{group: g, handler: handler, out: out, max: max}
+	c.writer.conn = c
+	return c
+}
+
+// Open begins a connection when its handshake has ended. Then call Read, and Close.
+func (c *Conn) Open(raw net.Conn) {
+	c.mu.Lock()
+	c.raw, c.frames = raw, newFrameReader(raw, c.max, c.control, c.handler.Noop)
+	if c.aborted { // before the handshake had ended
+		_ = socketOf(raw).Close()
+	}
+	c.mu.Unlock()
+	c.hear()
+	c.group.heartbeats.add(c)
+}
+
+// IsOver reports whether the client has closed the connection behind the frames that are still to be read, as far as
+// that has arrived. Only the goroutine of Read may ask.
+func (c *Conn) IsOver() bool {
+	if c.frames == nil {
+		return false
+	}
+	below := c.frames.socket.raw
+	if below == nil {
+		below = rawOf(socketOf(c.raw))
+	}
+	return c.frames.socket.isOver(below)
+}
+
+// End closes the connection once the request that runs has ended and what is queued is
+// written. Only the first call counts, and returns true; a code of 0 sends no close frame. The
+// text is empty if the client closed. It does not block.
+func (c *Conn) End(code int, text string) (first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return false
+	}
+	c.closing, c.code, c.text = true, code, text
+	if code != 0 && text != "" {
+		c.group.Closed(code)
+	}
+	c.out.Finish(nil)
+	if c.raw != nil {
+		c.limitLastWrite()
+		_ = c.raw.SetReadDeadline(time.Now()) // wakes the reader
+	}
+	return true
+}
+
+// Abort closes the socket at once. Under TLS it says no goodbye, for which a client that reads
+// nothing could make it wait.
+func (c *Conn) Abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closing, c.aborted = true, true
+	if c.raw != nil {
+		_ = socketOf(c.raw).Close()
+	}
+}
+
+// socketOf returns what is below a connection, if that is TLS.
+func socketOf(conn net.Conn) net.Conn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return conn
+}
+
+// closeReason returns the code and text that End was called with.
+func (c *Conn) closeReason() (code int, text string, closing bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.code, c.text, c.closing
+}
+
+// ended makes sure that the connection ends after reason, and returns why it did.
+func (c *Conn) ended(reason error) error {
+	code, text, closing := c.closeReason()
+	if !closing {
+		c.End(0, "")
+		c.out.Cut(nil) // the client is gone
+	} else if text != "" { // End woke the reader, whose error says no more than that
+		return fmt.Errorf("closed by the server (%d): %s", code, text)
+	}
+	return reason
+}
+
+// Close writes what is queued, and the close frame, and closes the socket. Nothing is queued any more.
+func (c *Conn) Close() {
+	var last []byte
+	if code, text, _ := c.closeReason(); code != 0 {
+		last = Control(websocket.CloseMessage, websocket.FormatCloseMessage(code, text))
+	}
+	c.out.Finish(last)
+	c.group.heartbeats.remove()
+	c.writer.running.Wait()
+	c.limitLastWrite()
+	for c.writer.take() {
+		if c.writer.writeTaken() != nil {
+			break
+		}
+	}
+	c.hangUp()
+}
+
+// limitLastWrite gives the client CloseTimeout to read what is being written.
+func (c *Conn) limitLastWrite() {
+	_ = c.raw.SetWriteDeadline(time.Now().Add(min(CloseTimeout, c.group.WriteTimeout)))
+}
+
+// extendWriteDeadline sets a deadline, unless End has set one.
+func (c *Conn) extendWriteDeadline(to time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing {
+		_ = c.raw.SetWriteDeadline(to)
+	}
+}
+
+// hangUp closes the socket. Before that it reads what the client may still be sending: a
+// kernel that closes a socket with unread data resets it, and the last frames would be lost.
+func (c *Conn) hangUp() {
+	if half, ok := c.raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.raw.SetReadDeadline(time.Now().Add(LingerTimeout))
+		_, _ = io.Copy(io.Discard, io.LimitReader(c.raw, maxLinger))
+	}
+	_ = c.raw.Close()
+}

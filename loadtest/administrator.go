@@ -18,7 +18,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// API is the operators' side of a node: its http:// or https:// URL, and a token of an admin, empty where none is needed.
+// API is the operators' side of a node: its http:// or https:// URL, and a token of an admin, empty where none is
+// needed.
 type API struct{ URL, Token string }
 
 // administrator has authority over the rooms, by the HTTP API of any node.
@@ -36,7 +37,8 @@ type administrator struct {
 
 func newAdministrator(g *Game) *administrator {
 	return &administrator{
-		game: g, log: g.History.newLog(), random: rand.New(rand.NewPCG(g.cfg.Seed, 0)), does: mixOf(g.cfg.Mix, true), lives: 1, guests: make(map[string][]string),
+		game: g, log: g.History.newLog(), random: rand.New(rand.NewPCG(g.cfg.Seed, 0)), does: mixOf(g.cfg.Mix, true),
+		lives: 1, guests: make(map[string][]string),
 		http: &http.Client{Timeout: g.cfg.CallTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
 	}
 }
@@ -111,9 +113,11 @@ func (a *administrator) usual() check.Settings {
 	return s
 }
 
-// settle gives a room settings, and keeps it while it is empty, unless a match has begun it: such a room its host may close.
+// settle gives a room settings, and keeps it while it is empty, unless a match has begun it: such a room its host may
+// close.
 func (a *administrator) settle(room string, s check.Settings) *check.Op {
-	body := map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": s.Labels == "", "host": cmp.Or(s.Host, "none")}
+	body := map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": s.Labels == "",
+		"host": cmp.Or(s.Host, "none")}
 	if s.Labels != "" {
 		body["labels"] = s.Labels
 	}
@@ -156,7 +160,8 @@ func (a *administrator) deal(room string) {
 		hands["stranger"] = value
 	}
 	if len(hands) > 0 {
-		a.call(room, check.Op{Action: check.Deal, Users: slices.Sorted(maps.Keys(hands)), Value: value}, http.MethodPost, "/deal", map[string]any{"hands": hands})
+		a.call(room, check.Op{Action: check.Deal, Users: slices.Sorted(maps.Keys(hands)), Value: value},
+			http.MethodPost, "/deal", map[string]any{"hands": hands})
 	}
 }
 
@@ -164,11 +169,13 @@ func (a *administrator) deal(room string) {
 func (a *administrator) party(room string) {
 	if guests := a.guests[room]; len(guests) > 0 {
 		delete(a.guests, room)
-		a.call(room, check.Op{Action: check.Release, Users: guests}, http.MethodPost, "/release", map[string]any{"users": guests})
+		a.call(room, check.Op{Action: check.Release, Users: guests}, http.MethodPost, "/release",
+			map[string]any{"users": guests})
 		return
 	}
 	guests := a.invite()
-	if op := a.call(room, check.Op{Action: check.Reserve, Users: guests}, http.MethodPost, "/seats", map[string]any{"users": guests}); op.Outcome == check.Done {
+	if op := a.call(room, check.Op{Action: check.Reserve, Users: guests}, http.MethodPost, "/seats",
+		map[string]any{"users": guests}); op.Outcome == check.Done {
 		a.guests[room] = guests
 	}
 }

@@ -11,14 +11,16 @@ import (
 	"roomd/room/coordinator"
 )
 
-// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and what is its default there.
+// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and
+// what is its default there.
 type Config struct {
 	// Targets are the URLs of running nodes. If there are none, Run starts Nodes of its own.
 	Targets    []string `name:"target" placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. Players keep to its rate; with --rate off they act as fast as they can. For more than 1000 clients it needs --max-per-address off. Without a target roomload starts nodes for the run."`
 	SecretFile string   `name:"auth-secret-file" type:"path" placeholder:"FILE" help:"The secret of the targets, as of their --auth-secret-file: players get tokens that it signs."`
 	Nodes      int      `default:"1" help:"How many nodes to start (${default})."`
 
-	// Redis is a URL as package redisurl has it. With Targets it may be empty or redisurl.Embedded: then Run asks the nodes only.
+	// Redis is a URL as package redisurl has it. With Targets it may be empty or redisurl.Embedded: then Run asks the
+	// nodes only.
 	Redis     string        `default:"embedded" placeholder:"URL" help:"Where those nodes keep the rooms, and where roomload reads the lists at the end: redis://… or embedded (${default}). With --target, the Redis of those nodes, if roomload can reach it."`
 	KeyPrefix string        `placeholder:"PREFIX:" help:"What the names of all keys in Redis begin with, as of the nodes' --key-prefix."`
 	Clients   int           `default:"200" help:"Players, with one connection each (${default})."`
@@ -32,7 +34,8 @@ type Config struct {
 	// Progress, if not nil, is called about four times a second.
 	Progress func(Progress) `kong:"-"`
 
-	catchUp time.Duration // for how long a player may wait at the end for the event of a room's last commit; zero means 10 s
+	// for how long a player may wait at the end for the event of a room's last commit; zero means 10 s
+	catchUp time.Duration
 }
 
 const defaultCatchUp = 10 * time.Second
@@ -82,8 +85,8 @@ func (c Config) Validate() error {
 	return err
 }
 
-// CheckKeyPrefix returns an error, which begins with the name of the field as that of Validate does, if prefix can be no
-// KeyPrefix.
+// CheckKeyPrefix returns an error, which begins with the name of the field as that of Validate does, if prefix can be
+// no KeyPrefix.
 func CheckKeyPrefix(prefix string) error {
 	if invalid, ok := errors.AsType[*room.InvalidError](coordinator.CheckKeyPrefix(prefix)); ok {
 		return errors.New("key-prefix " + invalid.Problem)

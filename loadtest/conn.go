@@ -35,7 +35,8 @@ type conn struct {
 	once    sync.Once
 }
 
-// dial connects user, with a token unless that is empty. heard gets each reply and event in the order of arrival; it is called by the reading goroutine.
+// dial connects user, with a token unless that is empty. heard gets each reply and event in the order of arrival; it
+// is called by the reading goroutine.
 func dial(ctx context.Context, address, user, token string, d *decoder, heard func(*message)) (*conn, error) {
 	dialer := websocket.Dialer{HandshakeTimeout: closeWait, Subprotocols: []string{protocol.Subprotocol}}
 	header := http.Header{}
@@ -96,7 +97,8 @@ func (c *conn) over() bool {
 	}
 }
 
-// do sends a request and waits for its reply, which may be a refusal. After an error the request may have been carried out.
+// do sends a request and waits for its reply, which may be a refusal. After an error the request may have been
+// carried out.
 func (c *conn) do(ctx context.Context, r protocol.Request) (*message, error) {
 	r.ID = c.next
 	c.next++

@@ -110,7 +110,8 @@ func frameOf(e *protocol.Event) *check.Frame {
 			f.Changes[i] = ChangeOf(&e.Changes[i])
 		}
 	case protocol.EventSnapshot:
-		f.List = listOf(&protocol.Reply{Private: e.Private, Data: e.Data, Settings: e.Settings, Timers: e.Timers, Host: e.Host}, membersOf(e.Users))
+		f.List = listOf(&protocol.Reply{Private: e.Private, Data: e.Data, Settings: e.Settings, Timers: e.Timers,
+			Host: e.Host}, membersOf(e.Users))
 	case protocol.EventLost:
 		f.Lost = e.Reason
 	default:
@@ -131,7 +132,8 @@ func membersOf(users []protocol.Seated) []check.Member {
 }
 
 func listOf(r *protocol.Reply, users []check.Member) *check.List {
-	l := &check.List{Users: users, Data: text(r.Data), Settings: settingsOf(r.Settings), Host: one(r.Host), Timers: slices.Sorted(maps.Keys(r.Timers))}
+	l := &check.List{Users: users, Data: text(r.Data), Settings: settingsOf(r.Settings), Host: one(r.Host),
+		Timers: slices.Sorted(maps.Keys(r.Timers))}
 	for user, data := range r.Private {
 		if l.Private == nil {
 			l.Private = make(map[string]string)

@@ -79,7 +79,8 @@ type Game struct {
 func NewGame(cfg Play) *Game {
 	cfg.Mix = ExpandMix(cfg.Mix)
 	g := &Game{
-		id: uuid.NewString()[:8], cfg: cfg, History: newRecorder(cfg.History), wants: make(map[string]*check.Settings), kept: make(map[string]*journal), unwatch: func() {},
+		id: uuid.NewString()[:8], cfg: cfg, History: newRecorder(cfg.History),
+		wants: make(map[string]*check.Settings), kept: make(map[string]*journal), unwatch: func() {},
 	}
 	for i := range cfg.Rooms {
 		g.rooms = append(g.rooms, fmt.Sprintf("%s-%s-%d", cfg.Name, g.id, i+1))
@@ -139,7 +140,8 @@ func (g *Game) Play(ctx context.Context) {
 func (g *Game) Problem(rule, format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.problems = append(g.problems, check.Violation{Checker: "run", Rule: rule, At: g.History.Now(), Text: fmt.Sprintf(format, args...)})
+	g.problems = append(g.problems, check.Violation{Checker: "run", Rule: rule, At: g.History.Now(),
+		Text: fmt.Sprintf(format, args...)})
 }
 
 // Problems returns what was recorded.

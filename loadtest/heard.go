@@ -13,7 +13,8 @@ var nothingDone = []string{protocol.CodeUnavailable, protocol.CodeBusy, protocol
 
 // expected are the codes of refusals to which other players and administrators lead.
 var expected = []string{
-	protocol.CodeRoomFull, protocol.CodeSeatTaken, protocol.CodeBadRequest, protocol.CodeClosed, protocol.CodeBanned, protocol.CodeNotMember,
+	protocol.CodeRoomFull, protocol.CodeSeatTaken, protocol.CodeBadRequest, protocol.CodeClosed, protocol.CodeBanned,
+	protocol.CodeNotMember,
 	protocol.CodeForbidden, protocol.CodeConflict, protocol.CodeUnknown,
 }
 
@@ -53,15 +54,16 @@ func answer(op *check.Op, m *message) {
 	}
 }
 
-// hear takes a reply or an event for the user of that name, which says f of a room. The connection's reader calls it in the order
-// of arrival.
+// hear takes a reply or an event for the user of that name, which says f of a room. The connection's reader calls it
+// in the order of arrival.
 func (p *player) hear(name string, m *message, f *check.Frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.name != name {
 		return
 	}
-	if r := m.reply; r != nil && r.Error == nil && (r.Seat != nil || p.watches) { // here, and not where the call returns: the next event may come before that
+	// here, and not where the call returns: the next event may come before that
+	if r := m.reply; r != nil && r.Error == nil && (r.Seat != nil || p.watches) {
 		p.enterLocked(r.Room)
 	}
 	if f != nil {
@@ -85,7 +87,8 @@ func (m *message) about(user string) *check.Frame {
 		return nil
 	}
 	m.list.For = user
-	return &check.Frame{Room: one(m.reply.Room), Epoch: one(m.reply.Epoch), Version: m.reply.Version, List: m.list, Reply: true}
+	return &check.Frame{Room: one(m.reply.Room), Epoch: one(m.reply.Epoch), Version: m.reply.Version, List: m.list,
+		Reply: true}
 }
 
 // enterLocked records that the player was told to be in a room.

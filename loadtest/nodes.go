@@ -25,8 +25,8 @@ type fleet struct {
 
 func (c Config) rules() room.Rules { return room.Rules{Seating: room.Capacity(c.Capacity)} }
 
-// startFleet starts the nodes that cfg asks for, unless cfg names running ones. If an administrator has something to do, and a Redis to do it with, it
-// has a node of its own, without players.
+// startFleet starts the nodes that cfg asks for, unless cfg names running ones. If an administrator has something to
+// do, and a Redis to do it with, it has a node of its own, without players.
 func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err error) {
 	f := new(fleet)
 	defer func() {
@@ -78,7 +78,8 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 	return f, nil
 }
 
-// longestJournal returns how long a journal the nodes of a Redis keep: what the administrator's node commits would be missing in a shorter one.
+// longestJournal returns how long a journal the nodes of a Redis keep: what the administrator's node commits would be
+// missing in a shorter one.
 func longestJournal(ctx context.Context, cfg Config, db *redisurl.DB) (longest int, err error) {
 	rdb := db.NewClient()
 	defer rdb.Close()

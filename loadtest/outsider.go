@@ -17,8 +17,8 @@ const (
 	outsiderPause = 150 * time.Millisecond
 )
 
-// outsider takes the lock of a room as the published client does, with SET NX PX, and looks whether it is respected: nobody
-// else may write to the room, or take the lock away, as long as the TTL lasts.
+// outsider takes the lock of a room as the published client does, with SET NX PX, and looks whether it is respected:
+// nobody else may write to the room, or take the lock away, as long as the TTL lasts.
 type outsider struct {
 	game   *Game
 	random *rand.Rand
@@ -50,7 +50,8 @@ func (o *outsider) hold(room string) {
 	if err == nil {
 		_ = pause.For(ctx, time.Duration(o.random.Int64N(int64(2*o.game.cfg.Holds))))
 		var after []string
-		if after, err = o.look(ctx, room); err == nil && time.Since(start) < outsiderTTL/2 && (o.game.cfg.Doubts == nil || !o.game.cfg.Doubts(began)) {
+		if after, err = o.look(ctx, room); err == nil && time.Since(start) < outsiderTTL/2 &&
+			(o.game.cfg.Doubts == nil || !o.game.cfg.Doubts(began)) {
 			o.holds++
 			o.compare(room, token, before, after)
 		}
@@ -73,11 +74,13 @@ func (o *outsider) look(ctx context.Context, room string) ([]string, error) {
 func (o *outsider) compare(room, token string, before, after []string) {
 	for _, is := range [][]string{before, after} {
 		if is[0] != token {
-			o.game.Problem("lock", "in room %s %q took the lock of another client away, whose TTL of %v lasts", room, is[0], outsiderTTL)
+			o.game.Problem("lock", "in room %s %q took the lock of another client away, whose TTL of %v lasts", room,
+				is[0], outsiderTTL)
 			return
 		}
 	}
 	if before[1] != after[1] {
-		o.game.Problem("lock", "room %s was written to, from %s to %s, while another client held its lock", room, before[1], after[1])
+		o.game.Problem("lock", "room %s was written to, from %s to %s, while another client held its lock", room,
+			before[1], after[1])
 	}
 }

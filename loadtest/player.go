@@ -57,7 +57,8 @@ type place struct {
 }
 
 func newPlayer(g *Game, number int) *player {
-	p := &player{game: g, number: number, random: rand.New(rand.NewPCG(g.cfg.Seed, uint64(number)+1)), log: g.History.newLog(), rooms: make(map[string]*place)}
+	p := &player{game: g, number: number, random: rand.New(rand.NewPCG(g.cfg.Seed, uint64(number)+1)),
+		log: g.History.newLog(), rooms: make(map[string]*place)}
 	p.rename()
 	return p
 }
@@ -275,7 +276,8 @@ func (p *player) request(op *check.Op) protocol.Request {
 	r := protocol.Request{Action: op.Action, Room: op.Room, Seat: op.Asked, Expect: op.Expect, Epoch: op.InEpoch}
 	switch op.Action {
 	case check.Match:
-		r.Labels, r.Settings = room.Labels(op.Settings.Labels), &room.Settings{Capacity: op.Settings.Capacity, Host: room.HostLongest}
+		r.Labels, r.Settings = room.Labels(op.Settings.Labels),
+			&room.Settings{Capacity: op.Settings.Capacity, Host: room.HostLongest}
 	case check.SetTimer:
 		in := p.random.Int64N(longestTimer.Milliseconds())
 		r.Name, r.In = op.Name, &in
@@ -289,7 +291,8 @@ func (p *player) request(op *check.Op) protocol.Request {
 	case check.Swap:
 		r.Users = op.Users
 	case check.Configure:
-		s := room.Settings{Capacity: op.Settings.Capacity, Closed: op.Settings.Closed, Labels: room.Labels(op.Settings.Labels), Host: room.HostLongest}
+		s := room.Settings{Capacity: op.Settings.Capacity, Closed: op.Settings.Closed,
+			Labels: room.Labels(op.Settings.Labels), Host: room.HostLongest}
 		s.Keep = s.Labels == "" // as the administrator has it
 		r.Settings = &s
 	case check.Ready:

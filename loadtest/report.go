@@ -35,7 +35,8 @@ type Report struct {
 	ActionsPerSec float64       `json:"actions_per_s"`
 	Latency       tally.Latency `json:"latency_ms"` // of acknowledged actions of players
 
-	OwnCPU   report.Figure `json:"own_cpu_s"`     // processor time of this process: the players, and nodes that it started; not with faults
+	// processor time of this process: the players, and nodes that it started; not with faults
+	OwnCPU   report.Figure `json:"own_cpu_s"`
 	OwnShare report.Figure `json:"own_cpu_share"` // of the machine's processors
 
 	Witnessed  int `json:"witnessed"`        // operations that were judged by the journals
@@ -80,7 +81,8 @@ func (r *Report) Consistent() bool { return r.Verdict == Consistent }
 
 // Judge returns the report of a game that was played for so long. Whatever else was found is a violation, too.
 func (g *Game) Judge(h *check.History, played time.Duration, found ...check.Violation) *Report {
-	r := &Report{Nodes: len(g.cfg.Nodes), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity, Duration: played.Seconds()}
+	r := &Report{Nodes: len(g.cfg.Nodes), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity,
+		Duration: played.Seconds()}
 	r.Actions, r.Refused, r.Unknown = g.History.Counts()
 	r.count(h, &g.errors)
 	defer debug.SetGCPercent(debug.SetGCPercent(30)) // the history is most of the memory, and nothing more comes

@@ -1,7 +1,8 @@
 // Package loadtest sends players at roomd nodes and proves that the rooms' lists are right.
 //
-// Start with [Run]. It lets players and an administrator do all that rooms allow, over real WebSockets, at its own nodes or at those given to
-// it. What they were told is a history (package check), which two checkers judge in the end: by the rooms' journals, and without them.
+// Start with [Run]. It lets players and an administrator do all that rooms allow, over real WebSockets, at its own
+// nodes or at those given to it. What they were told is a history (package check), which two checkers judge in the
+// end: by the rooms' journals, and without them.
 //
 // [Game] is the part of it that package chaos plays, too, while it disturbs the nodes and their Redis.
 package loadtest
@@ -54,8 +55,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	defer f.stop()
 	play := Play{
-		Nodes: f.nodes, API: f.api, Store: cfg.store(db), Name: "load", Clients: cfg.Clients, Rooms: cfg.Rooms, Capacity: cfg.Capacity,
-		Mix: cfg.Mix, Seed: rand.Uint64(), AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes, Holds: holds, Watch: len(cfg.Targets) > 0,
+		Nodes: f.nodes, API: f.api, Store: cfg.store(db), Name: "load", Clients: cfg.Clients, Rooms: cfg.Rooms,
+		Capacity: cfg.Capacity,
+		Mix:      cfg.Mix, Seed: rand.Uint64(), AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes,
+		Holds: holds, Watch: len(cfg.Targets) > 0,
 	}
 	if play.Store != nil {
 		defer play.Store.Client.Close()
@@ -108,7 +111,8 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 	return r, nil
 }
 
-// time lets all play for as long as cfg says, and returns for how long they did, and the processor seconds of this process meanwhile.
+// time lets all play for as long as cfg says, and returns for how long they did, and the processor seconds of this
+// process meanwhile.
 func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used float64) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()

@@ -25,7 +25,8 @@ func (a *administrator) match() {
 	api := a.begin(op)
 	var at position
 	code, err := a.send(api, http.MethodPost, "/api/match", map[string]any{
-		"users": guests, "labels": wanted.Labels, "settings": map[string]any{"capacity": wanted.Capacity, "host": wanted.Host},
+		"users": guests, "labels": wanted.Labels, "settings": map[string]any{"capacity": wanted.Capacity,
+			"host": wanted.Host},
 	}, &at)
 	if err == nil && code == "" {
 		a.game.matchedIn(at.Room, wanted)
@@ -56,7 +57,8 @@ func (a *administrator) move(from string) {
 		joined.Left = left.ID
 	}
 	var said struct{ From, To position }
-	code, err := a.send(api, http.MethodPost, pathOf(from, "/move"), map[string]any{"users": []string{user}, "to": to}, &said)
+	code, err := a.send(api, http.MethodPost, pathOf(from, "/move"),
+		map[string]any{"users": []string{user}, "to": to}, &said)
 	a.end(left, code, err, said.From)
 	a.end(joined, code, err, said.To)
 }

@@ -16,8 +16,9 @@ const (
 	endTimeout = 2 * time.Minute
 )
 
-// Settle waits until every player who is connected, and every watcher, knows its rooms as Redis has them, and all timers have fired:
-// events have reached all. That may take patience. Then it reads each room at each node, and in Redis.
+// Settle waits until every player who is connected, and every watcher, knows its rooms as Redis has them, and all
+// timers have fired: events have reached all. That may take patience. Then it reads each room at each node, and in
+// Redis.
 func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(endTimeout, 2*patience))
 	defer cancel()
@@ -217,8 +218,8 @@ func (g *Game) left(ctx context.Context) string {
 	return ""
 }
 
-// keepEvery is how often the journals of rooms that matches began are read during a run: a minute after the last one has left such a room, it may be
-// forgotten with its journal.
+// keepEvery is how often the journals of rooms that matches began are read during a run: a minute after the last one
+// has left such a room, it may be forgotten with its journal.
 const keepEvery = 10 * time.Second
 
 // keep reads the journals of rooms that may be gone when the run is over.

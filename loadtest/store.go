@@ -14,8 +14,8 @@ import (
 	"roomd/loadtest/internal/model"
 )
 
-// Store reads rooms from Redis by the keys of the contract. It does not use the server's code, so that a mistake there cannot
-// hide itself.
+// Store reads rooms from Redis by the keys of the contract. It does not use the server's code, so that a mistake
+// there cannot hide itself.
 type Store struct {
 	Client    redis.UniversalClient
 	KeyPrefix string
@@ -85,7 +85,8 @@ func (s *Store) room(ctx context.Context, room string) (epoch string, version ui
 		if data := Plain(m.Private.Value); data != "" {
 			list.Private[user] = data
 		}
-		list.Users = append(list.Users, check.Member{User: user, Seat: m.Seat, Away: strings.HasPrefix(m.Session, detached), Ready: m.Ready, Data: Plain(m.Data.Value)})
+		list.Users = append(list.Users, check.Member{User: user, Seat: m.Seat,
+			Away: strings.HasPrefix(m.Session, detached), Ready: m.Ready, Data: Plain(m.Data.Value)})
 	}
 	var data value
 	for field, into := range map[string]any{"settings": &list.Settings, "data": &data, "host": &list.Host} {
@@ -139,7 +140,8 @@ func entryOf(text string) (check.Entry, error) {
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return check.Entry{}, err
 	}
-	e := check.Entry{Epoch: one(in.Epoch), Version: in.Version, Mark: in.Mark, Changes: make([]check.Change, len(in.Changes))}
+	e := check.Entry{Epoch: one(in.Epoch), Version: in.Version, Mark: in.Mark,
+		Changes: make([]check.Change, len(in.Changes))}
 	for i, c := range in.Changes {
 		if c.Type == "message" || c.Type == "data" {
 			c.Seat = 0 // clients are not told

@@ -25,8 +25,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 			_ = t.WriteText(&b)
 		}
 	}
-	ends := slices.Concat(r.processor(), []report.Fact{{Name: "latency", Text: together(latencyFacts(r.Latency))}}, r.judged(),
-		[]report.Fact{{Name: "violations", Text: together(violations(r.Violations))}, {Name: "verdict", Text: r.Verdict}})
+	ends := slices.Concat(r.processor(), []report.Fact{{Name: "latency", Text: together(latencyFacts(r.Latency))}},
+		r.judged(),
+		[]report.Fact{{Name: "violations", Text: together(violations(r.Violations))},
+			{Name: "verdict", Text: r.Verdict}})
 	_ = (&report.Facts{Rows: ends}).WriteText(&b, nameWidth)
 	for _, list := range []struct {
 		title string
@@ -63,9 +65,11 @@ func (r *Report) judged() []report.Fact {
 		text += fmt.Sprintf("; %d rooms have no whole journal, and what watchers were told stands for it: private data, whispers and bans were not judged there", r.Watched)
 	}
 	if len(r.Strange) > 0 {
-		text += "; changes that no checker knows, and which change nothing for all that they know: " + strings.Join(r.Strange, ", ")
+		text += "; changes that no checker knows, and which change nothing for all that they know: " +
+			strings.Join(r.Strange, ", ")
 	}
-	return append([]report.Fact{{Name: "judged", Text: text, About: "By each room's journal, and by an order in which all can have happened."}}, r.More.Facts...)
+	return append([]report.Fact{{Name: "judged", Text: text,
+		About: "By each room's journal, and by an order in which all can have happened."}}, r.More.Facts...)
 }
 
 // busy is the share of the machine's processors from which on the players measure themselves.
@@ -83,7 +87,8 @@ func (r *Report) processor() []report.Fact {
 	case r.OwnShare >= busy:
 		note = ": they are the bottleneck, and not the nodes; let them play on another machine"
 	}
-	text := fmt.Sprintf("%s s, %s %% of the machine's, by %s%s", r.OwnCPU.Text("%.1f"), (100 * r.OwnShare).Text("%.0f"), who, note)
+	text := fmt.Sprintf("%s s, %s %% of the machine's, by %s%s", r.OwnCPU.Text("%.1f"),
+		(100 * r.OwnShare).Text("%.0f"), who, note)
 	return []report.Fact{{Name: "processor", Text: text, About: "Processor time of the process that has the players."}}
 }
 
@@ -93,12 +98,15 @@ func (r *Report) played() *report.Facts {
 	if r.Capacity > 0 {
 		capacity = fmt.Sprintf(" of %d seats", r.Capacity)
 	}
-	setup := fmt.Sprintf("%d clients, %d rooms%s, %d nodes, %.1f s%s", r.Clients, r.Rooms, capacity, r.Nodes, r.Duration, r.More.Setup)
+	setup := fmt.Sprintf("%d clients, %d rooms%s, %d nodes, %.1f s%s", r.Clients, r.Rooms, capacity, r.Nodes,
+		r.Duration, r.More.Setup)
 	return &report.Facts{Title: "What was played", Rows: []report.Fact{
 		{Name: "setup", Text: setup},
-		{Name: "actions", Text: fmt.Sprintf("%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins, r.Leaves),
+		{Name: "actions", Text: fmt.Sprintf("%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins,
+			r.Leaves),
 			About: "Acknowledged actions without reads, and their rate."},
-		{Name: "besides", Text: fmt.Sprintf("%d reads, %d refused, %d unknown, %d errors, %d events received", r.Reads, r.Refused, r.Unknown, r.Errors, r.Events),
+		{Name: "besides", Text: fmt.Sprintf("%d reads, %d refused, %d unknown, %d errors, %d events received",
+			r.Reads, r.Refused, r.Unknown, r.Errors, r.Events),
 			About: "Refused requests met full or closed rooms, bans and conflicts, and are no errors. Unknown ones may or may not have happened. Errors failed for no fault of a player. Events are frames about other players' actions."},
 	}}
 }
@@ -107,14 +115,17 @@ func (r *Report) played() *report.Facts {
 func (r *Report) mixed() *report.Table {
 	t := &report.Table{
 		Title: "Mix", Subtitle: "how the actions besides joins and leaves ended", Columns: []report.Column{
-			{Head: ""}, {Head: "done", About: "acknowledged"}, {Head: "refused", About: "for a reason that the rules of the room give"},
-			{Head: "conflicts", About: "compare-and-sets that came too late"}, {Head: "unknown", About: "the server said so, or the connection broke"},
+			{Head: ""}, {Head: "done", About: "acknowledged"},
+			{Head: "refused", About: "for a reason that the rules of the room give"},
+			{Head: "conflicts", About: "compare-and-sets that came too late"},
+			{Head: "unknown", About: "the server said so, or the connection broke"},
 		},
 		About: "Half of the players' data expect a version, so that several race for one. host is what only the host may ask for, and who is not the host is refused. What comes behind match is the administrator's.",
 	}
 	for _, o := range r.ByAction {
 		if !slices.ContainsFunc(plays, func(p played) bool { return p.name == o.Action && p.mix == "" }) {
-			t.Rows = append(t.Rows, report.Row{Cells: []string{o.Action, fmt.Sprint(o.Done), fmt.Sprint(o.Refused), fmt.Sprint(o.Conflicts), fmt.Sprint(o.Unknown)}})
+			t.Rows = append(t.Rows, report.Row{Cells: []string{o.Action, fmt.Sprint(o.Done), fmt.Sprint(o.Refused),
+				fmt.Sprint(o.Conflicts), fmt.Sprint(o.Unknown)}})
 		}
 	}
 	return t
@@ -138,7 +149,8 @@ func violations(v check.Counts) (list []report.Fact) {
 		if v[k.Name] > 0 {
 			class = "bad"
 		}
-		list = append(list, report.Fact{Name: strings.ReplaceAll(k.Name, "_", " "), Text: fmt.Sprint(v[k.Name]), About: k.About, Class: class})
+		list = append(list, report.Fact{Name: strings.ReplaceAll(k.Name, "_", " "), Text: fmt.Sprint(v[k.Name]),
+			About: k.About, Class: class})
 	}
 	return list
 }
@@ -149,21 +161,30 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	played := r.played()
 	lists := &report.Facts{Rows: violations(r.Violations),
 		About: "All replies and events were compared with the rooms' journals, Redis, and every node's answer; and they have an order in which all can have happened."}
-	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency), About: "Of acknowledged actions, from the request to its reply."}
+	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency),
+		About: "Of acknowledged actions, from the request to its reply."}
 	page := report.Page{
 		Command: cmp.Or(r.More.Command, "run"), Question: cmp.Or(r.More.Question, "Are the lists right under load?"),
 		Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
-		Sections: []report.Section{{ID: "violations", Title: "Violations", About: "What would be wrong, and how often it was seen.",
-			Parts: []template.HTML{lists.HTML(), report.List(r.Details), report.List(r.Undecided), (&report.Facts{Title: "What was proved", Rows: r.judged()}).HTML()}}},
+		Sections: []report.Section{{ID: "violations", Title: "Violations",
+			About: "What would be wrong, and how often it was seen.",
+			Parts: []template.HTML{lists.HTML(), report.List(r.Details), report.List(r.Undecided),
+				(&report.Facts{Title: "What was proved", Rows: r.judged()}).HTML()}}},
 	}
 	page.Sections = append(append(page.Sections, r.More.Sections...),
 		report.Section{ID: "actions", Title: "Actions", Parts: []template.HTML{
-			(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:], r.processor()...)}).HTML(), r.mixed().HTML(),
+			(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:], r.processor()...)}).HTML(),
+			r.mixed().HTML(),
 			r.OverTime("Actions per second", "", "Acknowledged actions of all clients together. The first moments are slower, as clients connect and join.", "actions/s", r.rate),
 			r.OverTime("The slowest action", "of each half second, ", "", "ms", r.slowest)}},
-		report.Section{ID: "errors", Title: "Errors", About: "Requests and connections that failed for no fault of a player.", Parts: []template.HTML{report.List(r.ErrorTexts)}},
-		report.Section{ID: "latency", Title: "Latency", Parts: []template.HTML{report.Latency("Latency", "actions", r.curve), times.HTML()}},
-		report.Section{ID: "repeat", Title: "Repeat it", About: "The seed makes the same faults, in the same order, for as long.", Parts: []template.HTML{report.List(r.repeat())}})
+		report.Section{ID: "errors", Title: "Errors",
+			About: "Requests and connections that failed for no fault of a player.",
+			Parts: []template.HTML{report.List(r.ErrorTexts)}},
+		report.Section{ID: "latency", Title: "Latency",
+			Parts: []template.HTML{report.Latency("Latency", "actions", r.curve), times.HTML()}},
+		report.Section{ID: "repeat", Title: "Repeat it",
+			About: "The seed makes the same faults, in the same order, for as long.",
+			Parts: []template.HTML{report.List(r.repeat())}})
 	return page.Write(w)
 }
 

@@ -12,7 +12,8 @@ const kindsOfTables = 3
 
 // wanted returns the settings of a room of that kind, which no other game plays.
 func (g *Game) wanted(kind int) *check.Settings {
-	return &check.Settings{Capacity: 4, Host: check.Longest, Labels: check.Labels(fmt.Sprintf(`{"kind":"%s-%d"}`, g.id, kind))}
+	return &check.Settings{Capacity: 4, Host: check.Longest,
+		Labels: check.Labels(fmt.Sprintf(`{"kind":"%s-%d"}`, g.id, kind))}
 }
 
 // talk returns a call of a member, or nil if the mix has none.
@@ -37,7 +38,8 @@ func (p *player) talk(room string) *check.Op {
 		switch {
 		case p.random.IntN(6) == 0:
 			op.Action = check.StopTimer
-		case room == p.game.rooms[0]: // not everywhere: from then on porcupine has to believe that the data may be these
+		case room == p.game.rooms[0]:
+			// not everywhere: from then on porcupine has to believe that the data may be these
 			op.Value = value("fired")
 		}
 	case MixHost:

@@ -84,7 +84,8 @@ func (w *workshop) overlay(files map[string]string) error {
 	replace := make(map[string]string)
 	for i, file := range slices.Sorted(maps.Keys(files)) {
 		replace[filepath.Join(w.root, file)] = filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i))
-		if err := os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i)), []byte(files[file]), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i)), []byte(files[file]),
+			0o600); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,8 @@ func (w *workshop) alone(ctx context.Context, m mutant, text []byte) (string, er
 }
 
 func (w *workshop) build(ctx context.Context, pkg, name string) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", w.overlayFile(), "-o", name, pkg).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", w.overlayFile(), "-o", name,
+		pkg).CombinedOutput()
 	return string(out), err
 }
 

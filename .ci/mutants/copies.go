@@ -27,8 +27,9 @@ type edit struct {
 	text     string
 }
 
-// withCopies returns the text of a Go file in which each mutant that is in the body of a function is a second function, to
-// which the first one gives its call if the environment says so; and which mutants these are. So one build has many mutants.
+// withCopies returns the text of a Go file in which each mutant that is in the body of a function is a second
+// function, to which the first one gives its call if the environment says so; and which mutants these are. So one
+// build has many mutants.
 func withCopies(path, text string, mutants map[int]mutant) (with, pkg string, placed []int, err error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)

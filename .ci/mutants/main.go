@@ -6,9 +6,10 @@
 //	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 has those of that day again
 //	go run ./.ci/mutants -check              only looks whether the code still has the texts, and the tests
 //
-// The mutants are in .ci/mutants/list. It fails if a mutant survives, hangs, does not compile, or is not in the code any more, and if the test that noticed fails
-// on the whole code, too. The code itself is not touched. A package's tests are built once, with all mutants that are in the body of a
-// Go function; the environment chooses one. Files of other kinds are replaced in the test binary, where they are embedded, and for Node in a copy of the module.
+// The mutants are in .ci/mutants/list. It fails if a mutant survives, hangs, does not compile, or is not in the code
+// any more, and if the test that noticed fails on the whole code, too. The code itself is not touched. A package's
+// tests are built once, with all mutants that are in the body of a Go function; the environment chooses one. Files of
+// other kinds are replaced in the test binary, where they are embedded, and for Node in a copy of the module.
 package main
 
 import (
@@ -84,7 +85,8 @@ func run(ctx context.Context, names string, sample int, day string, limit time.D
 	return summary(all, found, time.Since(start))
 }
 
-// summary prints whose tests noticed how many mutants, and how long they ran, and returns an error if not all are caught.
+// summary prints whose tests noticed how many mutants, and how long they ran, and returns an error if not all are
+// caught.
 func summary(all []mutant, found []finding, took time.Duration) error {
 	by := make(map[string]int)
 	var times []time.Duration
@@ -152,7 +154,8 @@ func tested(all []mutant) error {
 		}
 		for name := range strings.SplitSeq(m.run, "|") {
 			name, _, _ = strings.Cut(name, "/")
-			if pattern, err := regexp.Compile(name); err != nil || !slices.ContainsFunc(names[m.tests], pattern.MatchString) {
+			if pattern, err := regexp.Compile(name); err != nil ||
+				!slices.ContainsFunc(names[m.tests], pattern.MatchString) {
 				wrong = append(wrong, fmt.Errorf("%s: %s has no test %s; change .ci/mutants", m.name, m.tests, name))
 			}
 		}

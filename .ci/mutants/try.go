@@ -138,7 +138,8 @@ func (w *workshop) test(ctx context.Context, r testRun) finding {
 	failed := firstFailure.FindAllStringSubmatch(text, -1)
 	switch {
 	case ctx.Err() != nil, strings.Contains(text, "panic: test timed out"):
-		f.what, f.by = hung, "within "+r.limit.String()+" "+strings.Join(strings.Fields(stillRunning.FindString(text)), " ")
+		f.what, f.by = hung, "within "+r.limit.String()+" "+
+			strings.Join(strings.Fields(stillRunning.FindString(text)), " ")
 	case err == nil && strings.Contains(text, "no tests to run"):
 		f.what, f.by = broken, "there are no such tests"
 	case err == nil:

@@ -70,7 +70,8 @@ func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
 			for turn := range 2 {
 				which := (turn + i) % 2
 				runs++
-				fmt.Fprintf(std.stderr, "[%d/%d] %s, %s\n", runs, 2*c.Rounds*len(c.Workload), workload, []string{"before", "after"}[which])
+				fmt.Fprintf(std.stderr, "[%d/%d] %s, %s\n", runs, 2*c.Rounds*len(c.Workload), workload,
+					[]string{"before", "after"}[which])
 				switch err := c.measure(ctx, programs[which], workload, rounds[i][which]); {
 				case err == nil:
 				case unknown == nil && isWrongUse(err): // it has no such workload, or no such contender
@@ -92,7 +93,8 @@ func isWrongUse(err error) bool {
 
 // measure runs a workload of a program's bench once, and adds its results.
 func (c *compareCmd) measure(ctx context.Context, program, workload string, results map[string]*bench.Result) error {
-	cmd := exec.CommandContext(ctx, program, "bench", "--json", "-", "--only", c.Only, "--workload", workload, "--duration", c.Duration.String())
+	cmd := exec.CommandContext(ctx, program, "bench", "--json", "-", "--only", c.Only, "--workload", workload,
+		"--duration", c.Duration.String())
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
@@ -135,7 +137,8 @@ func printComparison(out io.Writer, order []string, rounds [][2]map[string]*benc
 					figures[f][i] = append(figures[f][i], x)
 				}
 			}
-			ratios = append(ratios, report.Per(float64(round[1][name].ActionsPerSec), float64(round[0][name].ActionsPerSec)))
+			ratios = append(ratios, report.Per(float64(round[1][name].ActionsPerSec),
+				float64(round[0][name].ActionsPerSec)))
 		}
 		if len(ratios) == 0 {
 			t.Notes = append(t.Notes, "only one of them has "+name)
@@ -145,7 +148,8 @@ func printComparison(out io.Writer, order []string, rounds [][2]map[string]*benc
 			return report.Median(figures[f][0]).Text(format) + " → " + report.Median(figures[f][1]).Text(format)
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: []string{
-			name, change(0, "%.0f"), report.Median(ratios).Text("%.2f"), fmt.Sprintf("%.2f–%.2f", slices.Min(ratios), slices.Max(ratios)),
+			name, change(0, "%.0f"), report.Median(ratios).Text("%.2f"),
+			fmt.Sprintf("%.2f–%.2f", slices.Min(ratios), slices.Max(ratios)),
 			change(1, "%.2f"), change(2, "%.2f"), change(3, "%.1f"),
 		}})
 	}

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 )
 
-// programOf returns a roomload program: the path of one, or that of a revision, which it builds. An empty name stands for this one.
+// programOf returns a roomload program: the path of one, or that of a revision, which it builds. An empty name stands
+// for this one.
 func programOf(ctx context.Context, work, name string, log io.Writer) (string, error) {
 	if name == "" {
 		return os.Executable()
@@ -31,7 +32,8 @@ func programOf(ctx context.Context, work, name string, log io.Writer) (string, e
 		{"go", "build", "-C", tree, "-o", program, "./cmd/roomload"},
 	} {
 		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s is no program, and cannot be built as a revision of the repository: %s: %w: %s", name, args[0], err, bytes.TrimSpace(out))
+			return "", fmt.Errorf("%s is no program, and cannot be built as a revision of the repository: %s: %w: %s",
+				name, args[0], err, bytes.TrimSpace(out))
 		}
 	}
 	return program, nil

@@ -34,7 +34,8 @@ func (c *runCmd) Run(ctx context.Context, std streams) error {
 	cfg := c.Config
 	show, done := newStatus(std.stderr)
 	cfg.Progress = func(p loadtest.Progress) {
-		show(p.Elapsed, false, fmt.Sprintf("%3.0f s of %.0f s: %d actions, %.0f/s, %d violations", p.Elapsed.Seconds(), c.Duration.Seconds(),
+		show(p.Elapsed, false, fmt.Sprintf("%3.0f s of %.0f s: %d actions, %.0f/s, %d violations",
+			p.Elapsed.Seconds(), c.Duration.Seconds(),
 			p.Actions, float64(p.Actions)/max(p.Elapsed.Seconds(), 0.001), p.Violations))
 	}
 	report, err := loadtest.Run(ctx, cfg)

@@ -12,20 +12,24 @@ import (
 
 // Report is what an audit has found.
 type Report struct {
-	Pattern        string             `json:"pattern"`                   // of the rooms
-	Rooms          int                `json:"rooms"`                     // whose journal was replayed
-	Commits        int                `json:"commits"`                   // that were replayed
-	Middle         int                `json:"middle"`                    // rooms whose journal begins in the middle: it was trimmed, or switched on later
-	Epochs         int                `json:"epochs"`                    // epochs that began behind another one: Redis had lost something
-	Lost           uint64             `json:"lost"`                      // commits in journals that were not in the room any more when these began
-	Gone           int                `json:"gone"`                      // rooms that expired during the audit
-	WithoutJournal int                `json:"without_journal"`           // rooms that have none
-	Unjournaled    []string           `json:"unjournaled"`               // some of them, by id
-	Violations     int                `json:"violations"`                // how many findings there were
-	Rules          map[model.Rule]int `json:"rules"`                     // how many of each
-	Findings       []model.Finding    `json:"findings"`                  // the first of them, by room
-	Strange        []string           `json:"unknown_changes,omitempty"` // kinds of changes that the audit does not know, and takes to change nothing
-	Seconds        float64            `json:"seconds"`                   // the audit took
+	Pattern string `json:"pattern"` // of the rooms
+	Rooms   int    `json:"rooms"`   // whose journal was replayed
+	Commits int    `json:"commits"` // that were replayed
+	// rooms whose journal begins in the middle: it was trimmed, or switched on later
+	Middle int `json:"middle"`
+	// epochs that began behind another one: Redis had lost something
+	Epochs int `json:"epochs"`
+	// commits in journals that were not in the room any more when these began
+	Lost           uint64             `json:"lost"`
+	Gone           int                `json:"gone"`            // rooms that expired during the audit
+	WithoutJournal int                `json:"without_journal"` // rooms that have none
+	Unjournaled    []string           `json:"unjournaled"`     // some of them, by id
+	Violations     int                `json:"violations"`      // how many findings there were
+	Rules          map[model.Rule]int `json:"rules"`           // how many of each
+	Findings       []model.Finding    `json:"findings"`        // the first of them, by room
+	// kinds of changes that the audit does not know, and takes to change nothing
+	Strange []string `json:"unknown_changes,omitempty"`
+	Seconds float64  `json:"seconds"` // the audit took
 }
 
 // Clean reports whether there is no finding.
@@ -47,12 +51,15 @@ func (r *Report) WriteFindings(w io.Writer) error {
 // WriteSummary writes what was audited, and the verdict.
 func (r *Report) WriteSummary(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "journals    %d rooms, %d commits in %.1f s (%.0f/s)\n", r.Rooms, r.Commits, r.Seconds, float64(r.Commits)/max(r.Seconds, 0.001))
+	fmt.Fprintf(&b, "journals    %d rooms, %d commits in %.1f s (%.0f/s)\n", r.Rooms, r.Commits, r.Seconds,
+		float64(r.Commits)/max(r.Seconds, 0.001))
 	if r.Middle > 0 {
-		fmt.Fprintf(&b, "trimmed     %d of them begin in the middle: of what was before, only the outcome is known\n", r.Middle)
+		fmt.Fprintf(&b, "trimmed     %d of them begin in the middle: of what was before, only the outcome is known\n",
+			r.Middle)
 	}
 	if r.Epochs > 0 {
-		fmt.Fprintf(&b, "losses      %d new epochs: Redis had lost something, %d commits of which journals know\n", r.Epochs, r.Lost)
+		fmt.Fprintf(&b, "losses      %d new epochs: Redis had lost something, %d commits of which journals know\n",
+			r.Epochs, r.Lost)
 	}
 	if r.Gone > 0 {
 		fmt.Fprintf(&b, "expired     %d rooms, meanwhile\n", r.Gone)
@@ -62,10 +69,12 @@ func (r *Report) WriteSummary(w io.Writer) error {
 		if n := r.WithoutJournal - len(r.Unjournaled); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		fmt.Fprintf(&b, "no journal  %d rooms, which were not audited: %s%s\n", r.WithoutJournal, strings.Join(r.Unjournaled, " "), more)
+		fmt.Fprintf(&b, "no journal  %d rooms, which were not audited: %s%s\n", r.WithoutJournal,
+			strings.Join(r.Unjournaled, " "), more)
 	}
 	if len(r.Strange) > 0 {
-		fmt.Fprintf(&b, "unknown     changes that change nothing, for all that this program knows: %s\n", strings.Join(r.Strange, " "))
+		fmt.Fprintf(&b, "unknown     changes that change nothing, for all that this program knows: %s\n",
+			strings.Join(r.Strange, " "))
 	}
 	for _, rule := range slices.Sorted(maps.Keys(r.Rules)) {
 		fmt.Fprintf(&b, "finding     %s: %d\n", rule, r.Rules[rule])

@@ -166,7 +166,8 @@ func (a *auditor) room(ctx context.Context, id string) error {
 		}
 		if redis.HasErrorPrefix(err, "WRONGTYPE") {
 			a.found(model.Finding{
-				Rule: model.RuleEntry, Room: id, One: model.Side{Source: "roomd", Says: fmt.Sprintf("keeps a stream in %s, and hashes in %s and %s", keys[0], keys[1], keys[2])},
+				Rule: model.RuleEntry, Room: id, One: model.Side{Source: "roomd",
+					Says: fmt.Sprintf("keeps a stream in %s, and hashes in %s and %s", keys[0], keys[1], keys[2])},
 				Other: model.Side{Source: "Redis has", Says: "something else there"},
 			})
 			a.done(j)
@@ -246,6 +247,7 @@ func (a *auditor) progress(commits int) {
 	defer a.mu.Unlock()
 	a.report.Commits += commits
 	if a.cfg.Progress != nil {
-		a.cfg.Progress(Progress{Rooms: a.report.Rooms, AllRooms: a.all, Commits: a.report.Commits, Violations: a.report.Violations, Elapsed: time.Since(a.began)})
+		a.cfg.Progress(Progress{Rooms: a.report.Rooms, AllRooms: a.all, Commits: a.report.Commits,
+			Violations: a.report.Violations, Elapsed: time.Since(a.began)})
 	}
 }

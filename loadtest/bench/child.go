@@ -51,7 +51,8 @@ type answer struct {
 }
 
 // Main is the whole program if this process is a child, and then does not return. Otherwise it does nothing. A child
-// is a server whose memory or processor time must not be that of the bench. The program's main function, and TestMain, call Main first.
+// is a server whose memory or processor time must not be that of the bench. The program's main function, and
+// TestMain, call Main first.
 func Main() {
 	text := os.Getenv(childEnv)
 	if text == "" {
@@ -91,7 +92,8 @@ func serve(text, address string) error {
 	}))
 }
 
-// uses says what a server uses, if it is to be with free as little as can be. Unless heap is empty, it is a file that gets a profile.
+// uses says what a server uses, if it is to be with free as little as can be. Unless heap is empty, it is a file that
+// gets a profile.
 func uses(s server, free bool, heap string) (a answer) {
 	if heap != "" {
 		runtime.GC() // a profile is as of the last collection
@@ -185,7 +187,8 @@ func openNetwork(_ context.Context, cfg serverConfig) (server, error) {
 	client := cfg.db.NewClient().(*redis.Client)
 	defer client.Close() // it never connected
 	to := client.Options()
-	p, err := proxy.Start(func(ctx context.Context) (net.Conn, error) { return to.Dialer(ctx, to.Network, to.Addr) }, nil, nil)
+	p, err := proxy.Start(func(ctx context.Context) (net.Conn, error) { return to.Dialer(ctx, to.Network, to.Addr) },
+		nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -27,16 +27,21 @@ var contenders = []contender{
 		about: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET, release by script; that the list is JSON and nobody is in it twice are our choices"},
 	{name: saddName, open: openSadd, members: saddMembers,
 		about: "one SADD or SREM, no lock: nobody learns of a change, no list has a version, nothing keeps a stale writer out"},
-	{name: "lua", open: openLua, members: hashMembers, about: "one script that checks the capacity and writes, no lock"},
+	{name: "lua", open: openLua, members: hashMembers,
+		about: "one script that checks the capacity and writes, no lock"},
 	{name: "lua+ap", open: openLuaAutoPipeline, members: hashMembers, about: "the same through go-redis' AutoPipeline"},
-	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}), members: hashMembers, about: "roomd with one action in a hold"},
+	{name: "roomd-1", open: roomd(coordinator.Options{MaxBatch: 1}), filler: roomd(coordinator.Options{}),
+		members: hashMembers, about: "roomd with one action in a hold"},
 	{name: echoName, serve: openEcho, about: "a bare gorilla/websocket server that sends each frame back: what sockets and clients cost alone"},
-	{name: roomdName, open: roomd(coordinator.Options{}), serve: openNode, members: hashMembers, about: "roomd with its defaults"},
+	{name: roomdName, open: roomd(coordinator.Options{}), serve: openNode, members: hashMembers,
+		about: "roomd with its defaults"},
 	{name: lockmgrName, locker: lockmgrLocker(false), about: "roomd's lock: waiters queue in Redis and are woken"},
-	{name: "lockmgr+ap", locker: lockmgrLocker(true), about: "the same; requests for different locks share round trips"},
+	{name: "lockmgr+ap", locker: lockmgrLocker(true),
+		about: "the same; requests for different locks share round trips"},
 	{name: "redislock", locker: openRedislock, about: "bsm/redislock: waiters ask again at even intervals"},
 	{name: "redsync", locker: openRedsync, about: "redsync with a single Redis: the same, and a waiter makes sure after each refusal that it left nothing behind"},
-	{name: "rueidislock", locker: openRueidislock, about: "rueidislock: waiters hear of a release by client tracking; not on the embedded Redis"},
+	{name: "rueidislock", locker: openRueidislock,
+		about: "rueidislock: waiters hear of a release by client tracking; not on the embedded Redis"},
 }
 
 // contender is one way to keep who is in which room, or to take locks. It competes in the workloads for which it has
@@ -67,7 +72,8 @@ type contender struct {
 
 // competes reports whether the contender takes part in workloads of a kind.
 func (c contender) competes(k kind) bool {
-	return [...]bool{ofRooms: c.open != nil, ofLocks: c.locker != nil, ofSockets: c.serve != nil, ofMemory: c.serve != nil}[k]
+	return [...]bool{ofRooms: c.open != nil, ofLocks: c.locker != nil, ofSockets: c.serve != nil,
+		ofMemory: c.serve != nil}[k]
 }
 
 // node is a contender as one server would use it. join and leave are safe for concurrent use.

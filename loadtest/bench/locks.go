@@ -92,7 +92,8 @@ func (c *cell) tryLocks(ctx context.Context) (*Result, error) {
 }
 
 // hold lets the workload's clients take locks, and returns how many holds were not alone.
-func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Context) error, d driver) (m *measurement, shared int, err error) {
+func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Context) error,
+	d driver) (m *measurement, shared int, err error) {
 	keys := c.load.names(c.prefix)
 	owners := make([]atomic.Int64, len(keys))
 	holders := make([]*holder, c.load.clients)
@@ -139,7 +140,8 @@ func openRedislock(t target) (locker, error) {
 	client := t.client()
 	locks := redislock.New(client)
 	return locker{func(ctx context.Context, key string) (func() error, error) {
-		lock, err := locks.Obtain(ctx, key, holdTTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(lockPoll)})
+		lock, err := locks.Obtain(ctx, key, holdTTL,
+			&redislock.Options{RetryStrategy: redislock.LinearBackoff(lockPoll)})
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +153,9 @@ func openRedsync(t target) (locker, error) {
 	client := t.client()
 	sync := redsync.New(goredis.NewPool(client))
 	return locker{func(ctx context.Context, key string) (func() error, error) {
-		mutex := sync.NewMutex(key, redsync.WithExpiry(holdTTL), redsync.WithRetryDelay(lockPoll), redsync.WithTries(math.MaxInt32)) // the context ends it
+		// the context ends it
+		mutex := sync.NewMutex(key, redsync.WithExpiry(holdTTL), redsync.WithRetryDelay(lockPoll),
+			redsync.WithTries(math.MaxInt32))
 		if err := mutex.LockContext(ctx); err != nil {
 			return nil, err
 		}

@@ -31,8 +31,8 @@ type Memory struct {
 	Goroutines  report.Figure `json:"goroutines_per_connection"`
 }
 
-// tryMemory measures a server in a process of its own. Some clients come and go before, so that what it needs once, such as its
-// connections to Redis, is there already.
+// tryMemory measures a server in a process of its own. Some clients come and go before, so that what it needs once,
+// such as its connections to Redis, is there already.
 func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	server, err := openChild(ctx, task{Server: c.who.name, Redis: c.redis.URL, Name: c.prefix + "node"})
 	if err != nil {
@@ -41,12 +41,13 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	defer server.Close()
 	places := newPlaces(c.load, c.load.names(c.prefix))
 	address := func(int) string { return server.url }
-	warming, err := connect(ctx, places[:min(len(places), max(minWarm, len(places)/warmDivisor))], address, func(warming *crowd, i int) error {
-		if !c.load.join {
-			return nil
-		}
-		return cmp.Or(warming.act(i), warming.act(i)) // in, and out
-	})
+	warming, err := connect(ctx, places[:min(len(places), max(minWarm, len(places)/warmDivisor))], address,
+		func(warming *crowd, i int) error {
+			if !c.load.join {
+				return nil
+			}
+			return cmp.Or(warming.act(i), warming.act(i)) // in, and out
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 		}
 		defer end()
 	}
-	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) }, func(n node) { n.close() })
+	nodes, closeAll, err := openAll(c, func(t target) (node, error) { return c.who.open(ctx, t) },
+		func(n node) { n.close() })
 	defer closeAll()
 	if err != nil {
 		return nil, err
@@ -91,7 +92,8 @@ func openAll[N any](c *cell, open func(target) (N, error), end func(N)) (nodes [
 }
 
 func (c *cell) target(name string) target {
-	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections(), network: c.network}
+	return target{redis: c.redis, name: c.prefix + "node-" + name, connections: c.load.connections(),
+		network: c.network}
 }
 
 // fill puts the members into all rooms: as many at a time as share a hold, if they join.

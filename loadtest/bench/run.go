@@ -20,8 +20,8 @@ import (
 	"roomd/loadtest/report"
 )
 
-// Config says what to measure. Command roomload has a flag for each field with a help text, which says what it means, and what is its default there.
-// Out, Log and Duration are required.
+// Config says what to measure. Command roomload has a flag for each field with a help text, which says what it means,
+// and what is its default there. Out, Log and Duration are required.
 type Config struct {
 	Redis     string        `placeholder:"URL" help:"The Redis to measure on: redis://…, rediss://…, unix://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
 	Only      []string      `placeholder:"NAME" help:"Contenders, separated by commas; without it all."`
@@ -71,7 +71,8 @@ func (c Config) Validate() error {
 	if c.Connections < 0 {
 		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
 	}
-	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()), scratch.Validate(c.Redis))
+	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()),
+		scratch.Validate(c.Redis))
 }
 
 // checkNames returns an error if one of the names is not among all.
@@ -91,7 +92,8 @@ func checkNames(field string, names []string, all []report.Fact) error {
 // cells returns what a valid Config asks for, in order. Those of memory have that many clients.
 func (c Config) cells(connections int) (list []cell) {
 	for _, w := range workloads {
-		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) && (len(c.Workloads) > 0 || w.group != "") {
+		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) &&
+			(len(c.Workloads) > 0 || w.group != "") {
 			continue
 		}
 		if w.kind == ofMemory {
@@ -152,7 +154,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cells := cfg.cells(connections)
 	if slices.ContainsFunc(cells, func(c cell) bool { return c.load.kind == ofMemory }) {
 		if connections < wanted {
-			fmt.Fprintf(b.log, "the limit of %d open files (ulimit -n) allows %d connections instead of %d\n", process.MaxFiles(), connections, wanted)
+			fmt.Fprintf(b.log, "the limit of %d open files (ulimit -n) allows %d connections instead of %d\n",
+				process.MaxFiles(), connections, wanted)
 		}
 		if b.redis.IsEmbedded() {
 			fmt.Fprintln(b.log, "a node in a process of its own has its embedded Redis there, so its memory includes that of Redis")
@@ -214,7 +217,8 @@ type cell struct {
 // returns an error if ctx has ended.
 func (b *bench) cell(ctx context.Context, i int, c cell) (*Result, error) {
 	c.bench, c.prefix = b, fmt.Sprintf("%s%d-", b.prefix, i)
-	r, err := []func(context.Context) (*Result, error){ofRooms: c.tryRooms, ofLocks: c.tryLocks, ofSockets: c.trySockets, ofMemory: c.tryMemory}[c.load.kind](ctx)
+	r, err := []func(context.Context) (*Result, error){ofRooms: c.tryRooms, ofLocks: c.tryLocks,
+		ofSockets: c.trySockets, ofMemory: c.tryMemory}[c.load.kind](ctx)
 	if removed := b.redis.Remove(ctx, c.prefix); removed != nil {
 		err = errors.Join(err, fmt.Errorf("remove the keys: %w", removed))
 	}

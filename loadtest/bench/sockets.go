@@ -38,8 +38,8 @@ var (
 
 var errNoReply = errors.New("a frame that is neither the reply nor an event")
 
-// socket is one client with a WebSocket: one user of one room. It is no transport/client, because it shares the machine with
-// the server: it encodes its frames once, and distinguishes those that it reads by their first bytes.
+// socket is one client with a WebSocket: one user of one room. It is no transport/client, because it shares the
+// machine with the server: it encodes its frames once, and distinguishes those that it reads by their first bytes.
 type socket struct {
 	*place
 	conn     *websocket.Conn
@@ -55,12 +55,14 @@ type request struct {
 }
 
 // dial connects the i-th client to a server; address is its URL without a query. On Linux, where all of 127.0.0.0/8
-// is loopback, each client has an address of its own, so that a limit by address does not bind them together and none runs out of ports.
+// is loopback, each client has an address of its own, so that a limit by address does not bind them together and none
+// runs out of ports.
 func dial(ctx context.Context, address string, i int, at *place) (*socket, error) {
 	s := &socket{place: at}
 	for n, action := range []string{protocol.ActionJoin, protocol.ActionLeave} {
 		id := int64(joinID + n)
-		frame, err := websocket.NewPreparedMessage(websocket.TextMessage, protocol.AppendRequest(nil, &protocol.Request{ID: id, Action: action, Room: at.id}))
+		frame, err := websocket.NewPreparedMessage(websocket.TextMessage,
+			protocol.AppendRequest(nil, &protocol.Request{ID: id, Action: action, Room: at.id}))
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +70,8 @@ func dial(ctx context.Context, address string, i int, at *place) (*socket, error
 	}
 	var from net.Dialer
 	if runtime.GOOS == "linux" {
-		from.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, byte(1+i/perNet/perNet), byte(1+i/perNet%perNet), byte(1+i%perNet))}
+		from.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, byte(1+i/perNet/perNet), byte(1+i/perNet%perNet),
+			byte(1+i%perNet))}
 	}
 	dialer := websocket.Dialer{NetDialContext: from.DialContext, ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10}
 	conn, resp, err := dialer.DialContext(ctx, address+"?user="+url.QueryEscape(at.user), nil)
@@ -145,8 +148,10 @@ type crowd struct {
 	deaf      []error // guarded by mu; why sockets stopped listening
 }
 
-// connect connects a client for each place, some at a time, and does what comes then. The caller closes the crowd unless there is an error.
-func connect(ctx context.Context, places []*place, address func(client int) string, then func(c *crowd, client int) error) (*crowd, error) {
+// connect connects a client for each place, some at a time, and does what comes then. The caller closes the crowd
+// unless there is an error.
+func connect(ctx context.Context, places []*place, address func(client int) string,
+	then func(c *crowd, client int) error) (*crowd, error) {
 	c := &crowd{sockets: make([]*socket, len(places))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(dialsAtOnce)
@@ -199,16 +204,17 @@ func (c *crowd) allHeard() error {
 func (c *crowd) close() {
 	for _, s := range c.sockets {
 		if s != nil {
-			_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
+			_ = s.conn.WriteControl(websocket.CloseMessage,
+				websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
 			_ = s.conn.Close()
 		}
 	}
 	c.listening.Wait()
 }
 
-// trySockets measures servers through WebSockets, all in this process. At each table half of the clients act and
-// half stay. If all acted, they would do so in step: those who share a hold get their answers at the same time and ask again at
-// the same time, and nobody would be in the room to get an event.
+// trySockets measures servers through WebSockets, all in this process. At each table half of the clients act and half
+// stay. If all acted, they would do so in step: those who share a hold get their answers at the same time and ask
+// again at the same time, and nobody would be in the room to get an event.
 func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	nodes, closeAll, err := openAll(c, func(t target) (server, error) {
 		return c.who.serve(ctx, serverConfig{db: c.redis.DB, name: t.name, seats: c.load.clients / c.load.rooms})
@@ -220,13 +226,14 @@ func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	rooms := c.load.names(c.prefix)
 	places := newPlaces(c.load, rooms)
 	half := len(places) / 2
-	crowd, err := connect(ctx, places, func(i int) string { return nodes[c.load.node(i)].URL() }, func(crowd *crowd, i int) error {
-		if i < half {
-			return nil
-		}
-		defer crowd.listen(i)
-		return crowd.act(i)
-	})
+	crowd, err := connect(ctx, places, func(i int) string { return nodes[c.load.node(i)].URL() },
+		func(crowd *crowd, i int) error {
+			if i < half {
+				return nil
+			}
+			defer crowd.listen(i)
+			return crowd.act(i)
+		})
 	if err != nil {
 		return nil, err
 	}

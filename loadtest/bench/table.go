@@ -26,42 +26,61 @@ func (w workload) columns() (list []column) {
 			}
 		}
 		return []column{
-			{"resident", "KiB for each connection that the system counts, which an operator sees; less is better", "%.1f", of(func(m *Memory) report.Figure { return m.Resident })},
-			{"freed", "the same after a collection that gives unused memory back", "%.1f", of(func(m *Memory) report.Figure { return m.Freed })},
-			{"heap", "KiB for each connection in use by values of Go then", "%.1f", of(func(m *Memory) report.Figure { return m.Heap })},
-			{"stacks", "KiB for each connection in use by goroutines' stacks then", "%.1f", of(func(m *Memory) report.Figure { return m.Stack })},
+			{"resident", "KiB for each connection that the system counts, which an operator sees; less is better",
+				"%.1f", of(func(m *Memory) report.Figure { return m.Resident })},
+			{"freed", "the same after a collection that gives unused memory back", "%.1f",
+				of(func(m *Memory) report.Figure { return m.Freed })},
+			{"heap", "KiB for each connection in use by values of Go then", "%.1f",
+				of(func(m *Memory) report.Figure { return m.Heap })},
+			{"stacks", "KiB for each connection in use by goroutines' stacks then", "%.1f",
+				of(func(m *Memory) report.Figure { return m.Stack })},
 			{"goroutines", "for each connection", "%.2f", of(func(m *Memory) report.Figure { return m.Goroutines })},
-			{"before MiB", "resident, freed, before the clients came; the other figures are differences to before", "%.1f", of(func(m *Memory) report.Figure { return m.Before })},
-			{"connections", "clients of the server", "%.0f", of(func(m *Memory) report.Figure { return report.Figure(m.Connections) })},
+			{"before MiB", "resident, freed, before the clients came; the other figures are differences to before",
+				"%.1f", of(func(m *Memory) report.Figure { return m.Before })},
+			{"connections", "clients of the server", "%.0f",
+				of(func(m *Memory) report.Figure { return report.Figure(m.Connections) })},
 		}
 	}
-	rate := column{"actions/s", "acknowledged joins and leaves per second, after a warm-up; more is better", "%.0f", func(r *Result) report.Figure { return r.ActionsPerSec }}
+	rate := column{"actions/s", "acknowledged joins and leaves per second, after a warm-up; more is better", "%.0f",
+		func(r *Result) report.Figure { return r.ActionsPerSec }}
 	if w.kind == ofLocks {
 		rate.head, rate.about = "holds/s", "locks taken and given back per second, after a warm-up; more is better"
 	}
 	list = append(list, rate)
 	for _, name := range w.references() {
-		list = append(list, column{"×" + name, rate.head + " divided by those of " + name, "%.2f", func(r *Result) report.Figure { return r.to(name).ActionsPerSec }})
+		list = append(list, column{"×" + name, rate.head + " divided by those of " + name, "%.2f",
+			func(r *Result) report.Figure { return r.to(name).ActionsPerSec }})
 	}
 	list = append(list,
-		column{"p50 ms", "half of the actions took at most so long; actions still under way at the end count, too", "%.2f", func(r *Result) report.Figure { return r.Latency.P50 }},
-		column{"p99 ms", "99 of 100 actions took at most so long; less is better", "%.2f", func(r *Result) report.Figure { return r.Latency.P99 }})
+		column{"p50 ms", "half of the actions took at most so long; actions still under way at the end count, too",
+			"%.2f", func(r *Result) report.Figure { return r.Latency.P50 }},
+		column{"p99 ms", "99 of 100 actions took at most so long; less is better", "%.2f",
+			func(r *Result) report.Figure { return r.Latency.P99 }})
 	for _, name := range w.references() {
-		list = append(list, column{"p99×" + name, "p99 divided by that of " + name, "%.3f", func(r *Result) report.Figure { return r.to(name).P99 }})
+		list = append(list, column{"p99×" + name, "p99 divided by that of " + name, "%.3f",
+			func(r *Result) report.Figure { return r.to(name).P99 }})
 	}
 	list = append(list,
-		column{"p99.9 ms", "999 of 1,000 actions took at most so long", "%.2f", func(r *Result) report.Figure { return r.Latency.P999 }},
+		column{"p99.9 ms", "999 of 1,000 actions took at most so long", "%.2f",
+			func(r *Result) report.Figure { return r.Latency.P999 }},
 		column{"max ms", "the longest action", "%.1f", func(r *Result) report.Figure { return r.Latency.Max }})
 	if w.kind == ofSockets {
-		list = append(list, column{"events/s", "frames per second about other clients' actions", "%.0f", func(r *Result) report.Figure { return r.Events }})
+		list = append(list, column{"events/s", "frames per second about other clients' actions", "%.0f",
+			func(r *Result) report.Figure { return r.Events }})
 	}
 	return append(list,
-		column{"commands", "commands of Redis for an action, including those in scripts", "%.2f", func(r *Result) report.Figure { return r.Commands }},
-		column{"reads", "reads of Redis from sockets for an action, about the round trips", "%.2f", func(r *Result) report.Figure { return r.Reads }},
-		column{"redis µs", "processor time of Redis for an action", "%.1f", func(r *Result) report.Figure { return r.RedisCPU }},
-		column{"own µs", "processor time of nodes and clients, which are one process, for an action", "%.1f", func(r *Result) report.Figure { return r.OwnCPU }},
-		column{"Jain", "fairness: 1 if all clients had the same number of actions, 1/n if one of n had all", "%.2f", func(r *Result) report.Figure { return r.Jain }},
-		column{"allocs", "allocations of nodes and clients for an action", "%.1f", func(r *Result) report.Figure { return r.Allocs }})
+		column{"commands", "commands of Redis for an action, including those in scripts", "%.2f",
+			func(r *Result) report.Figure { return r.Commands }},
+		column{"reads", "reads of Redis from sockets for an action, about the round trips", "%.2f",
+			func(r *Result) report.Figure { return r.Reads }},
+		column{"redis µs", "processor time of Redis for an action", "%.1f",
+			func(r *Result) report.Figure { return r.RedisCPU }},
+		column{"own µs", "processor time of nodes and clients, which are one process, for an action", "%.1f",
+			func(r *Result) report.Figure { return r.OwnCPU }},
+		column{"Jain", "fairness: 1 if all clients had the same number of actions, 1/n if one of n had all", "%.2f",
+			func(r *Result) report.Figure { return r.Jain }},
+		column{"allocs", "allocations of nodes and clients for an action", "%.1f",
+			func(r *Result) report.Figure { return r.Allocs }})
 }
 
 // to returns the ratio to a contender.
@@ -118,13 +137,15 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if wrong := r.wrong(); len(wrong) > 0 {
 		page.Verdict, page.Good, page.Problems = "wrong lists or failed actions", false, wrong
 	}
-	for k, title := range []string{ofRooms: "Rooms", ofLocks: "Locks", ofSockets: "The whole path: WebSockets", ofMemory: "What a connection costs"} {
+	for k, title := range []string{ofRooms: "Rooms", ofLocks: "Locks", ofSockets: "The whole path: WebSockets",
+		ofMemory: "What a connection costs"} {
 		if parts := r.parts(kind(k)); len(parts) > 0 {
 			page.Sections = append(page.Sections, report.Section{ID: fmt.Sprint("kind-", k), Title: title, Parts: parts,
 				About: "Compare figures only within one run: they move by a quarter from run to run."})
 		}
 	}
-	page.Sections = append(page.Sections, report.Section{ID: "contenders", Title: "Contenders", Parts: []template.HTML{report.Meanings("What they do", Contenders())}})
+	page.Sections = append(page.Sections, report.Section{ID: "contenders", Title: "Contenders",
+		Parts: []template.HTML{report.Meanings("What they do", Contenders())}})
 	return page.Write(w)
 }
 
@@ -146,7 +167,8 @@ func (r *Report) parts(k kind) (list []template.HTML) {
 	}
 	return append([]template.HTML{
 		r.chart(k, rate, "by workload; more is better", func(r *Result) report.Figure { return r.ActionsPerSec }),
-		r.chart(k, "99th percentile of latency, ms", "by workload; less is better", func(r *Result) report.Figure { return r.Latency.P99 }),
+		r.chart(k, "99th percentile of latency, ms", "by workload; less is better",
+			func(r *Result) report.Figure { return r.Latency.P99 }),
 	}, list...)
 }
 
@@ -160,7 +182,8 @@ func (r *Report) measured(k kind) (list []workload) {
 	return list
 }
 
-// chart shows one figure of all results of a kind on a logarithmic axis. The contenders' bars are side by side for each workload.
+// chart shows one figure of all results of a kind on a logarithmic axis. The contenders' bars are side by side for
+// each workload.
 func (r *Report) chart(k kind, title, subtitle string, of func(*Result) report.Figure) template.HTML {
 	c := report.Chart{
 		Title: title, Subtitle: subtitle, Y: report.Axis{Log: true},

@@ -41,27 +41,41 @@ var workloads = []workload{
 	{name: "1000-rooms-2000", about: "2,000 clients, 1,000 rooms", clients: 2000, rooms: 1000, nodes: 1},
 	{name: "four-nodes-one-room", about: "four nodes, 128 clients, one room", clients: 128, rooms: 1, nodes: 4},
 	{name: "four-nodes-16-rooms", about: "four nodes, 128 clients, 16 rooms", clients: 128, rooms: 16, nodes: 4},
-	{name: "members-10", about: "64 clients, 16 rooms, 10 members in each", clients: 64, rooms: 16, nodes: 1, members: 10},
-	{name: "members-100", about: "64 clients, 16 rooms, 100 members in each", clients: 64, rooms: 16, nodes: 1, members: 100},
-	{name: "members-1000", about: "64 clients, 16 rooms, 1,000 members in each", clients: 64, rooms: 16, nodes: 1, members: 1000},
-	{name: "members-10000", about: "64 clients, 16 rooms, 10,000 members in each", clients: 64, rooms: 16, nodes: 1, members: 10_000},
+	{name: "members-10", about: "64 clients, 16 rooms, 10 members in each", clients: 64, rooms: 16, nodes: 1,
+		members: 10},
+	{name: "members-100", about: "64 clients, 16 rooms, 100 members in each", clients: 64, rooms: 16, nodes: 1,
+		members: 100},
+	{name: "members-1000", about: "64 clients, 16 rooms, 1,000 members in each", clients: 64, rooms: 16, nodes: 1,
+		members: 1000},
+	{name: "members-10000", about: "64 clients, 16 rooms, 10,000 members in each", clients: 64, rooms: 16, nodes: 1,
+		members: 10_000},
 
 	{name: "websocket", about: "1,000 WebSockets at 250 tables of four, where two come and go and two stay and get the events", kind: ofSockets, clients: 1000, rooms: 250, nodes: 1},
 	{name: "websocket-two-nodes", about: "the same with two nodes: one of those who come and go is at either, and one of those who stay", kind: ofSockets, clients: 1000, rooms: 250, nodes: 2},
-	{name: "websocket-paced", about: "as websocket, but 2,000 actions/s: who comes and goes acts four times a second", kind: ofSockets, clients: 1000, rooms: 250, nodes: 1, pace: 250 * time.Millisecond},
+	{name: "websocket-paced", about: "as websocket, but 2,000 actions/s: who comes and goes acts four times a second",
+		kind: ofSockets, clients: 1000, rooms: 250, nodes: 1, pace: 250 * time.Millisecond},
 
-	{name: "network-lone", about: "one client, one room; 0.25 ms each way between nodes and Redis", group: networkName, clients: 1, rooms: 1, nodes: 1, delay: networkDelay},
-	{name: "network-hot-room", about: "128 clients, one room; 0.25 ms each way", group: networkName, clients: 128, rooms: 1, nodes: 1, delay: networkDelay},
-	{name: "network-1000-rooms-128", about: "128 clients, 1,000 rooms; 0.25 ms each way", group: networkName, clients: 128, rooms: 1000, nodes: 1, delay: networkDelay},
-	{name: "network-1000-rooms", about: "1,000 rooms of four, 4,000 clients; 0.25 ms each way", group: networkName, clients: 4000, rooms: 1000, nodes: 1, delay: networkDelay},
+	{name: "network-lone", about: "one client, one room; 0.25 ms each way between nodes and Redis",
+		group: networkName, clients: 1, rooms: 1, nodes: 1, delay: networkDelay},
+	{name: "network-hot-room", about: "128 clients, one room; 0.25 ms each way", group: networkName, clients: 128,
+		rooms: 1, nodes: 1, delay: networkDelay},
+	{name: "network-1000-rooms-128", about: "128 clients, 1,000 rooms; 0.25 ms each way", group: networkName,
+		clients: 128, rooms: 1000, nodes: 1, delay: networkDelay},
+	{name: "network-1000-rooms", about: "1,000 rooms of four, 4,000 clients; 0.25 ms each way", group: networkName,
+		clients: 4000, rooms: 1000, nodes: 1, delay: networkDelay},
 
-	{name: "locks-lone", about: "one client, one lock", group: locksName, kind: ofLocks, clients: 1, rooms: 1, nodes: 1},
-	{name: "locks-one-node", about: "128 clients, one lock", group: locksName, kind: ofLocks, clients: 128, rooms: 1, nodes: 1},
-	{name: "locks-four-nodes", about: "four nodes, 128 clients, one lock", group: locksName, kind: ofLocks, clients: 128, rooms: 1, nodes: 4},
-	{name: "locks-1000", about: "128 clients, 1,000 locks, each acquire takes one of them at random", group: locksName, kind: ofLocks, clients: 128, rooms: 1000, nodes: 1},
+	{name: "locks-lone", about: "one client, one lock", group: locksName, kind: ofLocks, clients: 1, rooms: 1,
+		nodes: 1},
+	{name: "locks-one-node", about: "128 clients, one lock", group: locksName, kind: ofLocks, clients: 128, rooms: 1,
+		nodes: 1},
+	{name: "locks-four-nodes", about: "four nodes, 128 clients, one lock", group: locksName, kind: ofLocks,
+		clients: 128, rooms: 1, nodes: 4},
+	{name: "locks-1000", about: "128 clients, 1,000 locks, each acquire takes one of them at random",
+		group: locksName, kind: ofLocks, clients: 128, rooms: 1000, nodes: 1},
 
 	{name: "memory-idle", about: "a node with roomd's defaults in a process of its own; its clients (--connections) are connected and quiet", group: memoryName, kind: ofMemory, nodes: 1},
-	{name: "memory-room", about: "the same, each client in a room of ten; the goal is 12 KiB freed and one goroutine", group: memoryName, kind: ofMemory, nodes: 1, join: true},
+	{name: "memory-room", about: "the same, each client in a room of ten; the goal is 12 KiB freed and one goroutine",
+		group: memoryName, kind: ofMemory, nodes: 1, join: true},
 }
 
 // groups say what is common to the workloads of a group.
@@ -88,7 +102,8 @@ type workload struct {
 
 // references returns the contenders that the others are compared with.
 func (w workload) references() []string {
-	return [][]string{ofRooms: {articleName, saddName}, ofLocks: {lockmgrName}, ofSockets: {echoName}, ofMemory: nil}[w.kind]
+	return [][]string{ofRooms: {articleName, saddName}, ofLocks: {lockmgrName}, ofSockets: {echoName},
+		ofMemory: nil}[w.kind]
 }
 
 // connections returns how many connections each node has: one for each of its clients, so that nobody waits for one,

@@ -32,11 +32,13 @@ const (
 // Persists are all of them.
 var Persists = []string{PersistNone, PersistEverysec, PersistAlways}
 
-// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and what is its default there.
+// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and
+// what is its default there.
 type Config struct {
-	Profile   string        `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
-	Persist   string        `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
-	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."` // -1: as many as can be
+	Profile string `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
+	Persist string `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
+	// -1: as many as can be
+	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
 	KeyPrefix string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
 	Nodes     int           `default:"3" help:"How many nodes to start (${default})."`
 	Clients   int           `default:"30" help:"Players, with one connection each (${default})."`
@@ -45,12 +47,14 @@ type Config struct {
 	Duration  time.Duration `default:"60s" help:"How long faults are injected (${default})."`
 	Seed      uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
 	Faults    []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
-	Mix       []string      `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run: names, all or none (${default})."` // empty: nothing
-	Recover   time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`                    // 0: 30 s
-	Logs      string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
+	// empty: nothing
+	Mix []string `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run: names, all or none (${default})."`
+	// 0: 30 s
+	Recover time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
+	Logs    string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
 
-	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers begin as that, and
-	// the fault node-update has them change. OtherVersion is what the report calls it.
+	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers begin as that,
+	// and the fault node-update has them change. OtherVersion is what the report calls it.
 	OtherProgram string `kong:"-"`
 	OtherVersion string `name:"update-from" placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
 
@@ -107,7 +111,8 @@ func (c Config) Validate() error {
 		name            string
 		value, min, max int
 	}{
-		{"nodes", c.Nodes, 1, 20}, {"clients", c.Clients, 1, 500}, {"rooms", c.Rooms, 1, 100}, {"capacity", c.Capacity, 2, 100}, {"replicas", c.Replicas, 0, 1},
+		{"nodes", c.Nodes, 1, 20}, {"clients", c.Clients, 1, 500}, {"rooms", c.Rooms, 1, 100},
+		{"capacity", c.Capacity, 2, 100}, {"replicas", c.Replicas, 0, 1},
 	} {
 		if f.value < f.min || f.value > f.max {
 			return fmt.Errorf("%s is %d, it must be from %d to %d", f.name, f.value, f.min, f.max)

@@ -128,7 +128,8 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 		})
 	}
 	if missing != "" {
-		r.Problem("settles", "no progress: %v after %s had ended, %s", r.cfg.Recover, strings.Join(names, " and "), missing)
+		r.Problem("settles", "no progress: %v after %s had ended, %s", r.cfg.Recover, strings.Join(names, " and "),
+			missing)
 	}
 	return missing == "", nil
 }

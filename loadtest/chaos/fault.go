@@ -147,7 +147,8 @@ var nodeFaults = []*Fault{
 		Name: "node-kill", What: "SIGKILL of a node; it starts again at the end",
 		inject: func(_ context.Context, i *injection) (heal, error) {
 			n := i.node()
-			if i.run.cfg.Duration >= longRun && n.number == 1 && len(i.run.nodes) > 1 { // its memory is looked at for as long as the run
+			// its memory is looked at for as long as the run
+			if i.run.cfg.Duration >= longRun && n.number == 1 && len(i.run.nodes) > 1 {
 				n = i.run.nodes[1]
 				i.on = n.name
 			}

@@ -10,7 +10,8 @@ import (
 
 var failoverFaults = []*Fault{
 	{
-		Name: "failover", What: "an operator has a replica take over", Profiles: []string{Sentinel, Cluster}, loses: failedOver, splits: true, evicts: true, lasts: 4 * time.Second,
+		Name: "failover", What: "an operator has a replica take over", Profiles: []string{Sentinel, Cluster},
+		loses: failedOver, splits: true, evicts: true, lasts: 4 * time.Second,
 		inject: func(ctx context.Context, i *injection) (heal, error) {
 			room := i.room()
 			for { // those who decide may not agree yet who the primary is
@@ -25,14 +26,16 @@ var failoverFaults = []*Fault{
 		},
 	},
 	{
-		Name: "slot-move", What: "the slots of two rooms move to other primaries", Profiles: []string{Cluster}, evicts: true,
+		Name: "slot-move", What: "the slots of two rooms move to other primaries", Profiles: []string{Cluster},
+		evicts: true,
 		inject: func(ctx context.Context, i *injection) (heal, error) {
 			all := i.run.store
 			for range 2 {
 				room := i.room()
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
 				for err != nil { // the servers may not agree yet who has the slot
-					if strings.Contains(err.Error(), "OOM") { // another fault has filled them: the slot moves when that is over
+					// another fault has filled them: the slot moves when that is over
+					if strings.Contains(err.Error(), "OOM") {
 						i.on = strings.TrimPrefix(i.on+", "+room+" at the end", ", ")
 						return func(ctx context.Context) error { _, err := all.moveSlot(ctx, room, 0); return err }, nil
 					}

@@ -49,8 +49,8 @@ func redisLink(name, what string, evicts bool, do onLink) *Fault {
 	}
 }
 
-// wires chooses a node, and networks between it and Redis: to all that it connects to, to the server that keeps some room, or to
-// any one.
+// wires chooses a node, and networks between it and Redis: to all that it connects to, to the server that keeps some
+// room, or to any one.
 func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 	n := i.random.IntN(len(i.run.nodes))
 	all := i.run.nodes[n].links.redis

@@ -28,7 +28,8 @@ var redisFaults = []*Fault{
 		inject: onPrimary(killPrimary),
 	},
 	{
-		Name: "redis-power", What: "the same, and the disk has not what was not synced", Profiles: []string{Standalone}, evicts: true,
+		Name: "redis-power", What: "the same, and the disk has not what was not synced",
+		Profiles: []string{Standalone}, evicts: true,
 		loses: func(c Config) loss {
 			switch c.Persist {
 			case PersistNone:
@@ -46,14 +47,16 @@ var redisFaults = []*Fault{
 		}),
 	},
 	{
-		Name: "redis-old", What: "SIGKILL of the primary; it starts again from a copy, made up to 2 s before", Profiles: []string{Standalone}, evicts: true,
+		Name: "redis-old", What: "SIGKILL of the primary; it starts again from a copy, made up to 2 s before",
+		Profiles: []string{Standalone}, evicts: true,
 		loses: func(Config) loss { return theLast },
 		inject: onPrimary(func(ctx context.Context, i *injection, s *server) (heal, error) {
 			return restoreOld(ctx, s, time.Second+time.Duration(i.random.Int64N(int64(time.Second))))
 		}),
 	},
 	{
-		Name: "redis-empty", What: "SIGKILL of the primary; it starts again without any data", Profiles: []string{Standalone}, evicts: true,
+		Name: "redis-empty", What: "SIGKILL of the primary; it starts again without any data",
+		Profiles: []string{Standalone}, evicts: true,
 		loses: func(Config) loss { return everything },
 		inject: onPrimary(func(_ context.Context, _ *injection, s *server) (heal, error) {
 			s.kill()

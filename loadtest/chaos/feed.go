@@ -20,8 +20,8 @@ const (
 	feedPause   = 100 * time.Millisecond // after a failure
 	cutPause    = 2 * time.Second        // on average, between two cuts of the readers' connections to a node
 
-	// feedWithin is how long the feed may take, when nobody acts any more, besides Config.Recover: a webhook waits for up to a minute
-	// before it sends again.
+	// feedWithin is how long the feed may take, when nobody acts any more, besides Config.Recover: a webhook waits
+	// for up to a minute before it sends again.
 	feedWithin = time.Minute
 )
 
@@ -68,7 +68,8 @@ func (f *feed) args() []string {
 func (f *feed) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.ends = cancel
-	pages, events := &reader{feed: f, name: pageReader, random: f.random(1)}, &reader{feed: f, name: eventReader, random: f.random(2)}
+	pages, events := &reader{feed: f, name: pageReader, random: f.random(1)},
+		&reader{feed: f, name: eventReader, random: f.random(2)}
 	f.busy.Go(func() { pages.read(ctx, pages.page) })
 	f.busy.Go(func() { events.read(ctx, events.events) })
 	f.receiver.leavesAt(time.Now().Add(awayEvery / 4))
@@ -147,7 +148,8 @@ func (f *feed) behind(ctx context.Context) (string, error) {
 		for _, name := range feedReaders {
 			if p := f.last[name][room]; fmt.Sprint(p.Epoch, p.Version) != fmt.Sprint(at[0], at[1]) {
 				f.mu.Unlock()
-				return fmt.Sprintf("%s was told of room %s up to %v, and Redis has it at version %v of epoch %v", name, room, p, at[1], at[0]), nil
+				return fmt.Sprintf("%s was told of room %s up to %v, and Redis has it at version %v of epoch %v",
+					name, room, p, at[1], at[0]), nil
 			}
 		}
 		f.mu.Unlock()

@@ -27,8 +27,8 @@ const (
 	awayEvery = 20 * time.Second
 )
 
-// receiver is a backend that is told by a webhook. Of fifty requests it refuses one, leaves one without an answer, ends the connection
-// of one, and does the same to three others that it has taken; and now and then it is away.
+// receiver is a backend that is told by a webhook. Of fifty requests it refuses one, leaves one without an answer,
+// ends the connection of one, and does the same to three others that it has taken; and now and then it is away.
 type receiver struct {
 	feed   *feed
 	key    []byte
@@ -144,10 +144,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // signed reports whether a request is signed as Standard Webhooks has it, and not long ago.
 func (r *receiver) signed(h http.Header, body []byte) bool {
 	var at int64
-	if _, err := fmt.Sscan(h.Get("webhook-timestamp"), &at); err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
+	if _, err := fmt.Sscan(h.Get("webhook-timestamp"), &at); err != nil ||
+		time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
 		return false
 	}
 	sum := hmac.New(sha256.New, r.key)
 	_, _ = fmt.Fprintf(sum, "%s.%d.%s", h.Get("webhook-id"), at, body)
-	return slices.Contains(strings.Fields(h.Get("webhook-signature")), "v1,"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
+	return slices.Contains(strings.Fields(h.Get("webhook-signature")),
+		"v1,"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 }

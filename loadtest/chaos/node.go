@@ -109,7 +109,8 @@ func (r *run) startNode(ctx context.Context, number int) (err error) {
 
 // command is what starts the node as its version.
 func (n *node) command() launch.Command {
-	c := launch.Command{Program: n.run.programs[n.version], Env: []string{asNode + "=1", n.links.env()}, Ready: "ready: connect to", Log: n.log}
+	c := launch.Command{Program: n.run.programs[n.version], Env: []string{asNode + "=1", n.links.env()},
+		Ready: "ready: connect to", Log: n.log}
 	c.Args = func(s *launch.Server) ([]string, error) {
 		if n.server == nil { // each attempt to start has another port
 			port, err := launch.FreePort()
@@ -120,8 +121,10 @@ func (n *node) command() launch.Command {
 		}
 		cfg := n.run.cfg
 		return append([]string{
-			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.run.store.url, "--replicas", fmt.Sprint(cfg.Replicas),
-			"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(), "--grace", grace.String(),
+			"--listen", s.Addr(), "--admin-listen", n.admin, "--redis", n.run.store.url, "--replicas",
+			fmt.Sprint(cfg.Replicas),
+			"--lock-ttl", lockTTL.String(), "--lock-wait", lockWait.String(), "--node-ttl", nodeTTL.String(),
+			"--grace", grace.String(),
 			"--capacity", fmt.Sprint(cfg.Capacity), "--journal", "1000000", "--key-prefix", cfg.KeyPrefix,
 			"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
 		}, n.run.feed.args()...), nil

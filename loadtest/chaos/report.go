@@ -15,7 +15,8 @@ import (
 	"roomd/loadtest/report"
 )
 
-// Report is the outcome of a run: that of one without faults, and what the faults did. Its JSON form is a contract that scripts rely on.
+// Report is the outcome of a run: that of one without faults, and what the faults did. Its JSON form is a contract
+// that scripts rely on.
 type Report struct {
 	*loadtest.Report
 
@@ -76,19 +77,22 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	}
 	c := r.cfg
 	report := &Report{
-		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Seed: c.Seed, Other: c.OtherVersion, Repeat: c.command(),
+		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Seed: c.Seed, Other: c.OtherVersion,
+		Repeat:  c.command(),
 		Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(),
 	}
 	fed := check.Feed(h, r.feed.heard())
 	found := append(fed.Violations, report.useJudged(r.used, c.Nodes, r.played)...)
 	for _, f := range audited.Findings {
-		found = append(found, check.Violation{Checker: "audit", Rule: string(f.Rule), Room: f.Room, At: h.End, Text: strings.Join(strings.Fields(f.String()), " ")})
+		found = append(found, check.Violation{Checker: "audit", Rule: string(f.Rule), Room: f.Room, At: h.End,
+			Text: strings.Join(strings.Fields(f.String()), " ")})
 	}
 	report.Report = r.Judge(h, h.End, found...)
 	if report.Actions == 0 {
 		return nil, loadtest.ErrNothingDone
 	}
-	report.Feed = FeedReport{fed.Commits[pageReader], fed.Commits[eventReader], fed.Commits[hookReader], fed.Again, fed.Gaps, r.feed.receiver.failed}
+	report.Feed = FeedReport{fed.Commits[pageReader], fed.Commits[eventReader], fed.Commits[hookReader], fed.Again,
+		fed.Gaps, r.feed.receiver.failed}
 	report.played(h)
 	report.say()
 	return report, nil
@@ -126,14 +130,17 @@ func (r *Report) say() {
 	r.More = loadtest.Addition{
 		Command: "chaos", Question: "What is lost when nodes and Redis fail?", Repeat: r.Repeat,
 		Setup: fmt.Sprintf("%s; %s, %s, %d replicas; seed %d, %d processors", nodes, r.Profile,
-			map[string]string{PersistNone: "no persistence", PersistEverysec: "AOF each second", PersistAlways: "AOF always"}[r.Persist],
+			map[string]string{PersistNone: "no persistence", PersistEverysec: "AOF each second",
+				PersistAlways: "AOF always"}[r.Persist],
 			r.Replicas, r.Seed, runtime.NumCPU()),
 		Facts: []report.Fact{
 			{Name: "lost", Text: fmt.Sprintf("%d acknowledged actions and %d seats, where that was allowed; %d new epochs", r.Lost, r.SeatsLost, r.Epochs),
 				About: "With what Redis writes to its disk, and has on replicas, no more can be promised."},
-			{Name: "audit", Text: fmt.Sprintf("%d commits in the journals, replayed and compared with Redis", r.Commits)},
+			{Name: "audit", Text: fmt.Sprintf("%d commits in the journals, replayed and compared with Redis",
+				r.Commits)},
 			{Name: "feed", Text: r.Feed.String(), About: "Commits that each reader of the feed was told, without repetitions: all of them, in order, as the journals have them."},
-			{Name: "lock", Text: fmt.Sprintf("%d holds by an outsider were respected", r.Holds), About: "Somebody who is no node took LockRoom:<id>, and nobody wrote meanwhile."},
+			{Name: "lock", Text: fmt.Sprintf("%d holds by an outsider were respected", r.Holds),
+				About: "Somebody who is no node took LockRoom:<id>, and nobody wrote meanwhile."},
 			{Name: "resources", Text: r.flat(), About: "Memory, goroutines and open files of the nodes, memory and keys of Redis: the last quarter of the run beside the second one."},
 		},
 		Tables: []*report.Table{r.faults()},
@@ -168,7 +175,8 @@ func (r *Report) faults() *report.Table {
 		if f.Recover < 0 {
 			well = "never"
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []string{f.Name, f.On, fmt.Sprintf("%.1f", f.From), fmt.Sprintf("%.1f", f.To-f.From), well, fmt.Sprint(f.Lost)}})
+		t.Rows = append(t.Rows, report.Row{Cells: []string{f.Name, f.On, fmt.Sprintf("%.1f", f.From),
+			fmt.Sprintf("%.1f", f.To-f.From), well, fmt.Sprint(f.Lost)}})
 	}
 	return t
 }
@@ -176,7 +184,8 @@ func (r *Report) faults() *report.Table {
 // command returns the command that makes the same schedule.
 func (c Config) command() string {
 	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d --mix %s",
-		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed, cmp.Or(strings.Join(c.Mix, ","), "none"))
+		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed,
+		cmp.Or(strings.Join(c.Mix, ","), "none"))
 	if c.OtherVersion != "" {
 		text += " --update-from " + c.OtherVersion
 	}

@@ -17,12 +17,13 @@ const (
 	resourcesEvery = 2 * time.Second
 	lookTimeout    = time.Second
 
-	// judgedFrom is how long a run has to be for its figures to say anything, and longRun from when on the first node is not killed, so that
-	// one process is there from the beginning to the end.
+	// judgedFrom is how long a run has to be for its figures to say anything, and longRun from when on the first node
+	// is not killed, so that one process is there from the beginning to the end.
 	judgedFrom = 2 * time.Minute
 	longRun    = 10 * time.Minute
 
-	// mayRise is the share by which the median of the last quarter may be above that of the second one, besides a slack.
+	// mayRise is the share by which the median of the last quarter may be above that of the second one, besides a
+	// slack.
 	mayRise = 0.25
 )
 
@@ -57,9 +58,11 @@ const (
 
 const ofNode = "A node that was killed begins anew."
 
-// figures are all of them. Faults fill a node's pool of 64 connections to Redis, which empties slowly: by so many open files may differ.
+// figures are all of them. Faults fill a node's pool of 64 connections to Redis, which empties slowly: by so many
+// open files may differ.
 var figures = []figure{
-	{name: "memory, MiB", unit: "MiB", slack: 16, about: ofNode, metric: "process_resident_memory_bytes", each: 1 << 20},
+	{name: "memory, MiB", unit: "MiB", slack: 16, about: ofNode, metric: "process_resident_memory_bytes",
+		each: 1 << 20},
 	{name: goroutines, unit: "goroutines", slack: 50, drops: true, about: ofNode, metric: "go_goroutines", each: 1},
 	{name: "open files", unit: "files", slack: 80, drops: true, about: ofNode, metric: "process_open_fds", each: 1},
 	{name: redisMemory, unit: "MiB", slack: -1, about: "Of all primaries. The journals and the feed keep all commits of a run, so it grows with them."},
@@ -142,7 +145,8 @@ func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 		memory += used
 		scan := s.Admin.Scan(ctx, 0, "*", 1000).Iterator()
 		for ; scan.Next(ctx); keys++ {
-			if name := strings.TrimPrefix(scan.Val(), r.cfg.KeyPrefix); strings.HasPrefix(name, "Room:") || strings.HasPrefix(name, "LockRoom:") {
+			if name := strings.TrimPrefix(scan.Val(), r.cfg.KeyPrefix); strings.HasPrefix(name, "Room:") ||
+				strings.HasPrefix(name, "LockRoom:") {
 				ofRooms++
 			}
 		}
@@ -165,7 +169,8 @@ func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 	}
 }
 
-// Resource is a figure of what is in use: the medians of the second and the last quarter of the run, and what it was when all had left.
+// Resource is a figure of what is in use: the medians of the second and the last quarter of the run, and what it was
+// when all had left.
 type Resource struct {
 	Name   string  `json:"name"`
 	Second float64 `json:"second_quarter"`
@@ -212,8 +217,9 @@ func (r *Report) useJudged(used []use, nodes int, length time.Duration) (rising 
 			q := f.judge(name, used, length)
 			r.Resources = append(r.Resources, q)
 			if q.Rises {
-				rising = append(rising, check.Violation{Checker: "resources", Rule: "rises", At: length, Text: fmt.Sprintf(
-					"%s rises: %.0f in the second quarter, %.0f in the last one, %.0f at the end; at most %.0f were allowed", q.Name, q.Second, q.Last, q.End, q.Bound)})
+				rising = append(rising, check.Violation{Checker: "resources", Rule: "rises", At: length,
+					Text: fmt.Sprintf(
+						"%s rises: %.0f in the second quarter, %.0f in the last one, %.0f at the end; at most %.0f were allowed", q.Name, q.Second, q.Last, q.End, q.Bound)})
 			}
 		}
 	}

@@ -33,8 +33,10 @@ func (r *Report) flat() string {
 func (r *Report) resources() *report.Table {
 	t := &report.Table{
 		Title: "What is in use", Columns: []report.Column{
-			{Head: "figure", Words: true}, {Head: "second quarter", About: "the median of the run's second quarter"}, {Head: "last quarter"},
-			{Head: "end", About: "when everybody had left"}, {Head: "at most", About: "what the last quarter may have: a quarter more than the second one, and a little"},
+			{Head: "figure", Words: true}, {Head: "second quarter", About: "the median of the run's second quarter"},
+			{Head: "last quarter"},
+			{Head: "end", About: "when everybody had left"}, {Head: "at most",
+				About: "what the last quarter may have: a quarter more than the second one, and a little"},
 		},
 	}
 	for _, q := range r.Resources {
@@ -45,7 +47,8 @@ func (r *Report) resources() *report.Table {
 		if q.Rises {
 			bound += ": it rises"
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []string{q.Name, fmt.Sprintf("%.1f", q.Second), fmt.Sprintf("%.1f", q.Last), fmt.Sprintf("%.1f", q.End), bound}})
+		t.Rows = append(t.Rows, report.Row{Cells: []string{q.Name, fmt.Sprintf("%.1f", q.Second),
+			fmt.Sprintf("%.1f", q.Last), fmt.Sprintf("%.1f", q.End), bound}})
 	}
 	return t
 }

@@ -102,11 +102,14 @@ func (r *run) doubts(since time.Duration) bool {
 // play says how the game is played: slowly, so that much happens between the actions, too.
 func (r *run) play() loadtest.Play {
 	p := loadtest.Play{
-		Store: r.data, Name: "chaos", Clients: r.cfg.Clients, Rooms: r.cfg.Rooms, Capacity: r.cfg.Capacity, Mix: r.cfg.Mix, Seed: r.cfg.Seed,
-		Pause: playersPause, AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes, Holds: holds, Doubts: r.doubts, Mixed: r.cfg.OtherProgram != "", History: r.cfg.History,
+		Store: r.data, Name: "chaos", Clients: r.cfg.Clients, Rooms: r.cfg.Rooms, Capacity: r.cfg.Capacity,
+		Mix: r.cfg.Mix, Seed: r.cfg.Seed,
+		Pause: playersPause, AdminPause: adminPause, CallTimeout: callTimeout, Closes: closes, Holds: holds,
+		Doubts: r.doubts, Mixed: r.cfg.OtherProgram != "", History: r.cfg.History,
 	}
 	for _, n := range r.nodes {
-		p.Nodes = append(p.Nodes, loadtest.Node{URL: "ws://" + n.links.clients.Addr() + "/ws", Direct: "ws://" + n.server.Addr() + "/ws"})
+		p.Nodes = append(p.Nodes, loadtest.Node{URL: "ws://" + n.links.clients.Addr() + "/ws",
+			Direct: "ws://" + n.server.Addr() + "/ws"})
 		p.API = append(p.API, loadtest.API{URL: "http://" + n.admin})
 	}
 	return p
@@ -158,5 +161,6 @@ func (r *run) tell(changed bool) {
 	done, _, unknown := r.History.Counts()
 	r.mu.Lock()
 	defer r.mu.Unlock() // one at a time
-	r.cfg.Progress(Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done, Unknown: unknown, Problems: len(r.Problems())})
+	r.cfg.Progress(Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done,
+		Unknown: unknown, Problems: len(r.Problems())})
 }

@@ -95,8 +95,9 @@ func openCluster(ctx context.Context, cfg Config, how launch.Config) (*store, er
 		return nil, err
 	}
 	s := &store{
-		url: "redis+cluster://" + strings.Join(c.Addrs(), ","), ready: c.Ready, end: c.Close, takeOver: c.Failover, cluster: c,
-		all: serversOf(c.Servers, cfg), ends: endsOf(c.Servers),
+		url: "redis+cluster://" + strings.Join(c.Addrs(), ","), ready: c.Ready, end: c.Close, takeOver: c.Failover,
+		cluster: c,
+		all:     serversOf(c.Servers, cfg), ends: endsOf(c.Servers),
 	}
 	s.keeps = func(ctx context.Context, room string) (*launch.Redis, error) { return c.Owner(ctx, "{"+room+"}") }
 	return s, nil

@@ -17,7 +17,8 @@ const (
 	other                // that of Config.OtherProgram; nodes with even numbers begin as that
 )
 
-// inEnvironment returns a command with its flags as variables of roomd's: a version that has no such flag does not mind.
+// inEnvironment returns a command with its flags as variables of roomd's: a version that has no such flag does not
+// mind.
 func inEnvironment(c launch.Command) launch.Command {
 	program, flags := c.Program, c.Args
 	c.Program = "env" // which becomes the program

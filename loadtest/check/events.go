@@ -33,14 +33,16 @@ func (w *witness) follow() {
 	}
 }
 
-// lost judges that a user is told to have lost the seat because somebody took it away: the journal has that. Of a node that is thought to be dead, or of
-// half a move, a user may be told what is taken back.
+// lost judges that a user is told to have lost the seat because somebody took it away: the journal has that. Of a
+// node that is thought to be dead, or of half a move, a user may be told what is taken back.
 func (w *witness) lost(e *Event) {
-	if w.public || w.history.Halves || len(w.history.Faults) > 0 || !slices.Contains([]string{"kicked", "closed", "moved"}, e.Lost) {
+	if w.public || w.history.Halves || len(w.history.Faults) > 0 ||
+		!slices.Contains([]string{"kicked", "closed", "moved"}, e.Lost) {
 		return
 	}
 	if !w.left[removed{e.User, e.Lost}] {
-		w.broken("event", e.At, "%q is told to have lost the seat, %s, and the journal does not have that", e.User, e.Lost)
+		w.broken("event", e.At, "%q is told to have lost the seat, %s, and the journal does not have that", e.User,
+			e.Lost)
 	}
 }
 
@@ -55,7 +57,8 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 				w.eventApart(e, told)
 			}
 			return
-		case w.journal[i].merged && (w.journal[i].list != nil || w.journal[i].from != version-1 || w.journal[i].Version > e.Version):
+		case w.journal[i].merged && (w.journal[i].list != nil || w.journal[i].from != version-1 ||
+			w.journal[i].Version > e.Version):
 			return // not all versions are known
 		case w.journal[i].merged:
 			version = w.journal[i].Version
@@ -67,7 +70,8 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 		got = open(got)
 	}
 	if !same(got, want) {
-		w.broken("event", e.At, "%q is told of versions %d to %d of epoch %s: %s; the journal has %s", e.User, e.From+1, e.Version, short(e.Epoch), changes(e.Changes), changes(want))
+		w.broken("event", e.At, "%q is told of versions %d to %d of epoch %s: %s; the journal has %s", e.User,
+			e.From+1, e.Version, short(e.Epoch), changes(e.Changes), changes(want))
 	}
 }
 
@@ -76,7 +80,8 @@ func (w *witness) eventApart(e *Event, told map[at][]Change) {
 	here := at{e.Epoch, e.Version}
 	all := open(e.Changes)
 	if first, known := told[here]; known && !same(first, all) {
-		w.broken("two contents", e.At, "%q is told of version %d of epoch %s, which is lost: %s; another was told %s", e.User, e.Version, short(e.Epoch), changes(all), changes(first))
+		w.broken("two contents", e.At, "%q is told of version %d of epoch %s, which is lost: %s; another was told %s",
+			e.User, e.Version, short(e.Epoch), changes(all), changes(first))
 	}
 	told[here] = all
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// removal is that a user was removed because the node seemed to be dead: in that version or a later one, and before somebody was told.
+// removal is that a user was removed because the node seemed to be dead: in that version or a later one, and before
+// somebody was told.
 type removal struct {
 	in      roomEpoch
 	version uint64
@@ -47,9 +48,9 @@ func (h *History) removals(m *moments) (list []removal) {
 	return list
 }
 
-// evicted returns who was removed because the node seemed to be dead, while it was heard on the connection by which they were there, and
-// no fault had that effect since they had acted for the last time, so that they are known to the model. Nodes that get no processor time lose
-// their leases, too, and their users come back by themselves.
+// evicted returns who was removed because the node seemed to be dead, while it was heard on the connection by which
+// they were there, and no fault had that effect since they had acted for the last time, so that they are known to the
+// model. Nodes that get no processor time lose their leases, too, and their users come back by themselves.
 func (h *History) evicted() map[roomEpoch][]string {
 	all, of := make(map[roomEpoch][]string), h.answered()
 	for _, r := range h.removals(newMoments(h)) {
@@ -60,12 +61,13 @@ func (h *History) evicted() map[roomEpoch][]string {
 	return all
 }
 
-// unexplained reports whether a connection by which the user, whose operations these are, had acted in the room before the removal was heard
-// still behind it, and no fault explains that.
+// unexplained reports whether a connection by which the user, whose operations these are, had acted in the room
+// before the removal was heard still behind it, and no fault explains that.
 func (h *History) unexplained(r removal, ops []*Op) bool {
 	return slices.ContainsFunc(h.Conns, func(c Conn) bool {
 		return c.User == r.user && (c.Open || c.Last > r.told) && slices.ContainsFunc(ops, func(op *Op) bool {
-			return op.Call >= c.From && op.Outcome == Done && op.Action != Read && op.Room == r.in.room && op.Epoch == r.in.epoch && op.Version < r.version &&
+			return op.Call >= c.From && op.Outcome == Done && op.Action != Read && op.Room == r.in.room &&
+				op.Epoch == r.in.epoch && op.Version < r.version &&
 				!slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.evicts(op.Call, r.told) })
 		})
 	})

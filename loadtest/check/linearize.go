@@ -11,25 +11,28 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultPatience is how long porcupine may think about one part of a room's history; about all of them ten times as long.
+// DefaultPatience is how long porcupine may think about one part of a room's history; about all of them ten times as
+// long.
 const DefaultPatience = 20 * time.Second
 
-// mostInPart is how many operations with a version a part has at most, about: porcupine's memory grows with their square.
+// mostInPart is how many operations with a version a part has at most, about: porcupine's memory grows with their
+// square.
 const mostInPart = 4000
 
-// latest is how long after its call an operation without a known end, or a timer that was set, may still change a room:
-// longer than faults last, and than a timer of a run has to go when one begins. If it could be at any time, the model of a
-// long run would have to know of thousands of them.
+// latest is how long after its call an operation without a known end, or a timer that was set, may still change a
+// room: longer than faults last, and than a timer of a run has to go when one begins. If it could be at any time, the
+// model of a long run would have to know of thousands of them.
 const latest = 2 * time.Minute
 
-// Linearize judges a history without its journals: whether the operations of each epoch of each room can have happened
-// one after the other, each between its call and its return. What porcupine does not decide within patience is unsure, and so
-// are users who were removed as if their node had died, which only the journals say for certain.
+// Linearize judges a history without its journals: whether the operations of each epoch of each room can have
+// happened one after the other, each between its call and its return. What porcupine does not decide within patience
+// is unsure, and so are users who were removed as if their node had died, which only the journals say for certain.
 //
 // An operation without a known end may happen at any time after its call, or never. So from its call on the model
-// allows what it could have done, to the room's data for two minutes, else until the epoch ends. Its user does not come
-// back, so there are never many at once. And from the last operation of a connection on its user may have left: at once behind it, since
-// that allows most. So porcupine has nothing to try out there, which would double its work with each connection.
+// allows what it could have done, to the room's data for two minutes, else until the epoch ends. Its user does not
+// come back, so there are never many at once. And from the last operation of a connection on its user may have left:
+// at once behind it, since that allows most. So porcupine has nothing to try out there, which would double its work
+// with each connection.
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
@@ -40,7 +43,8 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 	for _, p := range parts {
 		if users := evicted[roomEpoch{p.room, p.epoch}]; len(users) > 0 {
 			p.instant(p.begin, step{env: shake, users: users})
-			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %q were removed as if their node had died, and no fault says why: the machine may be too slow", p.room, short(p.epoch), users))
+			v.Unsure = append(v.Unsure, fmt.Sprintf(
+				"room %s, epoch %s: %q were removed as if their node had died, and no fault says why: the machine may be too slow", p.room, short(p.epoch), users))
 		}
 	}
 	all, end := new(errgroup.Group), time.Now().Add(10*patience)
@@ -53,16 +57,19 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 		v.Judged += p.judged
 		switch p.result {
 		case porcupine.Illegal:
-			v.Violations = append(v.Violations, Violation{Checker: "porcupine", Rule: "linearizability", Room: p.room, At: p.at, Text: p.why})
+			v.Violations = append(v.Violations, Violation{Checker: "porcupine", Rule: "linearizability", Room: p.room,
+				At: p.at, Text: p.why})
 		case porcupine.Unknown:
-			v.Unsure = append(v.Unsure, fmt.Sprintf("room %s, epoch %s: %d operations from version %d on were not decided within %v", p.room, short(p.epoch), p.judged, p.low, patience))
+			v.Unsure = append(v.Unsure, fmt.Sprintf(
+				"room %s, epoch %s: %d operations from version %d on were not decided within %v", p.room,
+				short(p.epoch), p.judged, p.low, patience))
 		}
 	}
 	return v
 }
 
-// part is an epoch of a room, or the versions of it between two, if it is long. Of the room before a part that is not the first
-// nothing is known.
+// part is an epoch of a room, or the versions of it between two, if it is long. Of the room before a part that is not
+// the first nothing is known.
 type part struct {
 	room, epoch string
 	low, high   uint64 // the first and the last version
@@ -99,7 +106,8 @@ func split(h *History, room string, ops []*Op, believed []moment) []*part {
 				p = parts[len(parts)-1]
 			}
 			p.high = op.Version
-			p.begin, p.from, p.to, p.end = min(p.begin, op.Call), min(p.from, op.Return), max(p.to, op.Call), max(p.end, op.Return)
+			p.begin, p.from, p.to, p.end = min(p.begin, op.Call), min(p.from, op.Return), max(p.to, op.Call),
+				max(p.end, op.Return)
 		}
 	}
 	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.from, b.from) })
@@ -114,7 +122,8 @@ func split(h *History, room string, ops []*Op, believed []moment) []*part {
 func (p *part) fill(h *History, ops []*Op, believed []moment) {
 	names, done := make(map[string]bool), make(map[*Op]*step)
 	for _, op := range ops {
-		may := op.Call >= p.begin-latest && op.Call < p.end // change something in this epoch, if nobody knows when it does
+		// change something in this epoch, if nobody knows when it does
+		may := op.Call >= p.begin-latest && op.Call < p.end
 		names[op.Process] = true
 		for _, user := range op.Users {
 			names[user] = true
@@ -142,7 +151,8 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 			if op.List != nil {
 				p.add(since, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
-		case op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op): // else nobody knows by which of two servers
+		case op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op):
+			// else nobody knows by which of two servers
 			p.judged++
 			if refusals[op.Code] != nil {
 				p.add(op.Call, op.Return, step{op: op})
@@ -244,7 +254,8 @@ func (p *part) judge(patience time.Duration) {
 		Step:  func(s, in, _ any) (bool, any) { next, wrong := s.(*room).step(in.(*step)); return wrong == "", next },
 		Equal: func(a, b any) bool { return a.(*room).equal(b.(*room)) },
 	}
-	// Refusals change nothing. Mostly each of them fits somewhere into an order of all others; porcupine tries all orders with those that do not.
+	// Refusals change nothing. Mostly each of them fits somewhere into an order of all others; porcupine tries all
+	// orders with those that do not.
 	var firm, refused []porcupine.Operation
 	for _, o := range p.steps {
 		if s := o.Input.(*step); s.op != nil && s.version == 0 && s.op.Outcome == Refused {
@@ -278,8 +289,8 @@ func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 	return order
 }
 
-// unfit returns the refusals that do not fit into an order where their calls and their returns allow it: between two steps, or between what
-// one version did, which is one commit.
+// unfit returns the refusals that do not fit into an order where their calls and their returns allow it: between two
+// steps, or between what one version did, which is one commit.
 func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation {
 	rooms := make([]*room, len(order)+1)
 	rooms[0] = newRoom(p)
@@ -312,7 +323,8 @@ func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation
 				return true
 			}
 			if i < last {
-				if at := versions[order[i].Input.(*step).version]; at[0] == i && at[1] <= last && fits(rooms[at[1]].within()) {
+				if at := versions[order[i].Input.(*step).version]; at[0] == i && at[1] <= last &&
+					fits(rooms[at[1]].within()) {
 					return true
 				}
 			}
@@ -341,5 +353,6 @@ func (p *part) explain(all, longest []porcupine.Operation) {
 	in := next.Input.(*step)
 	_, wrong := s.step(in)
 	p.at = time.Duration(next.Call)
-	p.why = fmt.Sprintf("%d of %d steps have an order, and behind them does not fit %s: %s", len(longest), len(all), in.op, cmp.Or(wrong, "what comes behind it has none"))
+	p.why = fmt.Sprintf("%d of %d steps have an order, and behind them does not fit %s: %s", len(longest), len(all),
+		in.op, cmp.Or(wrong, "what comes behind it has none"))
 }

@@ -36,13 +36,14 @@ type arrival struct {
 	before, now string // its private data there
 }
 
-// pack notes what the users of a move have when they leave, or how they arrive, in the commit that has made s from a room in
-// which the private data were before.
+// pack notes what the users of a move have when they leave, or how they arrive, in the commit that has made s from a
+// room in which the private data were before.
 func (l *luggage) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	switch op.Action {
 	case MoveOut:
 		for _, user := range op.Users {
-			if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "leave" && c.User == user }) && before[user] != "" {
+			if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "leave" && c.User == user }) &&
+				before[user] != "" {
 				l.taken[op.ID] = before[user]
 			}
 		}
@@ -63,7 +64,8 @@ func (l *luggage) judge(v *Verdict) {
 			continue
 		}
 		if told++; told <= mostViolations {
-			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "private", Room: a.op.Room, At: a.op.Return,
+			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "private", Room: a.op.Room,
+				At:   a.op.Return,
 				Text: a.op.String() + ": it left with the private data " + had + ", and has " + cmp.Or(a.now, "none")})
 		}
 	}

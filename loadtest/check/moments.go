@@ -4,7 +4,8 @@ import "time"
 
 type roomEpoch struct{ room, epoch string }
 
-// moments says of each commit of an epoch, by version, between which times it came about, as far as clients were told of its room.
+// moments says of each commit of an epoch, by version, between which times it came about, as far as clients were told
+// of its room.
 type moments struct {
 	of  map[roomEpoch][]moment
 	end time.Duration

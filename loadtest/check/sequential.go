@@ -49,15 +49,17 @@ type status struct {
 	since uint64 // the version at which the user came in; 0: not known
 }
 
-// room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows what is possible. So it does of
-// what several operations of one version did: nobody knows their order, and to try each would take for ever.
+// room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows
+// what is possible. So it does of what several operations of one version did: nobody knows their order, and to try
+// each would take for ever.
 type room struct {
-	epoch         string
-	version       uint64
-	placed        int             // steps with a version
-	writers       int             // of them, those that wrote it for certain
-	dropped       map[string]bool // by that version: users whom others removed
-	left          int             // by that version: how many members left, who may have been there when something was refused
+	epoch   string
+	version uint64
+	placed  int             // steps with a version
+	writers int             // of them, those that wrote it for certain
+	dropped map[string]bool // by that version: users whom others removed
+	// by that version: how many members left, who may have been there when something was refused
+	left          int
 	also          map[string]bool // data that were set by the version that set data, too
 	former        string          // the data before that version
 	settingsAt    uint64          // the version of the last change of the settings
@@ -83,13 +85,18 @@ func newRoom(p *part) *room {
 }
 
 func (r *room) equal(o *room) bool {
-	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild && r.unseated == o.unseated && r.data == o.data && r.dataAt == o.dataAt &&
-		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings && r.maySettings == o.maySettings &&
-		r.writers == o.writers && r.left == o.left && r.former == o.former && r.settingsAt == o.settingsAt && r.seatsAt == o.seatsAt && equal(r.dropped, o.dropped) && equal(r.also, o.also) &&
-		equal(r.members, o.members) && equal(r.shaken, o.shaken) && equal(r.halves, o.halves) && equal(r.mayData, o.mayData)
+	return r.version == o.version && r.placed == o.placed && r.storms == o.storms && r.wild == o.wild &&
+		r.unseated == o.unseated && r.data == o.data && r.dataAt == o.dataAt &&
+		r.knowsData == o.knowsData && r.settings == o.settings && r.knowsSettings == o.knowsSettings &&
+		r.maySettings == o.maySettings &&
+		r.writers == o.writers && r.left == o.left && r.former == o.former && r.settingsAt == o.settingsAt &&
+		r.seatsAt == o.seatsAt && equal(r.dropped, o.dropped) && equal(r.also, o.also) &&
+		equal(r.members, o.members) && equal(r.shaken, o.shaken) && equal(r.halves, o.halves) &&
+		equal(r.mayData, o.mayData)
 }
 
-// equal reports whether two maps have the same elements, and mostly sees at once that they are one: who changes a map makes another.
+// equal reports whether two maps have the same elements, and mostly sees at once that they are one: who changes a map
+// makes another.
 func equal[V comparable](a, b map[string]V) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() || maps.Equal(a, b)
 }
@@ -284,7 +291,8 @@ func (r *room) do(op *Op) string {
 		r.settings, r.knowsSettings, r.settingsAt = *op.Settings, r.settingsAt != op.Version, op.Version
 		return ""
 	case Close:
-		r.settings.Closed, r.knowsSettings, r.settingsAt = true, r.knowsSettings && r.settingsAt != op.Version, op.Version
+		r.settings.Closed, r.knowsSettings, r.settingsAt = true, r.knowsSettings && r.settingsAt != op.Version,
+			op.Version
 		before := r.members
 		r.left += len(before)
 		r.members, r.wild = map[string]status{}, false
@@ -340,7 +348,8 @@ func (r *room) do(op *Op) string {
 	if op.Action == SetData {
 		other := op.InEpoch != "" && op.InEpoch != r.epoch
 		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect && r.dataAt != op.Version) {
-			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did", *op.Expect, r.dataAt)
+			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did",
+				*op.Expect, r.dataAt)
 		}
 		if r.knowsData && r.dataAt == op.Version {
 			r.also = with(r.also, r.data, true)
@@ -394,11 +403,12 @@ func (r *room) join(op *Op) string {
 	return ""
 }
 
-// refusals are the reasons that can be judged, by code: each function says why that was none, or "". Others say nothing of
-// the room.
+// refusals are the reasons that can be judged, by code: each function says why that was none, or "". Others say
+// nothing of the room.
 var refusals = map[string]func(r *room, op *Op) string{
 	"not_member": func(r *room, op *Op) string {
-		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate || op.Action == Ready || op.Action == SetTimer {
+		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate ||
+			op.Action == Ready || op.Action == SetTimer {
 			if r.certain(op.Process) {
 				return fmt.Sprintf("%q is a member", op.Process)
 			}
@@ -439,8 +449,8 @@ func (r *room) refuse(op *Op) string {
 	return ""
 }
 
-// within returns what of a room may be so for an operation that is refused between what its version did: who has left was there, and the settings
-// may have been others.
+// within returns what of a room may be so for an operation that is refused between what its version did: who has left
+// was there, and the settings may have been others.
 func (r *room) within() *room {
 	n := *r
 	n.maySettings = n.maySettings || r.settingsAt == r.version
@@ -476,7 +486,8 @@ func (r *room) conflict(op *Op) string {
 			return wrong
 		}
 	}
-	if (op.InEpoch == "" || op.InEpoch == r.epoch) && r.knowsData && r.dataAt <= *op.Expect && len(r.mayData) == 0 && r.dataAt > 0 {
+	if (op.InEpoch == "" || op.InEpoch == r.epoch) && r.knowsData && r.dataAt <= *op.Expect && len(r.mayData) == 0 &&
+		r.dataAt > 0 {
 		return fmt.Sprintf("it expected that nobody had set the data since version %d, and nobody has since version %d", *op.Expect, r.dataAt)
 	}
 	return ""

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// watched returns what stands for the journal of a room that has none, or not all of it: what those who watch it were told, from the first
-// list on. It has no private data, no whispers and no bans; where a watcher missed something, it goes on with the next list.
+// watched returns what stands for the journal of a room that has none, or not all of it: what those who watch it were
+// told, from the first list on. It has no private data, no whispers and no bans; where a watcher missed something, it
+// goes on with the next list.
 func (h *History) watched(events []*Event) (journal []Entry) {
 	var epochs []string
 	told := make(map[string]map[uint64][]Entry) // by epoch and version
@@ -19,7 +20,8 @@ func (h *History) watched(events []*Event) (journal []Entry) {
 			epochs = append(epochs, e.Epoch)
 			told[e.Epoch] = make(map[uint64][]Entry)
 		}
-		one := Entry{Epoch: e.Epoch, Version: e.Version, Changes: e.Changes, from: e.From, list: e.List, merged: e.List != nil || e.From+1 < e.Version}
+		one := Entry{Epoch: e.Epoch, Version: e.Version, Changes: e.Changes, from: e.From, list: e.List,
+			merged: e.List != nil || e.From+1 < e.Version}
 		if e.List != nil {
 			one.from = e.Version - 1
 		}
@@ -51,7 +53,8 @@ func (h *History) watched(events []*Event) (journal []Entry) {
 	return journal
 }
 
-// unwatched reports whether an operation was answered at a version of which watchers were not told: before they came, or while they were away.
+// unwatched reports whether an operation was answered at a version of which watchers were not told: before they came,
+// or while they were away.
 func (w *witness) unwatched(op *Op) bool {
 	last := w.journal[len(w.journal)-1]
 	return op.Epoch != last.Epoch || op.Version < last.Version

@@ -16,11 +16,12 @@ import (
 // CacheResult is how one lock handled the callers of an expired entry.
 type CacheResult struct {
 	Guard string      `json:"guard"`
-	Gone  CacheCounts `json:"gone"`           // many callers at once, and no value at all
-	Old   CacheCounts `json:"old"`            // many callers at once, and the old value kept
-	Slow  CacheCounts `json:"slow"`           // three callers, and a load outlasts the lock's TTL
-	Dead  CacheCounts `json:"dead"`           // the first loader dies, the others use the old value
-	Empty CacheCounts `json:"empty,omitzero"` // three in turn, and the database has nothing; zero if nothing is published about that
+	Gone  CacheCounts `json:"gone"` // many callers at once, and no value at all
+	Old   CacheCounts `json:"old"`  // many callers at once, and the old value kept
+	Slow  CacheCounts `json:"slow"` // three callers, and a load outlasts the lock's TTL
+	Dead  CacheCounts `json:"dead"` // the first loader dies, the others use the old value
+	// three in turn, and the database has nothing; zero if nothing is published about that
+	Empty CacheCounts `json:"empty,omitzero"`
 }
 
 // CacheCounts are the outcomes of an expired entry's callers.
@@ -88,7 +89,8 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 		group.Go(func() (err error) {
 			r := &results[i]
 			r.Guard = d.name
-			play := func(counts *CacheCounts, e *entry) { // until the new value is there, or nobody hopes for it any more
+			// until the new value is there, or nobody hopes for it any more
+			play := func(counts *CacheCounts, e *entry) {
 				if err != nil {
 					return
 				}
@@ -100,7 +102,8 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 			}
 			play(&r.Gone, &entry{comes: make([]float64, cacheCallers)})
 			play(&r.Old, &entry{comes: make([]float64, cacheCallers), keeps: true})
-			play(&r.Slow, &entry{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true}) // before the lock expires, and after
+			// before the lock expires, and after
+			play(&r.Slow, &entry{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true})
 			play(&r.Dead, &entry{comes: []float64{0, 1}, keeps: true, dies: true})
 			if d.lock == nil || d.article == stampArticle {
 				play(&r.Empty, &entry{comes: []float64{0, 1, 2}, empty: true})
@@ -212,10 +215,10 @@ var (
 	errDied     = errors.New("the loader has died") // it does nothing more
 )
 
-// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value, without looking
-// again. The others use the old value if there is one and the lock does not wait, and otherwise wait. Each outcome of a lock that
-// waits means what it means to its article's caller: 1, load; 2, read the value, which should be there; 0, an error, unless the
-// caller may look once more.
+// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value, without
+// looking again. The others use the old value if there is one and the lock does not wait, and otherwise wait. Each
+// outcome of a lock that waits means what it means to its article's caller: 1, load; 2, read the value, which should
+// be there; 0, an error, unless the caller may look once more.
 func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 	if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
 		return value, err
@@ -278,7 +281,8 @@ func (r *Report) cache() *report.Table {
 			{Head: "loads", Group: old}, {Head: "longest s", Group: old},
 			{Head: "stale", Group: old, About: "callers that got the old value"}, {Head: "errors", Group: old},
 			{Head: "loads", Group: slow}, {Head: "at once", Group: slow, About: "the most loads at the same time"},
-			{Head: "freed", Group: slow, About: "locks deleted by another caller's command"}, {Head: "errors", Group: slow},
+			{Head: "freed", Group: slow, About: "locks deleted by another caller's command"},
+			{Head: "errors", Group: slow},
 			{Head: "updated s", Group: dead, About: "until the new value was there, while others kept coming"},
 			{Head: "loads", Group: empty, About: "– where the article does not say"}},
 		Notes: []string{"A lock without a published wait is tried once. Who does not get it reads the value until it is there, or uses the old one."},
@@ -286,7 +290,8 @@ func (r *Report) cache() *report.Table {
 	for _, c := range r.Cache {
 		row := report.Row{Cells: []string{c.Guard}}
 		for _, figure := range []any{
-			c.Gone.Loads, c.Gone.LongestWaitMS, c.Gone.Errors, c.Old.Loads, c.Old.LongestWaitMS, c.Old.Stale, c.Old.Errors,
+			c.Gone.Loads, c.Gone.LongestWaitMS, c.Gone.Errors, c.Old.Loads, c.Old.LongestWaitMS, c.Old.Stale,
+			c.Old.Errors,
 			c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors, c.Dead.UpdatedMS, c.Empty.Loads,
 		} {
 			if ms, is := figure.(float64); is {

@@ -121,11 +121,12 @@ func (x *cell) record(e anomaly.Event) {
 func (x *cell) events() []anomaly.Event {
 	x.recording.Lock()
 	defer x.recording.Unlock()
-	return slices.SortedStableFunc(slices.Values(x.history), func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
+	return slices.SortedStableFunc(slices.Values(x.history),
+		func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
 }
 
-// addTo gives each caller a process of its own, over a wire, or if there are many lets them share a few, without an observer, so
-// that nothing delays them.
+// addTo gives each caller a process of its own, over a wire, or if there are many lets them share a few, without an
+// observer, so that nothing delays them.
 func (x *cell) addTo(callers ...*caller) error {
 	for i, c := range callers {
 		wired := c
@@ -167,7 +168,8 @@ func (x *cell) goOn(ctx context.Context, c *caller, upTo step) {
 	})
 }
 
-// stop is goOn, and waits until the caller is stopped at the step, or has ended. crash is the same for a caller that dies there.
+// stop is goOn, and waits until the caller is stopped at the step, or has ended. crash is the same for a caller that
+// dies there.
 func (x *cell) stop(ctx context.Context, c *caller, at step) {
 	x.goOn(ctx, c, at)
 	x.until(ctx, x.patience, c.stopped)

@@ -18,7 +18,8 @@ const (
 	noArticle     = "none"
 )
 
-// The TTL of the articles without one of their own. Where there is no expiry at all, it only sets the length of a pause.
+// The TTL of the articles without one of their own. Where there is no expiry at all, it only sets the length of a
+// pause.
 const otherTTL = 10
 
 // shows lists an anomaly under a fault, and showsForever one that also stays.
@@ -33,13 +34,15 @@ func showsForever(fault, anomaly, text string) Listed {
 // compareDel is the script that deletes the lock if it has the caller's value.
 const compareDel = "EVAL lua/compare_del.lua 1 lock value"
 
-// disciplines are in the order in which the articles arrive at them. A player who finds the lock taken asks again every 5 ms
-// where the article's caller does nothing. The third article names incr and hsetnx without a word about their steps.
+// disciplines are in the order in which the articles arrive at them. A player who finds the lock taken asks again
+// every 5 ms where the article's caller does nothing. The third article names incr and hsetnx without a word about
+// their steps.
 var disciplines = []*discipline{{
 	// It appends blindly, so a user whose leave was overwritten, and who joins again, is in the list twice.
 	name: "none", article: cardArticle, ttl: otherTTL, steps: []step{stepRead, stepWrote},
 	about: "GET list, append blindly, SET list",
-	listed: []Listed{shows("pause-write", anomaly.Lost, "lost updates"), shows("pause-write", anomaly.TwoHolders, "dirty reads"),
+	listed: []Listed{shows("pause-write", anomaly.Lost, "lost updates"),
+		shows("pause-write", anomaly.TwoHolders, "dirty reads"),
 		shows("heavy-load", anomaly.Duplicate, "duplicates")},
 }, {
 	// The lab's choice: the value is 1.
@@ -55,9 +58,10 @@ var disciplines = []*discipline{{
 }, {
 	// EXPIRE runs also after a SETNX that failed. The lab's choices: the ttl, a variable there, is 10; the value is 1.
 	name: "multi-expire", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
-	about:  "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL",
-	lock:   &lock{turn: setTogether, take: "SETNX lock 1", then: "EXPIRE lock 10s", release: "DEL lock"},
-	listed: []Listed{shows("crash-lock", anomaly.Stuck, "losers refresh the TTL: a dead holder's lock lives on under load")},
+	about: "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL",
+	lock:  &lock{turn: setTogether, take: "SETNX lock 1", then: "EXPIRE lock 10s", release: "DEL lock"},
+	listed: []Listed{shows("crash-lock", anomaly.Stuck,
+		"losers refresh the TTL: a dead holder's lock lives on under load")},
 }, {
 	// The lab's choices: the ttl, a variable there, is 10; the value is 1.
 	name: "lua-setnx", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
@@ -70,16 +74,16 @@ var disciplines = []*discipline{{
 	listed: []Listed{shows("pause-release", anomaly.Deleted, "DEL deletes somebody else's lock after expiry"),
 		shows("crash-lock", waited, "a TTL that is too long: everybody waits for all of it after a crash")},
 }, {
-	// The lab's choices: the ttl, a variable there, is 10; each attempt draws a new value of 64 bits, because an attempt is a
-	// call.
+	// The lab's choices: the ttl, a variable there, is 10; each attempt draws a new value of 64 bits, because an
+	// attempt is a call.
 	name: "get-compare-del", article: setnxArticle, ttl: otherTTL, steps: with(stepChecked),
 	about: "SET lock <random> EX 10 NX … GET, compare, DEL",
 	lock: &lock{draw: func(c *caller) { c.value = strconv.FormatUint(rand.Uint64(), 10) },
 		take: "SET lock value EX 10s NX", check: isOwn, release: "DEL lock"},
 	listed: []Listed{shows("pause-check", anomaly.Deleted, "expiry between GET and DEL deletes somebody else's lock")},
 }, {
-	// The token is drawn outside the PHP function that sets the lock, which does not see it. The script is in backticks, so PHP
-	// runs a shell, which prints nothing; and the number of keys is missing.
+	// The token is drawn outside the PHP function that sets the lock, which does not see it. The script is in
+	// backticks, so PHP runs a shell, which prints nothing; and the number of keys is missing.
 	name: "set-rand-lua-printed", article: unlockArticle, ttl: 10, steps: keptSteps,
 	about:  `as printed: SET lock "" NX EX 10 … EVAL of an empty script, an error`,
 	lock:   &lock{take: `SET lock "" NX EX 10s`, release: `EVAL "" lock ""`},
@@ -98,7 +102,8 @@ var disciplines = []*discipline{{
 			drawNumber(1, 100_000)(c)
 		}
 	}},
-	listed: []Listed{shows("same-token", anomaly.Deleted, "tokens collide: a stale holder deletes a lock that is not its own"),
+	listed: []Listed{shows("same-token", anomaly.Deleted,
+		"tokens collide: a stale holder deletes a lock that is not its own"),
 		shows("pause-write", anomaly.Lost, "a holder past the TTL still writes")},
 }, {
 	// The lab's choice: EXPIRE 10, as with setnx-expire.
@@ -115,21 +120,23 @@ var disciplines = []*discipline{{
 	lock:   &lock{take: "HSETNX locks lock 1", release: "HDEL locks lock"},
 	listed: []Listed{showsForever("crash-lock", anomaly.Stuck, "a crashed holder blocks for ever")},
 }, {
-	// The article's words on memcache, which has no SETNX, it says: in its place are set, with the time to live, and get. A
-	// caller that finds its own value has the lock. Two that found no lock, and do so one after the other, both have it.
-	// (memcached has add.)
-	name: "set-get", article: stampArticle, ttl: 2, steps: with(stepDrawn, stepLooking, stepChecked, stepExpired, stepOverwrote),
+	// The article's words on memcache, which has no SETNX, it says: in its place are set, with the time to live, and
+	// get. A caller that finds its own value has the lock. Two that found no lock, and do so one after the other,
+	// both have it. (memcached has add.)
+	name: "set-get", article: stampArticle, ttl: 2,
+	steps: with(stepDrawn, stepLooking, stepChecked, stepExpired, stepOverwrote),
 	about: "timestamp for memcache: SETEX and GET in the place of SETNX and EXPIRE",
-	lock:  &lock{draw: drawTimestamp, turn: lookFirst, again: timestampPause, most: 5, check: hasTime, release: "DEL lock"},
+	lock: &lock{draw: drawTimestamp, turn: lookFirst, again: timestampPause, most: 5, check: hasTime,
+		release: "DEL lock"},
 	listed: []Listed{shows("take-over", anomaly.TwoHolders, "two that set one after the other both hold it"),
 		shows("same-token", anomaly.TwoHolders, "two that draw the same number both find it")},
 }, {
-	// It keeps the end of the hold in the lock, by the holder's clock: "<seconds>:<number>". A caller GETs it every 0.1 s, for
-	// at most 5 s. If there is no lock at the first GET, it sends SETNX and EXPIRE 2; at a later one it ends with an outcome of
-	// its own. If the time is past, it overwrites the lock with SETEX, and a second GET shows who overwrote it last. The release
-	// is DEL unless TTL is 0, which it is with less than half a second left. All clocks show whole seconds, and a call draws one
-	// number. It was published for a cache, where the outcome 2 means that the value is there. The lab's choice: a player asks
-	// again, with a new call.
+	// It keeps the end of the hold in the lock, by the holder's clock: "<seconds>:<number>". A caller GETs it every
+	// 0.1 s, for at most 5 s. If there is no lock at the first GET, it sends SETNX and EXPIRE 2; at a later one it
+	// ends with an outcome of its own. If the time is past, it overwrites the lock with SETEX, and a second GET shows
+	// who overwrote it last. The release is DEL unless TTL is 0, which it is with less than half a second left. All
+	// clocks show whole seconds, and a call draws one number. It was published for a cache, where the outcome 2 means
+	// that the value is there. The lab's choice: a player asks again, with a new call.
 	name: "timestamp", article: stampArticle, ttl: 2,
 	about: "GET, SETNX lock <its end>:<number>, EXPIRE 2; past its time SETEX, GET, compare … TTL, DEL",
 	steps: with(stepDrawn, stepSet, stepLooking, stepChecked, stepExpired, stepOverwrote),
@@ -137,27 +144,29 @@ var disciplines = []*discipline{{
 		again: timestampPause, most: 5, check: hasTime, release: "DEL lock"},
 	listed: timestampListed,
 }, {
-	// As timestamp, but each turn makes a value and tries SETNX before its GET. So a waiter gets a lock that was freed, and
-	// there are only the outcomes 1 and 0. A lock that is freed before the GET counts as one with the time 0: SETEX overwrites
-	// it, although somebody else may have set it by then. The lab's choice: on outcome 0 the cache's caller reads the value
-	// before it gives up.
+	// As timestamp, but each turn makes a value and tries SETNX before its GET. So a waiter gets a lock that was
+	// freed, and there are only the outcomes 1 and 0. A lock that is freed before the GET counts as one with the time
+	// 0: SETEX overwrites it, although somebody else may have set it by then. The lab's choice: on outcome 0 the
+	// cache's caller reads the value before it gives up.
 	name: "timestamp-first", article: stampArticle, ttl: 2,
 	about: "the same, each turn with SETNX first, and SETEX also if the lock has just gone … TTL, DEL",
 	steps: with(stepDrawn, stepSet, stepTried, stepLooking, stepChecked, stepExpired, stepOverwrote),
 	lock: &lock{draw: drawTimestamp, turn: setFirst, take: "SETNX lock end", then: "EXPIRE lock 2s",
 		again: timestampPause, most: 5, check: hasTime, release: "DEL lock", looksAfterTimeout: true},
-	listed: append([]Listed{shows("just-gone", anomaly.TwoHolders, "two holders without any fault")}, timestampListed...),
+	listed: append([]Listed{shows("just-gone", anomaly.TwoHolders, "two holders without any fault")},
+		timestampListed...),
 }, {
-	// The release deletes every lock that anybody set before the releaser read its clock. The lab's choices: each attempt
-	// computes the value anew; the endless loop ends when the player has lost patience.
+	// The release deletes every lock that anybody set before the releaser read its clock. The lab's choices: each
+	// attempt computes the value anew; the endless loop ends when the player has lost patience.
 	name: "timestamp-release", article: pythonArticle, ttl: 1, steps: lockSteps,
 	about: "SET lock <its end> PX 1000 NX, spin 1 ms … Lua: DEL if that is not after now + 1000",
 	lock: &lock{take: "SET lock now-ms+1000 PX 1000ms NX", again: time.Millisecond,
 		release: "EVAL lua/del_if_not_after.lua 1 lock now-ms+1000"},
-	listed: []Listed{shows("pause-release", anomaly.Deleted, "deletes any lock that was set before its clock was read")},
+	listed: []Listed{shows("pause-release", anomaly.Deleted,
+		"deletes any lock that was set before its clock was read")},
 }, {
-	// The lab's choices: the timeout is the other one's, 1,000 ms; a holder releases once, when it is done, and nobody who waits
-	// releases in its place.
+	// The lab's choices: the timeout is the other one's, 1,000 ms; a holder releases once, when it is done, and
+	// nobody who waits releases in its place.
 	name: "timestamp-plain", article: pythonArticle, ttl: 1, steps: keptSteps,
 	about: "SETNX lock <its end> … Lua: DEL if that is past",
 	lock:  &lock{take: "SETNX lock now-ms+1000", release: "EVAL lua/del_if_past.lua 1 lock now-ms"},
@@ -206,8 +215,8 @@ var timestampListed = []Listed{
 	shows("late-release", anomaly.Kept, "a lock with less than half a second left is not deleted"),
 }
 
-// roomd is the real coordinator, with a node for each process. The driver cannot stop it between two steps of its own. So the
-// wire finds and strikes its steps on the way to Redis.
+// roomd is the real coordinator, with a node for each process. The driver cannot stop it between two steps of its
+// own. So the wire finds and strikes its steps on the way to Redis.
 var roomd = discipline{
 	name: "roomd", article: noArticle, ttl: 3, steps: lockSteps,
 	about: "roomd's lock; the script that writes also checks the lock's token",

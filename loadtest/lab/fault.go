@@ -26,14 +26,18 @@ var faults = []*fault{
 	{name: "no-fault", about: "three callers, and no fault", play: playAll},
 	{name: pauseSet, needs: []step{stepSet}, play: playPause,
 		about: "the holder is stopped between SETNX and EXPIRE until another caller has the lock or has given up"},
-	{name: "pause-write", needs: []step{stepRead}, play: playPause, about: "the holder is stopped past the TTL between read and write"},
-	{name: "pause-release", needs: []step{stepGiving}, play: playPause, about: "the holder is stopped past the TTL between write and release"},
+	{name: "pause-write", needs: []step{stepRead}, play: playPause,
+		about: "the holder is stopped past the TTL between read and write"},
+	{name: "pause-release", needs: []step{stepGiving}, play: playPause,
+		about: "the holder is stopped past the TTL between write and release"},
 	{name: "pause-check", needs: []step{stepChecked}, play: playPause,
 		about: "the holder is stopped past the TTL in its release, between the check and the DEL"},
 	{name: "crash-setnx", needs: []step{stepSet}, play: playCrash, about: "the holder dies between SETNX and EXPIRE"},
-	{name: "crash-lock", needs: []step{stepLocked}, play: playCrash, about: "the holder dies as soon as it has the lock"},
+	{name: "crash-lock", needs: []step{stepLocked}, play: playCrash,
+		about: "the holder dies as soon as it has the lock"},
 	{name: "crash-read", needs: []step{stepRead}, play: playCrash, about: "the holder dies between read and write"},
-	{name: "crash-write", needs: []step{stepWrote}, play: playCrash, about: "the holder dies between write and release"},
+	{name: "crash-write", needs: []step{stepWrote}, play: playCrash,
+		about: "the holder dies between write and release"},
 	{name: "lost-lock", needs: []step{stepLocked}, play: playLoss, loses: func(e effect) bool { return e.took },
 		about: "the reply of the command that took the lock is lost, and the client sends it again"},
 	{name: "lost-write", needs: []step{stepWrote}, play: playLoss, loses: func(e effect) bool { return e.stored },
@@ -49,16 +53,18 @@ var faults = []*fault{
 		about: "nothing fails; a lock is freed between a waiter's SETNX and its GET, and a third caller takes it"},
 	{name: "take-over", needs: []step{stepExpired}, play: playTakeover,
 		about: "two callers find that a dead holder's time is over, and take its lock one after the other"},
-	{name: "clock-ahead", needs: []step{stepExpired}, play: playClock, about: "a caller's clock is ahead by more than the TTL"},
+	{name: "clock-ahead", needs: []step{stepExpired}, play: playClock,
+		about: "a caller's clock is ahead by more than the TTL"},
 	{name: "fail-over", needs: []step{stepLocked}, play: playFailover,
 		about: "Redis fails over while the holder is between read and write, and the lock, which was not replicated, is gone"},
 	{name: heavyLoad, about: "many callers in a few processes join and leave, without a fault"},
 }
 
-// playFault runs the callers of the cell, and strikes: the victim meets the fault, another joins, and one leaves. It returns when
-// no caller is stopped any more.
+// playFault runs the callers of the cell, and strikes: the victim meets the fault, another joins, and one leaves. It
+// returns when no caller is stopped any more.
 func (x *cell) playFault(ctx context.Context) error {
-	x.victim, x.joins, x.leaves = &caller{user: victimUser}, &caller{user: joinsUser}, &caller{user: leavesUser, leave: true}
+	x.victim, x.joins, x.leaves = &caller{user: victimUser}, &caller{user: joinsUser},
+		&caller{user: leavesUser, leave: true}
 	if x.f.name == heavyLoad {
 		return x.playHeavyLoad(ctx)
 	}
@@ -88,10 +94,11 @@ func playLoss(ctx context.Context, x *cell) {
 	others(ctx, x)
 }
 
-// others lets the other two come while the victim is in trouble. The first gets as far as it can and stops before its write,
-// so that it holds the lock if anybody can. Then the victim continues, the third comes, and the first writes the list that
-// it has made. If nobody gets past the victim, it is stopped for 1.5 TTLs, and for 5 published seconds at least; between
-// SETNX and EXPIRE, where the lock has no expiry as long as that lasts, until the first has given up.
+// others lets the other two come while the victim is in trouble. The first gets as far as it can and stops before its
+// write, so that it holds the lock if anybody can. Then the victim continues, the third comes, and the first writes
+// the list that it has made. If nobody gets past the victim, it is stopped for 1.5 TTLs, and for 5 published seconds
+// at least; between SETNX and EXPIRE, where the lock has no expiry as long as that lasts, until the first has given
+// up.
 func others(ctx context.Context, x *cell) {
 	pause := x.seconds(max(1.5*x.d.ttl, 5))
 	if x.f.name == pauseSet {
@@ -109,8 +116,8 @@ func playLate(ctx context.Context, x *cell) {
 	x.come(ctx, x.victim, x.joins, x.leaves)
 }
 
-// playFailover stops the victim between read and write, and takes its lock out of Redis, as a failover to a replica does
-// that has not heard of it.
+// playFailover stops the victim between read and write, and takes its lock out of Redis, as a failover to a replica
+// does that has not heard of it.
 func playFailover(ctx context.Context, x *cell) {
 	if err := x.observer.failOver(ctx, func() { x.stop(ctx, x.victim, stepRead) }); err != nil {
 		x.fail(err)
@@ -118,9 +125,9 @@ func playFailover(ctx context.Context, x *cell) {
 	others(ctx, x)
 }
 
-// playSameToken lets two callers draw the same value. The first is stopped until its lock has expired and the second has the
-// lock. Then the first releases the lock, which has its value. Where a value only shows who was the last to take over a
-// lock, a holder dies, and the two both overwrite its lock before either looks.
+// playSameToken lets two callers draw the same value. The first is stopped until its lock has expired and the second
+// has the lock. Then the first releases the lock, which has its value. Where a value only shows who was the last to
+// take over a lock, a holder dies, and the two both overwrite its lock before either looks.
 func playSameToken(ctx context.Context, x *cell) {
 	x.victim.drawsAt = time.Now()
 	x.joins.drawsAt = x.victim.drawsAt
@@ -137,8 +144,8 @@ func playSameToken(ctx context.Context, x *cell) {
 	x.come(ctx, x.victim)
 }
 
-// bothExpire lets a holder die, without an expiry on its lock if that is possible, and stops two others when they find its time
-// past, or no lock.
+// bothExpire lets a holder die, without an expiry on its lock if that is possible, and stops two others when they
+// find its time past, or no lock.
 func bothExpire(ctx context.Context, x *cell, dies, a, b *caller) {
 	if x.d.has(stepSet) {
 		x.crash(ctx, dies, stepSet)
@@ -150,8 +157,8 @@ func bothExpire(ctx context.Context, x *cell, dies, a, b *caller) {
 	x.until(ctx, x.patience, func() bool { return a.stopped() && b.stopped() })
 }
 
-// playJustGone frees a lock between a waiter's SETNX, which fails, and its GET, which finds nothing. Before the waiter acts on
-// that, a third caller takes the lock.
+// playJustGone frees a lock between a waiter's SETNX, which fails, and its GET, which finds nothing. Before the
+// waiter acts on that, a third caller takes the lock.
 func playJustGone(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepGiving)
 	x.stop(ctx, x.joins, stepTried)
@@ -162,8 +169,8 @@ func playJustGone(ctx context.Context, x *cell) {
 	x.come(ctx, x.leaves)
 }
 
-// playTakeover lets two callers overwrite a dead holder's lock. Each finds its own value in it, because the first looks before
-// the second writes.
+// playTakeover lets two callers overwrite a dead holder's lock. Each finds its own value in it, because the first
+// looks before the second writes.
 func playTakeover(ctx context.Context, x *cell) {
 	bothExpire(ctx, x, x.victim, x.joins, x.leaves)
 	x.stop(ctx, x.joins, stepRead)
@@ -171,8 +178,8 @@ func playTakeover(ctx context.Context, x *cell) {
 	x.come(ctx, x.joins)
 }
 
-// playClock gives a caller a clock that is ahead by more than the TTL. While a live holder is between read and write, that
-// caller finds the holder's time past, and takes over.
+// playClock gives a caller a clock that is ahead by more than the TTL. While a live holder is between read and write,
+// that caller finds the holder's time past, and takes over.
 func playClock(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepRead)
 	x.joins.ahead = int64(x.d.ttl) + 2
@@ -187,7 +194,8 @@ const (
 	manyProcesses = 4
 )
 
-// playHeavyLoad lets many callers join and leave over and over. It uses the published times, because nothing has to expire.
+// playHeavyLoad lets many callers join and leave over and over. It uses the published times, because nothing has to
+// expire.
 func (x *cell) playHeavyLoad(ctx context.Context) error {
 	callers := make([]*caller, manyCallers)
 	for i := range callers {

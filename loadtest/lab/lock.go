@@ -15,12 +15,13 @@ import (
 
 // lock is the part of a discipline that can guard anything: published commands, in the words of caller.args.
 type lock struct {
-	draw    func(c *caller) // makes a value before the first turn
-	take    string          // answers 1 or OK if it has set the lock
-	then    string          // follows if it has
-	turn    turn            // nil: take, and then
-	again   time.Duration   // the pause between two turns; zero: there is one turn, and a player's join asks again every 5 ms
-	most    int64           // published seconds for all turns, and again is scaled; zero: no end
+	draw func(c *caller) // makes a value before the first turn
+	take string          // answers 1 or OK if it has set the lock
+	then string          // follows if it has
+	turn turn            // nil: take, and then
+	// the pause between two turns; zero: there is one turn, and a player's join asks again every 5 ms
+	again   time.Duration
+	most    int64 // published seconds for all turns, and again is scaled; zero: no end
 	check   func(ctx context.Context, c *caller) (mayRelease bool, err error)
 	release string
 
@@ -62,8 +63,8 @@ func (l *lock) ask(ctx context.Context, c *caller) (outcome, error) {
 	return timedOut, nil
 }
 
-// acquire returns when the caller has the lock. What waits was published for a cache, where vanished means that the value is
-// there. A player asks again.
+// acquire returns when the caller has the lock. What waits was published for a cache, where vanished means that the
+// value is there. A player asks again.
 func (l *lock) acquire(ctx context.Context, c *caller) error {
 	for {
 		switch o, err := l.ask(ctx, c); {
@@ -127,7 +128,8 @@ func isOwn(ctx context.Context, c *caller) (bool, error) {
 	return held == c.value, err
 }
 
-// drawUniqid makes the value of the card game: the room, and PHP's uniqid, the time in microseconds in 13 hexadecimal digits.
+// drawUniqid makes the value of the card game: the room, and PHP's uniqid, the time in microseconds in 13 hexadecimal
+// digits.
 func drawUniqid(c *caller) {
 	now := time.Now()
 	if !c.drawsAt.IsZero() {
@@ -200,8 +202,8 @@ func overwrite(ctx context.Context, c *caller) (outcome, error) {
 	return acquired, nil
 }
 
-// hasTime reports whether the lock has any time left, whoever holds it. As Redis does, it rounds to the nearest second. Less
-// than zero is no lock, or no expiry.
+// hasTime reports whether the lock has any time left, whoever holds it. As Redis does, it rounds to the nearest
+// second. Less than zero is no lock, or no expiry.
 func hasTime(ctx context.Context, c *caller) (bool, error) {
 	c.at(stepLooking)
 	left, err := c.send(ctx, "TTL lock").Int64()
@@ -232,8 +234,8 @@ var words = map[string]func(c *caller) any{
 // inMillis maps the words of a command to those with the same meaning in milliseconds.
 var inMillis = map[string]string{"EX": "PX", "EXPIRE": "PEXPIRE", "SETEX": "PSETEX", "TTL": "PTTL"}
 
-// args returns a published command as the caller sends it. Besides words it may have the name of a script, and times as 10s or
-// 1000ms. Where a published second is shorter than a second, Redis gets milliseconds.
+// args returns a published command as the caller sends it. Besides words it may have the name of a script, and times
+// as 10s or 1000ms. Where a published second is shorter than a second, Redis gets milliseconds.
 func (c *caller) args(command string) (args []any) {
 	scaled := c.x.second != time.Second
 	for word := range strings.FieldsSeq(command) {

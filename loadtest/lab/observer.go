@@ -13,8 +13,8 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// observer reads the contents of Redis between any two commands of a cell's callers. The commands pass through it one at a
-// time, and it reads after each. So it is certain who held the lock, without any clock.
+// observer reads the contents of Redis between any two commands of a cell's callers. The commands pass through it one
+// at a time, and it reads after each. So it is certain who held the lock, without any clock.
 type observer struct {
 	x *cell
 
@@ -48,8 +48,8 @@ func (o *observer) last() sight {
 	return o.now
 }
 
-// failOver sets all keys of the lock, such as roomd's last fence, back to what they were before the holder came, as if the
-// replica that is the master now had not heard of the last writes.
+// failOver sets all keys of the lock, such as roomd's last fence, back to what they were before the holder came, as
+// if the replica that is the master now had not heard of the last writes.
 func (o *observer) failOver(ctx context.Context, holderComes func()) error {
 	rdb := o.x.home.rdb
 	before := make(map[string]string)
@@ -115,8 +115,8 @@ func (o *observer) compare(user string, after sight) effect {
 	if stored {
 		o.x.record(anomaly.Event{Caller: user, Kind: anomaly.Stored, Users: after.users})
 	}
-	// The command may have arrived so late that the lock had expired. If the lock now has more time than before, it is a new
-	// one.
+	// The command may have arrived so late that the lock had expired. If the lock now has more time than before, it
+	// is a new one.
 	late := before.held && before.expires > 0 && o.x.now() > before.expires
 	again := late && (after.expires == 0 || after.expires > before.gone+tolerance)
 	if late && (again || !after.held) {
@@ -127,8 +127,8 @@ func (o *observer) compare(user string, after sight) effect {
 	case !after.held:
 		o.x.record(anomaly.Event{Caller: user, Kind: anomaly.Unlocked, Owner: before.owner})
 	case !before.held || again || before.value != after.value && (!o.x.d.counts || after.value == "1"):
-		// The owner is the only caller that ever sent the value, even if another's command has set it. Where all send the same
-		// value, it is the latter. Those who lose a count only add to it.
+		// The owner is the only caller that ever sent the value, even if another's command has set it. Where all send
+		// the same value, it is the latter. Those who lose a count only add to it.
 		if after.owner = o.sentBy[after.value]; after.owner == "" {
 			after.owner = user
 		}
@@ -141,12 +141,12 @@ func (o *observer) compare(user string, after sight) effect {
 	return effect{took: owns && !owned, gave: owned && !owns, stored: stored, owns: owns}
 }
 
-// tooClose is how long before a lock's expiry commands wait for it. Otherwise the lock might expire between the look and the
-// command, and nobody could say what ended it.
+// tooClose is how long before a lock's expiry commands wait for it. Otherwise the lock might expire between the look
+// and the command, and nobody could say what ended it.
 const tooClose = 20 * time.Millisecond
 
-// passExpiry waits until a lock that is about to expire has expired. Nothing else changes meanwhile, because all commands
-// pass here.
+// passExpiry waits until a lock that is about to expire has expired. Nothing else changes meanwhile, because all
+// commands pass here.
 func (o *observer) passExpiry(ctx context.Context) error {
 	for o.now.held && o.now.expires > 0 {
 		left := o.now.expires - o.x.now()

@@ -19,9 +19,10 @@ import (
 
 // process is one of the processes that share Redis: a client with connections of its own and, for roomd, a coordinator.
 //
-// The process of a single caller reaches Redis over a wire, a proxy that passes the requests of all its connections one after
-// the other through the observer, and so knows the effect of each. It can swallow a reply, and holds all traffic while its
-// caller is stopped. It finds the steps of roomd, which does not call caller.at, by the effects of its requests.
+// The process of a single caller reaches Redis over a wire, a proxy that passes the requests of all its connections
+// one after the other through the observer, and so knows the effect of each. It can swallow a reply, and holds all
+// traffic while its caller is stopped. It finds the steps of roomd, which does not call caller.at, by the effects of
+// its requests.
 type process struct {
 	x     *cell
 	rdb   *redis.Client
@@ -49,7 +50,8 @@ func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 		opts.ReadTimeout, opts.DialTimeout = time.Second, 2*time.Second
 	}
 	if c != nil {
-		if x.f.loses != nil { // they wait for five published seconds, or less, so that, after go-redis' pause, half the TTL is over
+		// they wait for five published seconds, or less, so that, after go-redis' pause, half the TTL is over
+		if x.f.loses != nil {
 			const backoff = 16 * time.Millisecond // at most, before the first retry
 			opts.ReadTimeout = min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
 		}
@@ -65,7 +67,8 @@ func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 	}
 	p.rdb = redis.NewClient(opts)
 	if x.d == &roomd {
-		p.rooms, err = coordinator.New(p.rdb, coordinator.Options{Node: x.id + "-" + name, LockTTL: x.seconds(roomd.ttl), LockWait: x.patience})
+		p.rooms, err = coordinator.New(p.rdb, coordinator.Options{Node: x.id + "-" + name,
+			LockTTL: x.seconds(roomd.ttl), LockWait: x.patience})
 		if err != nil {
 			p.stop()
 			return nil, err
@@ -117,7 +120,8 @@ func (p *process) exchange(args []string, carryOut func() ([]byte, error)) proxy
 	}
 	if follows && reply[0] != '-' { // the step that roomd's caller has reached
 		switch {
-		case did.stored && !(c.reach(stepWrote) && c.reach(stepGiving)), did.took && !did.stored && !c.reach(stepLocked):
+		case did.stored && !(c.reach(stepWrote) && c.reach(stepGiving)), did.took && !did.stored &&
+			!c.reach(stepLocked):
 			return proxy.Cut
 		case !did.stored && !did.took && !did.owns:
 			c.turnedAway()

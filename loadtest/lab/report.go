@@ -11,8 +11,8 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// Report is the outcome of a run. Its JSON form is a contract that scripts rely on. Times are those of the run: multiply
-// them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
+// Report is the outcome of a run. Its JSON form is a contract that scripts rely on. Times are those of the run:
+// multiply them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
 type Report struct {
 	Redis       string        `json:"redis"`
 	SecondMS    float64       `json:"second_ms"` // how long a published second lasted
@@ -79,7 +79,8 @@ func newReport(cfg Config, redis string) *Report {
 		row := &Row{Name: d.name, Article: d.article, About: d.describe(), Listed: []Listed{}, discipline: d}
 		for _, f := range faults {
 			if isChosen(cfg.Faults, f.name) {
-				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...), fault: f})
+				row.Cells = append(row.Cells, &Cell{Discipline: d.name, Fault: f.name, Applies: d.has(f.needs...),
+					fault: f})
 			}
 		}
 		for _, l := range d.listed {
@@ -107,8 +108,8 @@ func (c *Cell) shows(l Listed) bool {
 	return *c.Anomalies.Of(l.Anomaly) > 0 && (c.Anomalies.Forever || !l.Forever)
 }
 
-// judge compares what was seen with what is listed: roomd must show no anomaly, and every other discipline at least those
-// that are listed for it.
+// judge compares what was seen with what is listed: roomd must show no anomaly, and every other discipline at least
+// those that are listed for it.
 func (r *Report) judge() {
 	differs := func(c *Cell, format string, args ...any) {
 		r.Differences, r.differ = append(r.Differences, fmt.Sprintf(format, args...)), append(r.differ, c)

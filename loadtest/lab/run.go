@@ -31,8 +31,8 @@ type Config struct {
 	Duration time.Duration `default:"1s" help:"How long the heavy load lasts for each discipline (${default})."`
 	Second   time.Duration `default:"100ms" help:"How long a published second lasts, except under heavy load, from 100ms to 1s (${default})."`
 
-	// Progress, if not nil, is called after each cell of the matrix, one call at a time, with the report so far. It must not
-	// keep the report.
+	// Progress, if not nil, is called after each cell of the matrix, one call at a time, with the report so far. It
+	// must not keep the report.
 	Progress func(r *Report, done *Cell) `kong:"-"`
 }
 
@@ -61,8 +61,8 @@ func Describe() string {
 // isChosen reports whether a name is in a list, or the list is empty.
 func isChosen(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
 
-// Validate returns an error if a value cannot be used. The error begins with the name of the field, in small letters, and its
-// value.
+// Validate returns an error if a value cannot be used. The error begins with the name of the field, in small letters,
+// and its value.
 func (c Config) Validate() error {
 	have := map[string][]string{"faults": {cacheGuard}}
 	for _, d := range disciplines {
@@ -99,8 +99,8 @@ type lab struct {
 	report *Report // guarded by mu
 }
 
-// Run plays every discipline under every fault, and the cache guard, and returns what went wrong with each. An error says that
-// the lab could not run; see Config.Validate.
+// Run plays every discipline under every fault, and the cache guard, and returns what went wrong with each. An error
+// says that the lab could not run; see Config.Validate.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -159,12 +159,12 @@ func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 	return group.Wait()
 }
 
-// attempts is how often a cell is played at most. On a busy machine something else may go wrong before the fault can happen, or
-// before it can show what is listed.
+// attempts is how often a cell is played at most. On a busy machine something else may go wrong before the fault can
+// happen, or before it can show what is listed.
 const attempts = 6
 
-// playCell plays a cell until its fault has happened and has shown what is listed; or, if it is roomd's, until anything went
-// wrong.
+// playCell plays a cell until its fault has happened and has shown what is listed; or, if it is roomd's, until
+// anything went wrong.
 func (l *lab) playCell(ctx context.Context, d *discipline, c *Cell) error {
 	second := l.cfg.Second
 	if c.Fault == heavyLoad {
@@ -182,7 +182,8 @@ func (l *lab) playCell(ctx context.Context, d *discipline, c *Cell) error {
 		struck := len(c.fault.needs) == 0 || x.struck
 		misses := func(l Listed) bool { return l.Fault == c.Fault && !c.shows(l) }
 		switch {
-		case struck && !slices.ContainsFunc(d.listed, misses), d == &roomd && c.Anomalies.Total() > 0, struck && attempt == attempts:
+		case struck && !slices.ContainsFunc(d.listed, misses), d == &roomd && c.Anomalies.Total() > 0, struck &&
+			attempt == attempts:
 			return nil
 		case attempt == attempts:
 			return errors.New("the fault did not happen")

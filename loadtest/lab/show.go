@@ -34,7 +34,8 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 		for line, row := range r.Disciplines {
 			c := row.Cells[i]
 			text := fmt.Sprintf("%*s", 1+width, c.Marks())
-			if code := map[string]string{"none": "2", "good": "32", "bad": "1;31", "chance": "1;31"}[c.Class()]; color && code != "" {
+			if code := map[string]string{"none": "2", "good": "32", "bad": "1;31",
+				"chance": "1;31"}[c.Class()]; color && code != "" {
 				text = "\x1b[" + code + "m" + text + "\x1b[0m"
 			}
 			lines[2+line] += text
@@ -61,7 +62,8 @@ func (c *Cell) Class() string {
 
 // marks explains the marks.
 func marks() *report.Facts {
-	f := &report.Facts{Rows: []report.Fact{{Name: markGood, Text: "nothing wrong"}, {Name: markNone, Text: "the discipline has no such step"}}}
+	f := &report.Facts{Rows: []report.Fact{{Name: markGood, Text: "nothing wrong"},
+		{Name: markNone, Text: "the discipline has no such step"}}}
 	for _, l := range anomaly.Anomalies {
 		f.Rows = append(f.Rows, report.Fact{Name: l.Letter, Text: l.About})
 	}
@@ -100,7 +102,8 @@ const choices = "The articles leave open, and the lab chose: a list is JSON, a l
 	"asks again every 5 ms where the article's caller gives up."
 
 func (r *Report) setup() string {
-	return fmt.Sprintf("%s. A published second lasts %v ms; heavy load lasts %v s, unscaled.", r.Redis, r.SecondMS, r.Duration)
+	return fmt.Sprintf("%s. A published second lasts %v ms; heavy load lasts %v s, unscaled.", r.Redis, r.SecondMS,
+		r.Duration)
 }
 
 // WriteTable writes the whole report for people.
@@ -131,8 +134,8 @@ var (
 	bodyTemplate = template.Must(template.New("lab").Parse(bodyHTML))
 )
 
-// WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix with
-// links to what went wrong, step by step, and what is known of each discipline.
+// WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix
+// with links to what went wrong, step by step, and what is known of each discipline.
 func (r *Report) WriteHTML(w io.Writer) error {
 	page := report.Page{
 		Command: "lab", Question: "What do the published locks lose under faults, and what does roomd lose?",
@@ -153,7 +156,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	draw := func(name string) []template.HTML {
 		var b strings.Builder
-		if err := bodyTemplate.ExecuteTemplate(&b, name, map[string]any{"Heads": r.faults().Rows, "Rows": r.Disciplines}); err != nil {
+		if err := bodyTemplate.ExecuteTemplate(&b, name,
+			map[string]any{"Heads": r.faults().Rows, "Rows": r.Disciplines}); err != nil {
 			panic(err) // a bug of the template
 		}
 		return []template.HTML{template.HTML(b.String())}
@@ -161,11 +165,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	page.Sections = []report.Section{
 		{ID: "matrix", Title: "Which lock fails under which fault",
 			About: "A row is a way to lock, a column a fault. Follow a red cell to what happened there.",
-			Parts: append(draw("matrix"), report.Meanings("What the marks mean", marks().Rows), report.Meanings("What the faults are", r.faults().Rows))},
+			Parts: append(draw("matrix"), report.Meanings("What the marks mean", marks().Rows),
+				report.Meanings("What the faults are", r.faults().Rows))},
 		{ID: "failures", Title: "What happened", Parts: draw("stories"),
 			About: "Each failure with what was found, and every step. Times are in the lock's seconds."},
 		{ID: "cache", Title: "Caches", Parts: []template.HTML{r.cache().HTML()}},
-		{ID: "steps", Title: "Articles, steps, and what is known", About: choices, Parts: []template.HTML{r.steps().HTML()}},
+		{ID: "steps", Title: "Articles, steps, and what is known", About: choices,
+			Parts: []template.HTML{r.steps().HTML()}},
 	}
 	return page.Write(w)
 }

@@ -19,7 +19,8 @@ func Per(x, n float64) Figure {
 	return Figure(x / n)
 }
 
-// Median returns the middle one, the mean of both in the middle, or NaN, which is an unknown [Figure], if there is none.
+// Median returns the middle one, the mean of both in the middle, or NaN, which is an unknown [Figure], if there is
+// none.
 func Median[F ~float64](list []F) F {
 	if len(list) == 0 {
 		return F(math.NaN())

@@ -28,7 +28,8 @@ var (
 	partTemplates = template.Must(template.New("parts").Parse(partsHTML))
 )
 
-// Page is a self-contained web page: it opens offline, and its charts are drawn by the library inside it. The zero value is an empty page.
+// Page is a self-contained web page: it opens offline, and its charts are drawn by the library inside it. The zero
+// value is an empty page.
 type Page struct {
 	Command  string       // of roomload
 	Question string       // that the command answers
@@ -69,7 +70,8 @@ func (p Page) Write(w io.Writer) error {
 		Common, ChartStyle template.CSS
 		HasCharts          bool
 		Script             template.JS
-	}{p, pageCSS, template.CSS(uplot.Style), hasCharts, template.JS("//<![CDATA[\n" + uplot.Script + "\n" + chartJS + "//]]>")})
+	}{p, pageCSS, template.CSS(uplot.Style), hasCharts,
+		template.JS("//<![CDATA[\n" + uplot.Script + "\n" + chartJS + "//]]>")})
 }
 
 func join(parts []template.HTML) (all template.HTML) {

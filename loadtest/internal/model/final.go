@@ -29,7 +29,8 @@ func (j *Journal) End(f *Final) { (&ending{j, f}).compare() }
 func (o *ending) compare() {
 	if len(o.Meta) == 0 && len(o.Users) == 0 {
 		if len(o.Members) > 0 || o.settings != nil && o.settings.keep {
-			o.find(RulePosition, o.version, says(theJournal, "version %d with %d members", o.version, len(o.Members)), says(inRedis, "no such room"))
+			o.find(RulePosition, o.version, says(theJournal, "version %d with %d members", o.version, len(o.Members)),
+				says(inRedis, "no such room"))
 		}
 		return
 	}
@@ -74,7 +75,8 @@ func read[T any](o *ending, rule Rule, name string) (has T, there Side, ok bool)
 // isAt judges the position. It reports whether the rest can be compared.
 func (o *ending) isAt() bool {
 	here := says(theJournal, "epoch %s, version %d, mark %s", quoted(o.epoch), o.version, quoted(o.mark))
-	there := says(inRedis, "epoch %s, version %s, mark %s", quoted(o.Meta["epoch"]), quoted(o.Meta["version"]), quoted(o.Meta["mark"]))
+	there := says(inRedis, "epoch %s, version %s, mark %s", quoted(o.Meta["epoch"]), quoted(o.Meta["version"]),
+		quoted(o.Meta["mark"]))
 	version, _ := strconv.ParseUint(o.Meta["version"], 10, 64)
 	switch {
 	case o.Meta["epoch"] == o.epoch && version > o.version:
@@ -96,7 +98,8 @@ func (o *ending) compareMember(user, text string) {
 		return
 	}
 	if r.Private != nil && len(r.Private.Value) > 0 {
-		there = says(inRedis, "%s: %s", quoted(user), value([]byte(strings.ReplaceAll(text, string(r.Private.Value), `"…"`))))
+		there = says(inRedis, "%s: %s", quoted(user),
+			value([]byte(strings.ReplaceAll(text, string(r.Private.Value), `"…"`))))
 	}
 	m := o.Members[user]
 	switch {
@@ -141,7 +144,8 @@ func (d *Datum) differs(there *datum) string {
 	case got != d.Value:
 		return "data " + value([]byte(d.Value))
 	case there.Version < d.since || there.Version > d.last:
-		return "data that was set from version " + strconv.FormatUint(d.since, 10) + " to " + strconv.FormatUint(d.last, 10)
+		return "data that was set from version " + strconv.FormatUint(d.since, 10) + " to " +
+			strconv.FormatUint(d.last, 10)
 	}
 	return ""
 }
@@ -168,7 +172,8 @@ func (o *ending) judgeEarly(s *settings, there Side) {
 		o.find(RuleClosed, o.early.joins, says(theJournal, "a join at version %d", o.early.joins), there)
 	}
 	if o.early.seat >= 0 && s.Beyond(o.early.seat) {
-		o.find(RuleCapacity, o.early.seatAt, says(theJournal, "a join on seat %d at version %d", o.early.seat, o.early.seatAt), there)
+		o.find(RuleCapacity, o.early.seatAt, says(theJournal, "a join on seat %d at version %d", o.early.seat,
+			o.early.seatAt), there)
 	}
 }
 
@@ -186,7 +191,8 @@ func (o *ending) compareBans() {
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.bans)) {
 		if until := o.bans[user]; bans[user] != until {
-			o.find(RuleBans, o.version, says(theJournal, "the ban of %s is until %d (0: none)", quoted(user), until), there)
+			o.find(RuleBans, o.version, says(theJournal, "the ban of %s is until %d (0: none)", quoted(user), until),
+				there)
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(bans)) {
@@ -212,9 +218,11 @@ func (o *ending) compareExpiry() {
 	for i, ttl := range o.TTLs {
 		switch {
 		case stays && ttl >= 0:
-			o.find(RuleExpiry, o.version, says(theJournal, "a room that stays"), says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl))
+			o.find(RuleExpiry, o.version, says(theJournal, "a room that stays"),
+				says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl))
 		case !stays && ttl == -1:
-			o.find(RuleExpiry, o.version, says(theJournal, "an empty room that is not kept"), says(inRedis, "%s, which does not expire", keyNames[i]))
+			o.find(RuleExpiry, o.version, says(theJournal, "an empty room that is not kept"),
+				says(inRedis, "%s, which does not expire", keyNames[i]))
 		}
 	}
 }

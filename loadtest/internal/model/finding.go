@@ -95,7 +95,8 @@ func value(text []byte) string {
 	if len(text) == 0 {
 		return "none"
 	}
-	if len(text) > maxQuoted || !utf8.Valid(text) || bytes.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+	if len(text) > maxQuoted || !utf8.Valid(text) ||
+		bytes.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return quoted(text)
 	}
 	return string(text)

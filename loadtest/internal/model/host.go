@@ -31,7 +31,8 @@ func (r *Room) appoint(e *Entry, c *Change) {
 	default:
 		for user, m := range r.Members {
 			if is := r.Members[c.User]; is != nil && m.sitsBefore(is, r.Seats.Of[user], r.Seats.Of[c.User]) {
-				r.report(RuleHost, e.Version, says1, says(before, "%s, who has sat longer: since %d, and not since %d", r.sitting(user), m.at, is.at))
+				r.report(RuleHost, e.Version, says1,
+					says(before, "%s, who has sat longer: since %d, and not since %d", r.sitting(user), m.at, is.at))
 				return
 			}
 		}
@@ -54,7 +55,8 @@ func (m *Member) sitsBefore(other *Member, seat, otherSeat int) bool {
 	return m.at != 0 && other.at != 0 && cmp.Or(cmp.Compare(m.at, other.at), cmp.Compare(seat, otherSeat)) < 0
 }
 
-// checkHost judges the host behind an entry: where the settings say so, there is one exactly as long as there are members.
+// checkHost judges the host behind an entry: where the settings say so, there is one exactly as long as there are
+// members.
 func (r *Room) checkHost(e *Entry) {
 	if r.settings == nil {
 		return
@@ -93,7 +95,8 @@ func (o *ending) compareHost() {
 	switch {
 	case o.host.known && o.host.user != host:
 		o.find(RuleHost, o.version, says(theJournal, "the host is %s", quoted(o.host.user)), there)
-	case host != "" && (policy == hostNone || policy == hostLongest && !in), host == "" && policy == hostLongest && len(o.Users) > 0:
+	case host != "" && (policy == hostNone || policy == hostLongest && !in), host == "" && policy == hostLongest &&
+		len(o.Users) > 0:
 		o.find(RuleHost, o.version, says("the settings", "host %s", quoted(policy)), there)
 	}
 }

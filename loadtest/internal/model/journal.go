@@ -89,11 +89,13 @@ func (j *Journal) Next(id, text string) {
 	defer func() { j.at = "" }()
 	e, err := parseEntry(text)
 	if err != nil {
-		j.find(RuleEntry, j.version, says(theEntry, "%s", value([]byte(text))), says("this program", "cannot read it: %v", err))
+		j.find(RuleEntry, j.version, says(theEntry, "%s", value([]byte(text))),
+			says("this program", "cannot read it: %v", err))
 		return
 	}
 	if e.Mark != e.sum {
-		j.find(RuleChanged, e.Version, says(theEntry, "mark %s", quoted(e.Mark)), says("its text", "makes mark %s", quoted(e.sum)))
+		j.find(RuleChanged, e.Version, says(theEntry, "mark %s", quoted(e.Mark)),
+			says("its text", "makes mark %s", quoted(e.sum)))
 	}
 	j.Middle = j.Middle || !j.Begun && e.Version != 1
 	if !j.follows(&e) {
@@ -122,7 +124,8 @@ func (j *Journal) follows(e *Entry) bool {
 			says(before, "version %d, mark %s", j.version, quoted(j.mark)))
 		return false
 	default:
-		j.find(RuleGap, e.Version, says(theEntry, "version %d", e.Version), says(before, "version %d: %s", j.version, whyGap))
+		j.find(RuleGap, e.Version, says(theEntry, "version %d", e.Version),
+			says(before, "version %d: %s", j.version, whyGap))
 		j.begin(false)
 	}
 	return true
@@ -146,13 +149,15 @@ func (e *Entry) recalls() bool {
 	return slices.ContainsFunc(e.Changes, func(o Change) bool { return o.Again })
 }
 
-// renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis still had, or that a node
-// knew. What was committed after that is lost. Where Redis had forgotten the room, what comes back builds on nothing.
+// renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis still had, or
+// that a node knew. What was committed after that is lost. Where Redis had forgotten the room, what comes back builds
+// on nothing.
 func (j *Journal) renew(e *Entry) {
 	switch was := j.marks.of(e.Version - 1); {
 	case j.epochs[e.Epoch], e.Version > j.version+1 && !(e.recalls() && (e.Prev == "" || e.Prev == j.mark)):
 		j.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
-			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(j.epoch), j.version))
+			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(j.epoch),
+				j.version))
 	default:
 		j.checkPrev(e, was, was != "" && !(e.Prev == "" && e.recalls()))
 		j.LostCommits += j.version - min(j.version, e.Version-1)

@@ -20,7 +20,8 @@ func (r *Room) join(e *Entry, c *Change) {
 	}
 	r.checkBan(c.User, sighting{e.Version, c.At}, r.bans[c.User])
 	m := &Member{
-		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node), at: c.At, readyKnown: true,
+		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node),
+		at: c.At, readyKnown: true,
 		Data: Datum{known: true}, Private: Datum{known: true},
 	}
 	r.Members[c.User] = m
@@ -70,7 +71,8 @@ func (r *Room) admit(e *Entry, c *Change, says1 Side) {
 // that of a node, or of two which are in step.
 func (r *Room) checkBan(user string, join sighting, until int64) {
 	if join.at < until && join.at > 0 {
-		r.report(RuleBanned, join.version, says(theJournal, "%s joins at %d", quoted(user), join.at), says("the ban", "lasts until %d", until))
+		r.report(RuleBanned, join.version, says(theJournal, "%s joins at %d", quoted(user), join.at),
+			says("the ban", "lasts until %d", until))
 	}
 }
 
@@ -84,7 +86,8 @@ func (r *Room) bringBack(e *Entry, c *Change, says1 Side) {
 	}
 	switch {
 	case by:
-		r.report(RuleClosed, e.Version, says1, says(before, "%s was taken out at version %d: %s", quoted(c.User), removed.Version, quoted(removed.Reason)))
+		r.report(RuleClosed, e.Version, says1, says(before, "%s was taken out at version %d: %s", quoted(c.User),
+			removed.Version, quoted(removed.Reason)))
 	case r.complete && !r.gone[c.User] && !r.anew:
 		r.anew = true
 		r.Lost++
@@ -129,7 +132,8 @@ func (r *Room) speak(e *Entry, c *Change) {
 		fits = fits && (!wasAway && !isAway || isReserved(c.Old) && isReserved(c.Session))
 	}
 	if !fits || m.session != "" && c.Old != m.session {
-		r.report(RuleSession, e.Version, says(theEntry, "%s of %s from session %s to %s", c.Type, quoted(c.User), quoted(c.Old), quoted(c.Session)),
+		r.report(RuleSession, e.Version, says(theEntry, "%s of %s from session %s to %s", c.Type, quoted(c.User),
+			quoted(c.Old), quoted(c.Session)),
 			says(before, "session %s speaks for %s", quoted(m.session), quoted(c.User)))
 	}
 	m.session, m.Away, m.orNode = c.Session, isAway, ""
@@ -171,7 +175,8 @@ func (r *Room) infer(user string, seat int) *Member {
 	if other, taken := r.Seats.At[seat]; taken {
 		r.report(RuleSeat, r.version, here, says(theJournal, "%s", r.sitting(other)))
 	} else if version, taken := r.taken[seat]; taken {
-		r.report(RuleSeat, version, here, says(theJournal, "another user had seat %d, as version %d shows", seat, version))
+		r.report(RuleSeat, version, here, says(theJournal, "another user had seat %d, as version %d shows", seat,
+			version))
 	}
 	r.taken[seat] = r.version
 	m := &Member{since: r.version}

@@ -71,14 +71,17 @@ func (o *ending) compareRemovals() {
 		}
 		switch member := o.Members[user] != nil; {
 		case known && was != is:
-			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), was), says(inRedis, "%+v", is))
+			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), was),
+				says(inRedis, "%+v", is))
 		case !known && (member || came || o.complete || is.Version >= o.since):
-			o.find(RuleGone, o.version, says(theJournal, "nobody has taken %s out, or the user has come back", quoted(user)), says(inRedis, "%+v", is))
+			o.find(RuleGone, o.version, says(theJournal, "nobody has taken %s out, or the user has come back",
+				quoted(user)), says(inRedis, "%+v", is))
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.removals)) {
 		if _, ok := there[user]; !ok {
-			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), o.removals[user]), says(inRedis, "nothing of that"))
+			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), o.removals[user]),
+				says(inRedis, "nothing of that"))
 		}
 	}
 }

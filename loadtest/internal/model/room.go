@@ -1,15 +1,18 @@
-// Package model says what a room allows. It replays what commits did ([Room]), a journal with its hashes ([Journal]), and compares that with what Redis
-// has ([Final]). What a change cannot do by what came before is a finding, and so is each difference between the last state and Redis. Each entry has a
-// hash of its own text, which names the one before; so an entry that was changed is a finding, whatever it says.
+// Package model says what a room allows. It replays what commits did ([Room]), a journal with its hashes ([Journal]),
+// and compares that with what Redis has ([Final]). What a change cannot do by what came before is a finding, and so
+// is each difference between the last state and Redis. Each entry has a hash of its own text, which names the one
+// before; so an entry that was changed is a finding, whatever it says.
 //
-// A journal that was trimmed begins in the middle. What it has not said yet is unknown, and nothing contradicts that; but all that it says later, and what
-// Redis has in the end, must fit one state in which it can have begun. The same holds behind a gap, which is a finding, and where an epoch begins, which is
-// not: there Redis had lost something. To the witness of histories nothing is unknown: its rooms begin empty, or with a list of all that is there. It is
-// told of changes as clients are, and so knows no sessions ([Room.Told]). Where entries stand is judged apart: a journal's by their hashes, and those of a
-// history by the faults that may have lost some, of which a journal says nothing.
+// A journal that was trimmed begins in the middle. What it has not said yet is unknown, and nothing contradicts that;
+// but all that it says later, and what Redis has in the end, must fit one state in which it can have begun. The same
+// holds behind a gap, which is a finding, and where an epoch begins, which is not: there Redis had lost something. To
+// the witness of histories nothing is unknown: its rooms begin empty, or with a list of all that is there. It is told
+// of changes as clients are, and so knows no sessions ([Room.Told]). Where entries stand is judged apart: a journal's
+// by their hashes, and those of a history by the faults that may have lost some, of which a journal says nothing.
 //
-// A journal that a correct node can write gives no finding. What neither the journal nor Redis shows is not seen: a commit that is missing in both, entries
-// that were deleted from the beginning, or hashes that somebody has computed anew to the end, for which no key is needed.
+// A journal that a correct node can write gives no finding. What neither the journal nor Redis shows is not seen: a
+// commit that is missing in both, entries that were deleted from the beginning, or hashes that somebody has computed
+// anew to the end, for which no key is needed.
 //
 // It imports nothing of ours. A mistake in the server's rules must not hide in the proof.
 package model
@@ -22,14 +25,16 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Room is what changes have said of a room since it began, or since it is not known what was before. What they have not said yet is unknown, and
-// nothing contradicts that; but all that they say later must fit one state in which the room can have been.
+// Room is what changes have said of a room since it began, or since it is not known what was before. What they have
+// not said yet is unknown, and nothing contradicts that; but all that they say later must fit one state in which the
+// room can have been.
 type Room struct {
 	Members map[string]*Member // by user, as far as they are known
 	Seats   Seats              // of them
 	Data    Datum
 
-	// Told says that changes come as clients are told of them: without sessions, and of timers without when they are due.
+	// Told says that changes come as clients are told of them: without sessions, and of timers without when they are
+	// due.
 	Told bool
 
 	// Strange are the kinds of changes that came and are not known. They change nothing for all that is known.
@@ -95,7 +100,8 @@ type early struct {
 	seatAt uint64
 }
 
-// NewRoom returns a room that has nothing if it is complete. Else nothing is known of it. report is told what cannot be.
+// NewRoom returns a room that has nothing if it is complete. Else nothing is known of it. report is told what cannot
+// be.
 func NewRoom(complete bool, report func(rule Rule, version uint64, one, other Side)) *Room {
 	r := &Room{report: report}
 	r.begin(complete)
@@ -106,8 +112,10 @@ func NewRoom(complete bool, report func(rule Rule, version uint64, one, other Si
 func (r *Room) begin(complete bool) {
 	r.Members, r.Seats, r.Data = make(map[string]*Member), NewSeats(), Datum{known: complete}
 	r.state = state{
-		complete: complete, gone: make(map[string]bool), taken: make(map[int]uint64), came: make(map[string]sighting), bans: make(map[string]int64),
-		timers: make(map[string]setTimer), removals: make(removals), early: early{seat: -1}, host: hostState{known: complete},
+		complete: complete, gone: make(map[string]bool), taken: make(map[int]uint64), came: make(map[string]sighting),
+		bans:   make(map[string]int64),
+		timers: make(map[string]setTimer), removals: make(removals), early: early{seat: -1},
+		host: hostState{known: complete},
 	}
 }
 
@@ -157,7 +165,8 @@ func (r *Room) Timers() (names []string) {
 // Host returns who is it, "" if nobody is, or it is not known.
 func (r *Room) Host() string { return r.host.user }
 
-// See replays what somebody was shown of a room besides its members: the data, who is the host, and the timers that are set.
+// See replays what somebody was shown of a room besides its members: the data, who is the host, and the timers that
+// are set.
 func (r *Room) See(data, host string, timers []string) {
 	r.Data.set(data, r.version)
 	r.host = hostState{known: true, user: host}
@@ -180,7 +189,8 @@ func (r *Room) Commit(e *Entry) {
 	}
 	for _, other := range r.Seats.Settle() { // who has still the seat that another one has got
 		seat := r.Seats.Of[other]
-		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat), says(before, "%s", r.sitting(other)))
+		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat),
+			says(before, "%s", r.sitting(other)))
 	}
 	r.checkHost(e)
 }
@@ -222,7 +232,8 @@ func (r *Room) apply(e *Entry, c *Change) {
 		}
 	case typeDefaults:
 		if r.settings != nil {
-			r.report(RuleSettings, e.Version, says(theEntry, "the room gets the default settings %s", value(c.Settings)),
+			r.report(RuleSettings, e.Version, says(theEntry, "the room gets the default settings %s",
+				value(c.Settings)),
 				says(before, "it has %s", value(r.settings.text)))
 		}
 		r.configure(e, c)
@@ -249,7 +260,8 @@ func (r *Room) apply(e *Entry, c *Change) {
 func (r *Room) configure(e *Entry, c *Change) {
 	var s settings
 	if err := json.Unmarshal(c.Settings, &s); err != nil {
-		r.report(RuleEntry, e.Version, says(theEntry, "settings %s", value(c.Settings)), says("this program", "cannot read them: %v", err))
+		r.report(RuleEntry, e.Version, says(theEntry, "settings %s", value(c.Settings)),
+			says("this program", "cannot read them: %v", err))
 		return
 	}
 	if r.settings == nil || r.settings.history != s.history {
@@ -260,7 +272,8 @@ func (r *Room) configure(e *Entry, c *Change) {
 	r.checkRush()
 	for seat, user := range r.Seats.At {
 		if s.Beyond(seat) {
-			r.report(RuleCapacity, e.Version, says(theEntry, "%d seats", s.Capacity), says(before, "%s sits on seat %d", quoted(user), seat))
+			r.report(RuleCapacity, e.Version, says(theEntry, "%d seats", s.Capacity),
+				says(before, "%s sits on seat %d", quoted(user), seat))
 			return
 		}
 	}
@@ -270,12 +283,14 @@ func (r *Room) configure(e *Entry, c *Change) {
 func (r *Room) checkRush() {
 	if n := r.rush.over + r.began; n > 0 && !r.rush.told && r.settings != nil {
 		r.rush.told = true
-		r.report(RuleCapacity, r.rush.version, says(theJournal, "%d members at version %d", n+r.settings.Capacity, r.rush.version),
+		r.report(RuleCapacity, r.rush.version, says(theJournal, "%d members at version %d", n+r.settings.Capacity,
+			r.rush.version),
 			says("the settings", "%d seats", r.settings.Capacity))
 	}
 }
 
 // sitting says where a member sits.
 func (r *Room) sitting(user string) string {
-	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), r.Seats.Of[user], r.Members[user].since)
+	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), r.Seats.Of[user],
+		r.Members[user].since)
 }

@@ -24,7 +24,8 @@ type message struct {
 }
 
 func (m *message) equals(other *message) bool {
-	return m.Version == other.Version && m.User == other.User && m.Text == other.Text && slices.Equal(m.To, other.To) && string(normal(m.Data)) == string(normal(other.Data))
+	return m.Version == other.Version && m.User == other.User && m.Text == other.Text &&
+		slices.Equal(m.To, other.To) && string(normal(m.Data)) == string(normal(other.Data))
 }
 
 // size is about how long Redis has it.
@@ -61,14 +62,16 @@ func (s *speech) keep(history int) {
 	}
 }
 
-// compareSaid judges the messages that Redis has: they are the last ones, and none is missing that the room should keep.
+// compareSaid judges the messages that Redis has: they are the last ones, and none is missing that the room should
+// keep.
 func (o *ending) compareSaid() {
 	s := &o.speech
 	var known []message // of the versions that the journal has
 	for _, text := range o.Said {
 		var m message
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			o.find(RuleSaid, o.version, says("this program", "cannot read a message: %v", err), says(inRedis, "%s", value([]byte(text))))
+			o.find(RuleSaid, o.version, says("this program", "cannot read a message: %v", err),
+				says(inRedis, "%s", value([]byte(text))))
 			return
 		}
 		if m.Epoch == o.epoch && m.Version >= o.since {
@@ -77,13 +80,15 @@ func (o *ending) compareSaid() {
 	}
 	last := s.all[max(0, len(s.all)-len(known)):]
 	if len(known) > len(last) || !slices.EqualFunc(known, last, func(a, b message) bool { return a.equals(&b) }) {
-		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)), says(inRedis, "%d messages", len(o.Said)))
+		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)),
+			says(inRedis, "%d messages", len(o.Said)))
 		return
 	}
 	if o.settings == nil {
 		return
 	}
 	if h := o.settings.history; h == 0 && len(o.Said) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
-		o.find(RuleSaid, o.version, says(theJournal, "the room keeps %d messages, and %d were said since", h, s.since), says(inRedis, "%d messages", len(known)))
+		o.find(RuleSaid, o.version, says(theJournal, "the room keeps %d messages, and %d were said since", h,
+			s.since), says(inRedis, "%d messages", len(known)))
 	}
 }

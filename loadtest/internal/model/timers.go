@@ -14,7 +14,8 @@ type setTimer struct {
 // countdown replays that a timer was set or cancelled, or has fired. It fires once: what is not set cannot.
 func (r *Room) countdown(e *Entry, c *Change) {
 	if c.Timer == nil {
-		r.report(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type), says("this program", "cannot read that"))
+		r.report(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type),
+			says("this program", "cannot read that"))
 		return
 	}
 	t := *c.Timer
@@ -23,7 +24,8 @@ func (r *Room) countdown(e *Entry, c *Change) {
 	switch {
 	case (known || r.complete) && !r.Told && was.Due != t.Was:
 		r.report(RuleTimer, e.Version, says1, says(before, "it was due at %d", was.Due))
-	case t.Was == 0 && t.Due == 0 && (!r.Told || was.Due == 0 && (known || r.complete)), c.Type == typeTimer && t.Due != 0:
+	case t.Was == 0 && t.Due == 0 && (!r.Told || was.Due == 0 && (known || r.complete)), c.Type == typeTimer &&
+		t.Due != 0:
 		r.report(RuleTimer, e.Version, says1, says("the rules", "what is set can fire or be cancelled, once"))
 	}
 	r.timers[t.Name] = setTimer{t.Due, e.Version}
@@ -43,7 +45,8 @@ func (o *ending) compareTimers() {
 		made := o.timers[name]
 		last = max(last, made.Version)
 		if is := has.Timers[name]; is.Due != made.Due || made.Due != 0 && is.Version != made.Version {
-			o.find(RuleTimers, o.version, says(theJournal, "%s is due at %d (0: none), set at version %d", quoted(name), made.Due, made.Version), there)
+			o.find(RuleTimers, o.version, says(theJournal, "%s is due at %d (0: none), set at version %d",
+				quoted(name), made.Due, made.Version), there)
 		}
 	}
 	if last > 0 && has.Version != last {

@@ -20,7 +20,8 @@ func (t *Tally) Latency() Latency {
 	t.lock()
 	defer t.mu.Unlock()
 	ms := func(percentile float64) report.Figure {
-		return report.Per(float64(t.latency.ValueAtPercentile(percentile))/1000, min(1, float64(t.latency.TotalCount())))
+		return report.Per(float64(t.latency.ValueAtPercentile(percentile))/1000,
+			min(1, float64(t.latency.TotalCount())))
 	}
 	return Latency{P50: ms(50), P90: ms(90), P99: ms(99), P999: ms(99.9), Max: ms(100)}
 }

@@ -14,8 +14,8 @@
 //   - stuck: callers waited and gave up, and nobody made progress for at least two TTLs; or for any time, if the lock is
 //     still there at the end, will not expire, and has nobody to free it.
 //
-// A request with an unknown outcome (its caller crashed, or got an error after sending its write) may have happened or not.
-// Neither counts. The package imports none of ours: a mistake in the locks cannot hide in the proof.
+// A request with an unknown outcome (its caller crashed, or got an error after sending its write) may have happened
+// or not. Neither counts. The package imports none of ours: a mistake in the locks cannot hide in the proof.
 package anomaly
 
 import "time"
@@ -23,7 +23,8 @@ import "time"
 // Kind says what happened in an [Event].
 type Kind string
 
-// What callers record. The time is always the cautious one: that of the reply to a request, and that of sending a write.
+// What callers record. The time is always the cautious one: that of the reply to a request, and that of sending a
+// write.
 const (
 	Asked       Kind = "asked"        // to join, or with Leave to leave
 	Refused     Kind = "refused"      // found the lock taken, for the first time

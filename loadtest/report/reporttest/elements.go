@@ -30,8 +30,8 @@ func Elements(t testing.TB, page string) map[string]int {
 	}
 }
 
-// SelfContained fails the test if a page is not well-formed, loads something, has a script besides the one that draws its
-// charts, or has a table as plain text.
+// SelfContained fails the test if a page is not well-formed, loads something, has a script besides the one that draws
+// its charts, or has a table as plain text.
 func SelfContained(t testing.TB, page string) {
 	t.Helper()
 	e := Elements(t, page)

@@ -217,6 +217,9 @@ func (r *Recorder) End() *check.History {
 		h.Ops, h.Events = append(h.Ops, l.ops...), append(h.Events, l.events...)
 		l.ops, l.events = nil, nil
 	}
-	slices.SortFunc(h.Ops, func(a, b *check.Op) int { return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(h.Ops, func(a, b *check.Op) int {
+		return cmp.Or(cmp.Compare(a.Call, b.Call),
+			cmp.Compare(a.ID, b.ID))
+	})
 	return h
 }

@@ -28,7 +28,8 @@ type links struct {
 
 // carry starts a network in front of an address.
 func carry(addr string) (*proxy.Proxy, error) {
-	return proxy.Start(func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) }, nil, nil)
+	dial := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) }
+	return proxy.Start(dial, nil, nil)
 }
 
 // lead starts a network to each of the ends.
@@ -43,11 +44,12 @@ func (l *links) lead(ends []end) error {
 	return nil
 }
 
-// linksOf in the environment of a node says through which address it reaches which: ADDRESS=THROUGH, separated by commas.
+// linksOf in the environment of a node says through which address it reaches which: ADDRESS=THROUGH, separated by
+// commas.
 const linksOf = "ROOMLOAD_CHAOS_LINKS"
 
-// env is what a node has to know of its networks. Servers tell it the addresses that they have for all, so its connections
-// are led by address, and not by a URL.
+// env is what a node has to know of its networks. Servers tell it the addresses that they have for all, so its
+// connections are led by address, and not by a URL.
 func (l *links) env() string {
 	var pairs []string
 	for _, w := range l.redis {
@@ -56,8 +58,8 @@ func (l *links) env() string {
 	return linksOf + "=" + strings.Join(pairs, ",")
 }
 
-// dialThrough returns what opens a node's connections to Redis, by what env said. An address to which no network leads is
-// refused: nothing gets past the networks.
+// dialThrough returns what opens a node's connections to Redis, by what env said. An address to which no network
+// leads is refused: nothing gets past the networks.
 func dialThrough(said string) redisurl.Dialer {
 	through := make(map[string]string)
 	for pair := range strings.SplitSeq(said, ",") {
@@ -73,7 +75,8 @@ func dialThrough(said string) redisurl.Dialer {
 	}
 }
 
-// used reports whether the node has connected to Redis through its networks. A program that does not call Main does not.
+// used reports whether the node has connected to Redis through its networks. A program that does not call Main does
+// not.
 func (l *links) used() error {
 	for _, w := range l.redis {
 		if w.proxy.Carries() > 0 {

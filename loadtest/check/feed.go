@@ -30,8 +30,8 @@ type Told struct {
 	Gap *Gap   `json:"gap,omitzero"` // nil for a commit
 }
 
-// Gap says which commits are missing: those behind After and before Before; without Before all from the last one that the reader
-// was told up to Now, which is zero if the room is gone.
+// Gap says which commits are missing: those behind After and before Before; without Before all from the last one that
+// the reader was told up to Now, which is zero if the room is gone.
 type Gap struct {
 	After  Point `json:"after,omitzero"`
 	Before Point `json:"before,omitzero"`
@@ -57,9 +57,10 @@ func SumOf(mark string, changes []Change) uint64 {
 	return sum.Sum64()
 }
 
-// Feed holds what readers of the feed were told against the journals: each commit of each room came at least once, with the content that the
-// journal has; without repetitions in the order of its room; one epoch after the other. Where Redis lost commits, or the journal has dropped them,
-// a gap may say which, and readers may know commits that are lost.
+// Feed holds what readers of the feed were told against the journals: each commit of each room came at least once,
+// with the content that the journal has; without repetitions in the order of its room; one epoch after the other.
+// Where Redis lost commits, or the journal has dropped them, a gap may say which, and readers may know commits that
+// are lost.
 func Feed(h *History, readers Readers) *FeedVerdict {
 	v := &FeedVerdict{Commits: make(map[string]int)}
 	for name, told := range readers {
@@ -81,8 +82,8 @@ func Feed(h *History, readers Readers) *FeedVerdict {
 	return v
 }
 
-// unreplicated is for how long before a failover Redis may have had commits that no replica has. They were acknowledged to nobody if that is asked for, but
-// the feed does not wait for replicas.
+// unreplicated is for how long before a failover Redis may have had commits that no replica has. They were
+// acknowledged to nobody if that is asked for, but the feed does not wait for replicas.
 const unreplicated = 2 * time.Second
 
 // listener judges what one reader was told of one room.
@@ -111,7 +112,8 @@ func (l *listener) index() {
 
 func (l *listener) broken(rule string, at time.Duration, format string, args ...any) {
 	if l.broke++; l.broke <= mostViolations {
-		l.verdict.Violations = append(l.verdict.Violations, Violation{Checker: "feed, " + l.name, Rule: rule, Room: l.room, At: at, Text: fmt.Sprintf(format, args...)})
+		l.verdict.Violations = append(l.verdict.Violations,
+			Violation{Checker: "feed, " + l.name, Rule: rule, Room: l.room, At: at, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -189,7 +191,10 @@ func (l *listener) hearGap(t *Told) {
 
 // lossy reports whether Redis may have lost something of which a reader was told at that time, or before.
 func (l *listener) lossy(at time.Duration) bool {
-	return slices.ContainsFunc(l.history.Faults, func(f Fault) bool { return f.Loses && at >= f.Since || f.Splits && at >= f.From-unreplicated })
+	return slices.ContainsFunc(l.history.Faults, func(f Fault) bool {
+		return f.Loses && at >= f.Since || f.Splits &&
+			at >= f.From-unreplicated
+	})
 }
 
 // complete judges whether each commit of the journal was told, or a gap without end stands for it.

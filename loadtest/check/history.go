@@ -3,8 +3,9 @@
 // A [History] has every call and return, every event, and the rooms' journals as they were in the end. Two checkers
 // judge it, and neither knows the other:
 //
-//   - [Witness] replays each journal by the model of the audit (internal/model), and compares it with what the clients know: each acknowledged
-//     action is in it exactly once, replies and events say what it says, and who began after another had been answered comes behind.
+//   - [Witness] replays each journal by the model of the audit (internal/model), and compares it with what the
+//     clients know: each acknowledged action is in it exactly once, replies and events say what it says, and who
+//     began after another had been answered comes behind.
 //   - [Linearize] has no journal, which only tells it who was removed with a dead node. It asks porcupine whether the
 //     calls of a room can have happened one after the other, each between its call and its return, by a sequential model
 //     of a room.
@@ -203,11 +204,12 @@ type Change struct {
 	// What only journals say. Times are in ms since 1970, by the clock of Redis.
 	At    int64 `json:"-"` // of a join
 	Until int64 `json:"-"` // of a ban
-	Again bool  `json:"-"` // it was so before Redis lost it; or of a join, it brings back who had lost the place by a failure
+	// it was so before Redis lost it; or of a join, it brings back who had lost the place by a failure
+	Again bool `json:"-"`
 }
 
-// Event is something that a connection was told besides replies: changes from one version to another, or the whole room,
-// or (Lost) that its user is a member no more.
+// Event is something that a connection was told besides replies: changes from one version to another, or the whole
+// room, or (Lost) that its user is a member no more.
 type Event struct {
 	Conn int           `json:"conn"` // of a user, counted over the run
 	User string        `json:"user"`
@@ -235,7 +237,8 @@ type Conn struct {
 	Last time.Duration `json:"last"` // when something was heard, before it ended or the run did
 	Open bool          `json:"open"` // until the end of the run
 
-	// Watches says that the user is no player, and watches rooms: where a room has no journal, what watchers were told stands for it.
+	// Watches says that the user is no player, and watches rooms: where a room has no journal, what watchers were
+	// told stands for it.
 	Watches bool `json:"watches,omitzero"`
 }
 
@@ -275,8 +278,9 @@ func (h *History) answered() map[string][]*Op {
 	return of
 }
 
-// believed returns when the server had each of the connections for the last time for certain: when it did the last operation whose reply came
-// there, or at its beginning. What was heard after that may have been on its way for any time when the server had given the connection up already.
+// believed returns when the server had each of the connections for the last time for certain: when it did the last
+// operation whose reply came there, or at its beginning. What was heard after that may have been on its way for any
+// time when the server had given the connection up already.
 func (h *History) believed() []moment {
 	of := h.answered()
 	next := make(map[string]time.Duration) // by user: the beginning of the connection after this one
@@ -285,7 +289,8 @@ func (h *History) believed() []moment {
 		ops := of[c.User]
 		end, again := next[c.User]
 		at[i] = moment{from: c.From, to: c.From}
-		for j, _ := slices.BinarySearchFunc(ops, c.Last+1, func(op *Op, last time.Duration) int { return cmp.Compare(op.Call, last) }); j > 0 && ops[j-1].Call >= c.From; j-- {
+		called := func(op *Op, at time.Duration) int { return cmp.Compare(op.Call, at) }
+		for j, _ := slices.BinarySearchFunc(ops, c.Last+1, called); j > 0 && ops[j-1].Call >= c.From; j-- {
 			if op := ops[j-1]; !again || op.Return < end {
 				at[i] = moment{op.Call, op.Return, op}
 				break
@@ -308,7 +313,8 @@ type Fault struct {
 	Loses bool `json:"loses,omitzero"`
 	// Since is the time before which nothing that was acknowledged may be lost.
 	Since time.Duration `json:"since,omitzero"`
-	// Splits says that two servers may take one another's place: for a while clients may be told what is not so any more.
+	// Splits says that two servers may take one another's place: for a while clients may be told what is not so any
+	// more.
 	Splits bool `json:"splits,omitzero"`
 	// Evicts says that nodes may take each other for dead, until the time Until: users may lose
 	// their seats and get them back without a word.
@@ -323,8 +329,8 @@ func (h *History) split(op *Op) bool {
 
 func (f Fault) splits(op *Op) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until }
 
-// since returns since when what an operation was answered may be so: since its call, or, if it wrote nothing and another server may have taken the
-// place of the one that answered, since that may have been.
+// since returns since when what an operation was answered may be so: since its call, or, if it wrote nothing and
+// another server may have taken the place of the one that answered, since that may have been.
 func (h *History) since(op *Op) time.Duration {
 	since := op.Call
 	for _, f := range h.Faults {
@@ -362,15 +368,16 @@ type History struct {
 	Journals map[string][]Entry // by room, as they were in the end
 	End      time.Duration
 
-	// Halves says that rooms are on several servers: a move writes the room to which it takes users, and then the other one. If
-	// that cannot be, it takes the first half back, and tries again, or is refused for whatever the rooms say by then.
+	// Halves says that rooms are on several servers: a move writes the room to which it takes users, and then the
+	// other one. If that cannot be, it takes the first half back, and tries again, or is refused for whatever the
+	// rooms say by then.
 	Halves bool
 }
 
-// halfDone reports whether an operation is a move of which others may have seen something at another version than that of the answer, if there
-// is one, and until when that may have begun. What was acknowledged may have been taken back before, and the room that users leave may be
-// at a later version when it is found out that they have left. Of what was refused only the first half may have been seen,
-// which is written to the room to which users go.
+// halfDone reports whether an operation is a move of which others may have seen something at another version than
+// that of the answer, if there is one, and until when that may have begun. What was acknowledged may have been taken
+// back before, and the room that users leave may be at a later version when it is found out that they have left. Of
+// what was refused only the first half may have been seen, which is written to the room to which users go.
 func (h *History) halfDone(op *Op) (until time.Duration, may bool) {
 	switch {
 	case !h.Halves || op.Action != MoveIn && op.Action != MoveOut:

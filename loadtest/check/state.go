@@ -22,7 +22,8 @@ type state struct {
 func newState(public bool) *state {
 	s := &state{public: public}
 	s.Room = model.NewRoom(true, func(rule model.Rule, _ uint64, one, other model.Side) {
-		s.broken = append(s.broken, wrongf(cmp.Or(rules[rule], string(rule)), "%s: %s; %s: %s", one.Source, one.Says, other.Source, other.Says))
+		s.broken = append(s.broken, wrongf(cmp.Or(rules[rule], string(rule)), "%s: %s; %s: %s", one.Source, one.Says,
+			other.Source, other.Says))
 	})
 	s.Told = true
 	return s
@@ -30,7 +31,8 @@ func newState(public bool) *state {
 
 // rules are those that the replay finds broken, as violations have them.
 var rules = map[model.Rule]string{
-	model.RuleJoin: "twice", model.RuleTimer: "twice", model.RuleSeat: "seat", model.RuleMoved: "seat", model.RuleAbsent: "phantom", model.RuleCapacity: "oversold",
+	model.RuleJoin: "twice", model.RuleTimer: "twice", model.RuleSeat: "seat", model.RuleMoved: "seat",
+	model.RuleAbsent: "phantom", model.RuleCapacity: "oversold",
 	model.RuleClosed: "closed", model.RuleBanned: "banned", model.RuleHost: "host", model.RuleSettings: "content",
 }
 
@@ -38,7 +40,8 @@ var rules = map[model.Rule]string{
 func stateOf(l *List) *state {
 	s, e := newState(true), Entry{Changes: []Change{{Type: "settings", Settings: &l.Settings}}}
 	for _, m := range l.Users {
-		e.Changes = append(e.Changes, Change{Type: "join", User: m.User, Seat: m.Seat, Away: m.Away}, Change{Type: "member", User: m.User, Seat: m.Seat, Ready: &m.Ready, Data: m.Data})
+		e.Changes = append(e.Changes, Change{Type: "join", User: m.User, Seat: m.Seat, Away: m.Away},
+			Change{Type: "member", User: m.User, Seat: m.Seat, Ready: &m.Ready, Data: m.Data})
 	}
 	s.apply(&e)
 	s.broken = nil // a list is no commit
@@ -64,7 +67,8 @@ func (s *state) apply(e *Entry) (broken []wrong) {
 
 // change returns a change as the replay knows it.
 func (s *state) change(c *Change) model.Change {
-	m := model.Change{Type: c.Type, User: c.User, Seat: c.Seat, At: c.At, Ready: c.Ready, Until: c.Until, Again: c.Again}
+	m := model.Change{Type: c.Type, User: c.User, Seat: c.Seat, At: c.At, Ready: c.Ready, Until: c.Until,
+		Again: c.Again}
 	if c.Data != "" {
 		m.Data = []byte(c.Data)
 	}
@@ -100,7 +104,8 @@ func (s *state) private() map[string]string {
 // differs says in what a list is not this room, "" if it is.
 func (s *state) differs(l *List) string {
 	if len(l.Users) != len(s.Members) {
-		return fmt.Sprintf("it has %d members, %q, and there are %d, %q", len(l.Users), names(l.Users), len(s.Members), slices.Sorted(maps.Keys(s.Members)))
+		return fmt.Sprintf("it has %d members, %q, and there are %d, %q", len(l.Users), names(l.Users),
+			len(s.Members), slices.Sorted(maps.Keys(s.Members)))
 	}
 	for _, m := range l.Users {
 		is := Member{User: m.User}
@@ -167,7 +172,8 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	switch op.Action {
 	case Join, Match:
 		seat, in := s.Seats.Of[op.Process]
-		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process }) // behind it, in the same version
+		// behind it, in the same version
+		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process })
 		ok = in && (seat == op.Seat || moved) || gone
 	case SetTimer:
 		ok = has(func(c Change) bool {
@@ -180,9 +186,15 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	case SetData:
 		ok = has(func(c Change) bool { return c.Type == "data" && c.Data == op.Value })
 	case SetMember:
-		ok = gone || has(func(c Change) bool { return c.Type == "member" && c.Data == op.Value && c.User == op.Process })
+		ok = gone || has(func(c Change) bool {
+			return c.Type == "member" && c.Data == op.Value &&
+				c.User == op.Process
+		})
 	case SetPrivate:
-		ok = gone || has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == op.Process })
+		ok = gone || has(func(c Change) bool {
+			return c.Type == "private" && c.Data == op.Value &&
+				c.User == op.Process
+		})
 	case Deal:
 		all(dealt)
 	case Say:
@@ -190,7 +202,10 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	case Ready:
 		ok = gone || came(op.Process)
 	case Configure:
-		ok = s.settings == *op.Settings || has(func(c Change) bool { return c.Settings != nil && *c.Settings == *op.Settings })
+		ok = s.settings == *op.Settings || has(func(c Change) bool {
+			return c.Settings != nil &&
+				*c.Settings == *op.Settings
+		})
 	case Close:
 		ok = s.settings.Closed || has(func(c Change) bool { return c.Settings != nil && c.Settings.Closed })
 	case Kick, Release, MoveOut:
@@ -202,20 +217,25 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	case ok:
 		return wrong{}
 	case part:
-		return wrongf("torn", "it was acknowledged, and its version %d has a part of it: %s", e.Version, changes(e.Changes))
+		return wrongf("torn", "it was acknowledged, and its version %d has a part of it: %s", e.Version,
+			changes(e.Changes))
 	}
 	return wrongf("lost", "it was acknowledged, and its version %d does not have it: %s", e.Version, changes(e.Changes))
 }
 
-// reseated reports whether a commit gave other seats to those who swapped theirs, or to all who were there before and behind a
-// shuffle.
+// reseated reports whether a commit gave other seats to those who swapped theirs, or to all who were there before and
+// behind a shuffle.
 func (s *state) reseated(op *Op, e *Entry) bool {
 	changed := func(user string, types ...string) bool {
-		return slices.ContainsFunc(e.Changes, func(c Change) bool { return c.User == user && slices.Contains(types, c.Type) })
+		return slices.ContainsFunc(e.Changes, func(c Change) bool {
+			return c.User == user &&
+				slices.Contains(types, c.Type)
+		})
 	}
 	users := op.Users
 	if op.Action == Shuffle {
-		users = slices.DeleteFunc(slices.Collect(maps.Keys(s.Members)), func(user string) bool { return changed(user, "join") })
+		users = slices.DeleteFunc(slices.Collect(maps.Keys(s.Members)),
+			func(user string) bool { return changed(user, "join") })
 		if len(users) < 2 {
 			return true
 		}

@@ -24,8 +24,10 @@ const mostViolations = 5
 func Witness(h *History) *Verdict {
 	v := &Verdict{Lost: make(map[int]int)}
 	for _, op := range h.Ops {
-		if op.Room == "" && op.Outcome == Refused && (op.Code == "room_full" || op.Code == "closed" || op.Code == "seat_taken") {
-			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "match", At: op.Return, Text: op.String() + ": a room of its own would have done"})
+		if op.Room == "" && op.Outcome == Refused &&
+			(op.Code == "room_full" || op.Code == "closed" || op.Code == "seat_taken") {
+			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "match", At: op.Return,
+				Text: op.String() + ": a room of its own would have done"})
 		}
 	}
 	moved, moments := newLuggage(h), newMoments(h)
@@ -34,7 +36,9 @@ func Witness(h *History) *Verdict {
 		w := newWitness(h, room, v, ops[room], events[room])
 		if len(w.journal) == 0 && slices.ContainsFunc(h.Conns, func(c Conn) bool { return c.Watches }) {
 			if len(w.acked) > 0 {
-				v.Unsure = append(v.Unsure, fmt.Sprintf("room %s has no journal, and nobody could watch it: %d operations were judged by porcupine alone", room, len(w.ops)))
+				v.Unsure = append(v.Unsure, fmt.Sprintf(
+					"room %s has no journal, and nobody could watch it: %d operations were judged by porcupine alone",
+					room, len(w.ops)))
 			}
 			continue
 		}
@@ -101,8 +105,10 @@ type removed struct{ user, reason string }
 
 func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event) *witness {
 	w := &witness{
-		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room], ops: ops, events: events,
-		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op), values: make(map[string][]int), left: make(map[removed]bool),
+		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room], ops: ops,
+		events:   events,
+		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op),
+		values: make(map[string][]int), left: make(map[removed]bool),
 	}
 	if len(w.journal) == 0 || w.journal[0].Version != 1 {
 		if watched := h.watched(events); len(watched) > 0 {
@@ -134,7 +140,8 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 // broken reports a violation.
 func (w *witness) broken(rule string, when time.Duration, format string, args ...any) {
 	if w.told[rule]++; w.told[rule] <= mostViolations {
-		w.verdict.Violations = append(w.verdict.Violations, Violation{Checker: "witness", Rule: rule, Room: w.room, At: when, Text: fmt.Sprintf(format, args...)})
+		w.verdict.Violations = append(w.verdict.Violations,
+			Violation{Checker: "witness", Rule: rule, Room: w.room, At: when, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -148,9 +155,11 @@ func (w *witness) index() {
 			for v := e.from + 1; v <= e.Version; v++ {
 				w.position[at{e.Epoch, v}] = i
 			}
-		case before.version == 0 && e.Version != 1 && !e.recalls(), e.Epoch == before.epoch && e.Version != before.version+1,
+		case before.version == 0 && e.Version != 1 && !e.recalls(), e.Epoch == before.epoch &&
+			e.Version != before.version+1,
 			e.Epoch != before.epoch && e.Version > before.version+1 && !e.recalls():
-			w.broken("gap", 0, "the journal has version %d of epoch %s behind version %d of epoch %s", e.Version, short(e.Epoch), before.version, short(before.epoch))
+			w.broken("gap", 0, "the journal has version %d of epoch %s behind version %d of epoch %s", e.Version,
+				short(e.Epoch), before.version, short(before.epoch))
 		}
 		if _, twice := w.position[here]; twice && !w.public {
 			w.broken("gap", 0, "the journal has version %d of epoch %s twice", e.Version, short(e.Epoch))
@@ -181,7 +190,8 @@ func (w *witness) index() {
 	}
 }
 
-// recalls reports whether the entry brings something back that Redis had lost, and so may go on behind what a node knew.
+// recalls reports whether the entry brings something back that Redis had lost, and so may go on behind what a node
+// knew.
 func (e *Entry) recalls() bool {
 	return slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Again })
 }
@@ -189,15 +199,20 @@ func (e *Entry) recalls() bool {
 // carried reports whether a change has private data that a member has brought from another room.
 func (w *witness) carried(e *Entry, c Change) bool {
 	return c.Type == "private" &&
-		(slices.ContainsFunc(e.Changes, func(o Change) bool { return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace") }) ||
-			slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}], func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
+		(slices.ContainsFunc(e.Changes, func(o Change) bool {
+			return o.User == c.User &&
+				(o.Type == "join" && o.Away || o.Type == "replace")
+		}) ||
+			slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}],
+				func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
 }
 
 // replay makes the room of each version, and compares it with what was shown and answered there.
 func (w *witness) replay() {
 	s := newState(w.public)
 	for i, e := range w.journal {
-		if i > 0 && e.Epoch != w.journal[i-1].Epoch && len(w.history.Faults) == 0 && !w.public && (e.Version > 1 || len(s.Members) > 0) {
+		if i > 0 && e.Epoch != w.journal[i-1].Epoch && len(w.history.Faults) == 0 && !w.public &&
+			(e.Version > 1 || len(s.Members) > 0) {
 			w.broken("gap", 0, "epoch %s begins at version %d, behind a room of %d members, and nothing was said to be lost", short(e.Epoch), e.Version, len(s.Members))
 		}
 		switch {
@@ -208,7 +223,10 @@ func (w *witness) replay() {
 		}
 		host, before := s.Host(), map[string]string(nil)
 		here := at{e.Epoch, e.Version}
-		if slices.ContainsFunc(w.acked[here], func(op *Op) bool { return op.Action == MoveOut || op.Action == MoveIn }) {
+		if slices.ContainsFunc(w.acked[here], func(op *Op) bool {
+			return op.Action == MoveOut ||
+				op.Action == MoveIn
+		}) {
 			before = s.private()
 		}
 		for _, one := range s.apply(&e) {
@@ -234,11 +252,13 @@ func (w *witness) replay() {
 			if !w.public {
 				w.moved.pack(op, &w.journal[i], before, s)
 			}
-			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
+			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes,
+				func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
 				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)
 			}
 			if op.Action != Read && op.Count != len(s.Members) {
-				w.broken("reply", op.Return, "%s: it says that there are %d members, and the journal has %d", op, op.Count, len(s.Members))
+				w.broken("reply", op.Return, "%s: it says that there are %d members, and the journal has %d", op,
+					op.Count, len(s.Members))
 			}
 		}
 	}
@@ -275,12 +295,14 @@ func (w *witness) conflicts() {
 	}
 	for _, op := range w.ops {
 		_, is := w.position[at{op.Epoch, op.Version}]
-		if op.Action != SetData || op.Expect == nil || !is || w.public || op.Outcome == Refused && op.Code != "conflict" {
+		if op.Action != SetData || op.Expect == nil || !is || w.public || op.Outcome == Refused &&
+			op.Code != "conflict" {
 			continue
 		}
 		versions := set[op.Epoch]
 		after, _ := slices.BinarySearch(versions, *op.Expect+1)
-		changed := after < len(versions) && (versions[after] < op.Version || versions[after] == op.Version && op.Outcome == Refused)
+		changed := after < len(versions) && (versions[after] < op.Version || versions[after] == op.Version &&
+			op.Outcome == Refused)
 		another := op.InEpoch != "" && op.InEpoch != op.Epoch
 		switch {
 		case op.Outcome == Done && (changed || another):
@@ -328,7 +350,8 @@ func (w *witness) actions() {
 				w.broken("phantom", 0, "%q joins at version %d of epoch %s, and nobody asked for that, or it was refused", c.User, e.Version, short(e.Epoch))
 			}
 			if (c.Type == "seat" || c.Type == "leave" && c.Reason == "moved") && !w.askedThere(e, c) {
-				w.broken("phantom", 0, "version %d of epoch %s has %s, and nobody asked for that, or it was refused", e.Version, short(e.Epoch), changes([]Change{c}))
+				w.broken("phantom", 0, "version %d of epoch %s has %s, and nobody asked for that, or it was refused",
+					e.Version, short(e.Epoch), changes([]Change{c}))
 			}
 		}
 	}
@@ -338,13 +361,14 @@ func (w *witness) actions() {
 	}
 	for value, at := range w.values {
 		if !known[value] {
-			w.broken("phantom", 0, "%s is in the journal (version %d), and nobody asked for that", value, w.journal[at[0]].Version)
+			w.broken("phantom", 0, "%s is in the journal (version %d), and nobody asked for that", value,
+				w.journal[at[0]].Version)
 		}
 	}
 }
 
-// askedThere reports whether somebody asked for a change of seats, or for a move, and it was acknowledged in that entry or may
-// have been done there.
+// askedThere reports whether somebody asked for a change of seats, or for a move, and it was acknowledged in that
+// entry or may have been done there.
 func (w *witness) askedThere(e Entry, c Change) bool {
 	is := func(op *Op) bool {
 		if c.Type == "seat" {
@@ -413,14 +437,17 @@ func (w *witness) order() {
 			if n := newest[a.Epoch]; n == nil || a.Version > n.Version {
 				newest[a.Epoch] = a
 			}
-			if i, is := w.position[at{a.Epoch, a.Version}]; is && (last == nil || i > w.position[at{last.Epoch, last.Version}]) {
+			if i, is := w.position[at{a.Epoch, a.Version}]; is &&
+				(last == nil || i > w.position[at{last.Epoch, last.Version}]) {
 				last = a
 			}
 		}
-		if n := newest[op.Epoch]; n != nil && (n.Version > op.Version || n.Version == op.Version && op.writes()) && !w.history.split(op) {
+		if n := newest[op.Epoch]; n != nil && (n.Version > op.Version || n.Version == op.Version && op.writes()) &&
+			!w.history.split(op) {
 			w.broken("order", op.Call, "%s began after the end of %s", op, n)
 		}
-		if i, is := w.position[at{op.Epoch, op.Version}]; last != nil && is && last.Epoch != op.Epoch && i < w.position[at{last.Epoch, last.Version}] && !w.history.split(op) {
+		if i, is := w.position[at{op.Epoch, op.Version}]; last != nil && is && last.Epoch != op.Epoch &&
+			i < w.position[at{last.Epoch, last.Version}] && !w.history.split(op) {
 			w.broken("order", op.Call, "%s began after the end of %s", op, last)
 		}
 	}

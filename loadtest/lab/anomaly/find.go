@@ -19,11 +19,12 @@ const (
 	Stuck      = "stuck"
 )
 
-// Anomalies are the same with a letter each, in the order of a report, and with what they mean. A sentence describes a finding of
-// SUBJECT, caused by BY.
+// Anomalies are the same with a letter each, in the order of a report, and with what they mean. A sentence describes
+// a finding of SUBJECT, caused by BY.
 var Anomalies = []struct{ Name, Letter, About, sentence string }{
 	{Lost, "L", "an acknowledged join or leave is lost", "SUBJECT's acknowledged request is not in the list"},
-	{Phantom, "P", "a phantom: in the list after a leave or a refused join", "SUBJECT is in the list after a leave or a refused join"},
+	{Phantom, "P", "a phantom: in the list after a leave or a refused join",
+		"SUBJECT is in the list after a leave or a refused join"},
 	{Duplicate, "T", "a user is in the list twice", "SUBJECT is in the list more than once"},
 	{TwoHolders, "2", "two hold the lock at once, and write; without a lock: a dirty read",
 		"BY took the lock and wrote while SUBJECT held it and wrote"},
@@ -72,8 +73,8 @@ type Counts struct {
 	Kept       int `json:"kept"`    // locks that stayed after their release
 	Stuck      int `json:"stuck"`   // 1 if the room did not come free again
 
-	// How long callers waited at most without any progress, which alone is no anomaly; and whether a stuck room stays stuck, or a
-	// released lock held, because the lock does not expire.
+	// How long callers waited at most without any progress, which alone is no anomaly; and whether a stuck room stays
+	// stuck, or a released lock held, because the lock does not expire.
 	StuckMS float64 `json:"stuck_ms"`
 	Forever bool    `json:"stuck_forever"`
 }
@@ -103,8 +104,8 @@ const (
 	open // may be either
 )
 
-// members compares the replies that users got with the list that they read for their next request, and with the list at the
-// end. It finds each wrong outcome once: afterwards the user believes the list.
+// members compares the replies that users got with the list that they read for their next request, and with the list
+// at the end. It finds each wrong outcome once: afterwards the user believes the list.
 func members(h History) (found []Finding) {
 	believed := make(map[string]belief)
 	twice := make(map[string]bool)  // was found in a list more than once, and has not left
@@ -202,7 +203,10 @@ func holds(events []Event) (all []hold) {
 	for caller := range current {
 		end(caller)
 	}
-	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.caller, b.caller)) })
+	slices.SortFunc(all, func(a, b hold) int {
+		return cmp.Or(cmp.Compare(a.from, b.from),
+			cmp.Compare(a.caller, b.caller))
+	})
 	return all
 }
 
@@ -220,8 +224,8 @@ func overlaps(holds []hold) (found []Finding) {
 	return found
 }
 
-// releases returns a finding for each lock that another caller's command removed, and for each caller that released the lock,
-// by its own account, while the lock was still its own.
+// releases returns a finding for each lock that another caller's command removed, and for each caller that released
+// the lock, by its own account, while the lock was still its own.
 func releases(events []Event) (found []Finding) {
 	owner := ""
 	for _, e := range events {
@@ -245,8 +249,8 @@ func releases(events []Event) (found []Finding) {
 // stuckTTLs is after how many TTLs without progress a room counts as stuck. A dead holder's lock expires after one.
 const stuckTTLs = 2
 
-// stuck returns the longest time in which callers waited without any progress, and a finding if it ended because nobody waited
-// any more.
+// stuck returns the longest time in which callers waited without any progress, and a finding if it ended because
+// nobody waited any more.
 func stuck(h History) (longest time.Duration, found []Finding) {
 	var since time.Duration // the last progress
 	var last Finding        // of the longest time

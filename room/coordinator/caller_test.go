@@ -60,9 +60,7 @@ func TestCaller_NoAnswer(t *testing.T) {
 			t.Errorf("after %v: %v", took, err)
 		}
 		late.Store(false)
-		if r := mustDo(t, c, "42", room.Join{User: "c", Session: "s"}); describeUsers(r.Users()) != "a@0 b@1 c@2" || r.Version != 3 {
-			t.Errorf("then the room is %s at version %d", describeUsers(r.Users()), r.Version)
-		}
+		expectRoom(t, mustDo(t, c, "42", room.Join{User: "c", Session: "s"}).Snapshot, "a@0 b@1 c@2", 3)
 	})
 }
 
@@ -76,9 +74,7 @@ func TestCaller_Gone(t *testing.T) {
 	if _, err := c.Do(ctx, "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an action whose context has ended: %v", err)
 	}
-	if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 1 {
-		t.Errorf("it was done: version %d", r.Version)
-	}
+	redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: "a", Session: "s"}).Version, 1)
 }
 
 // A panic on the way of an action ends the process, whatever the caller recovers from: nobody would serve the room any more.

@@ -73,9 +73,8 @@ func TestCheck_Permissions(t *testing.T) {
 			continue
 		}
 		for _, missing := range test.want {
-			if !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), rights) {
-				t.Errorf("%s: it does not say %q: %v", test.rules, missing, err)
-			}
+			redistest.ErrorIf(t, !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), rights),
+				"%s: it does not say %q: %v", test.rules, missing, err)
 		}
 		if test.want == nil {
 			f, _ := follow(t, c, "42")
@@ -83,9 +82,7 @@ func TestCheck_Permissions(t *testing.T) {
 			f.expect(t, "1<0 +a@0")
 			mustDo(t, newCoordinator(t, server.Client(), Options{}), "42", room.Leave{User: "a", Session: "s"})
 			f.expect(t, "2<1 -a@0")
-			if err := c.Close(soon(t)); err != nil {
-				t.Error(err)
-			}
+			redistest.OK(t, c.Close(soon(t)))
 		}
 	}
 	for _, key := range server.Client().Keys(t.Context(), "*"+"~check"+"*").Val() {
@@ -100,14 +97,10 @@ func TestCheck_NoRedis(t *testing.T) {
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := c.Check(ctx); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("stopped: %v", err)
-	}
+	redistest.ErrorIs(t, "stopped", c.Check(ctx), room.ErrUnavailable)
 	server.Resume()
 	server.Kill()
-	if err := c.Check(soon(t)); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("killed: %v", err)
-	}
+	redistest.ErrorIs(t, "killed", c.Check(soon(t)), room.ErrUnavailable)
 }
 
 // Check warns of a Redis that may evict rooms and leases.
@@ -115,9 +108,7 @@ func TestCheck_Eviction(t *testing.T) {
 	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
 		var log lines
 		c := newCoordinator(t, redistest.Start(t, "--maxmemory-policy", policy).Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
-		if err := c.Check(soon(t)); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, c.Check(soon(t)))
 		if n := log.count("noeviction"); n != warnings || warnings > 0 && log.count(policy) != 1 {
 			t.Errorf("%s: %d warnings", policy, n)
 		}
@@ -154,9 +145,7 @@ func TestCheck_Replica(t *testing.T) {
 	var log lines
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 1")
 	c := newCoordinator(t, replica.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
-	if err := c.Check(soon(t)); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, c.Check(soon(t)))
 	if n := log.count("read-only replica"); n != 1 || log.count(replica.Addr()) != 1 {
 		t.Errorf("%d lines say so", n)
 	}
@@ -174,16 +163,12 @@ func TestCommit_EventRefused(t *testing.T) {
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	redistest.OK(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "resetchannels").Err())
 	for i := range 5 {
-		if r := mustDo(t, c, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"}); r.Version != uint64(i+2) {
-			t.Errorf("version %d", r.Version)
-		}
+		redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"}).Version, uint64(i+2))
 	}
 	if r := mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}); r.Version != 7 || r.Count() != 5 {
 		t.Errorf("%d are left at version %d", r.Count(), r.Version)
 	}
-	if n := log.count("not their events"); n != 1 {
-		t.Errorf("%d lines say so", n)
-	}
+	redistest.Equal(t, "lines say so:", log.count("not their events"), 1)
 	redistest.OK(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "allchannels").Err())
 	mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
 	redistest.OK(t, c.Close(soon(t)))
@@ -194,7 +179,6 @@ func TestCommit_EventRefused(t *testing.T) {
 
 func TestCheck_ManualHasTheRule(t *testing.T) {
 	manual, err := os.ReadFile("../../cmd/roomd/operating/redis.md")
-	if err != nil || !strings.Contains(string(manual), EnoughRights("")) {
-		t.Errorf("the manual does not have the ACL rule %q (%v)", EnoughRights(""), err)
-	}
+	redistest.ErrorIf(t, err != nil || !strings.Contains(string(manual), EnoughRights("")),
+		"the manual does not have the ACL rule %q (%v)", EnoughRights(""), err)
 }

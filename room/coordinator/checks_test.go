@@ -112,9 +112,7 @@ func TestInvariants_Damage(t *testing.T) {
 		}
 		c.awaitChecks(t, 2*uint64(len(kinds)))
 		for check, found := range c.Checks() {
-			if found.Rooms > 0 {
-				t.Fatalf("before the damage %s: %+v", check, found)
-			}
+			redistest.FatalIf(t, found.Rooms > 0, "before the damage %s: %+v", check, found)
 		}
 		for id, kind := range kinds {
 			run(id, kind.damage)
@@ -149,9 +147,7 @@ func TestInvariants_WrongExpiry(t *testing.T) {
 		}
 		c.awaitChecks(t, 4)
 		for check, found := range c.Checks() {
-			if found.Rooms > 0 {
-				t.Fatalf("before the damage %s: %+v", check, found)
-			}
+			redistest.FatalIf(t, found.Rooms > 0, "before the damage %s: %+v", check, found)
 		}
 		rdb.PExpire(t.Context(), "Room:kept:Meta", time.Hour)
 		rdb.Persist(t.Context(), "Room:empty:Meta")

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -68,14 +67,12 @@ func TestCluster(t *testing.T) {
 		for _, id := range []string{"42", "-", "a.b_c-D"} {
 			k := c.store.KeysOf(id)
 			slots := make(map[int64][]string)
-			for _, key := range append([]string{k.Users, k.Meta, k.Events}, c.locks.Keys(id)...) {
+			for _, key := range append([]string{k.Users, k.Meta, k.Log, k.Events}, c.locks.Keys(id)...) {
 				slot, err := client.ClusterKeySlot(t.Context(), key).Result()
 				redistest.OK(t, err)
 				slots[slot] = append(slots[slot], key)
 			}
-			if len(slots) != 1 {
-				t.Errorf("room %s has keys in several slots: %v", id, slots)
-			}
+			redistest.ErrorIf(t, len(slots) != 1, "room %s has keys in several slots: %v", id, slots)
 		}
 		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 		if version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val(); version != "1" {
@@ -83,9 +80,7 @@ func TestCluster(t *testing.T) {
 		}
 		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: unprefixed.LockPrefix()})
 		redistest.OK(t, err)
-		if key := locks.Key("42"); key != "LockRoom:{42}" {
-			t.Errorf("the lock is %s", key)
-		}
+		redistest.Equal(t, "the lock is", locks.Key("42"), "LockRoom:{42}")
 	})
 
 	t.Run("hash tags are spread over the slots", func(t *testing.T) {
@@ -112,9 +107,7 @@ func TestCluster(t *testing.T) {
 		for c.Node() == before {
 			mustDo(t, c, "42", room.Join{User: "李四", Session: "s"})
 		}
-		if tagOf(c) != tag {
-			t.Errorf("it was %s, and is %s", before, c.Node())
-		}
+		redistest.ErrorIf(t, tagOf(c) != tag, "it was %s, and is %s", before, c.Node())
 	})
 
 	t.Run("events reach other nodes", func(t *testing.T) {
@@ -176,55 +169,10 @@ func TestCluster(t *testing.T) {
 		c.goOn(10)
 		c.finish()
 		for i, id := range c.rooms {
-			s, err := a.Read(t.Context(), id)
-			redistest.OK(t, err)
+			s := mustRead(t, a, id)
 			mirrors[i].expect(s)
 		}
 	})
-}
-
-// A master dies and comes back with what it had on its disk. Meanwhile the cluster is
-// down as a whole.
-func TestCluster_Down(t *testing.T) {
-	t.Parallel() // it mostly waits
-	redistest.Thorough(t)
-	servers := redistest.StartCluster(t, "--appendonly", "yes", "--appendfsync", "always")
-	rooms, _ := roomsOf(t, servers, 42, 2)
-	c := startCrowd(t, []*Coordinator{
-		newCoordinator(t, servers.Client(), patient(Options{})), newCoordinator(t, servers.Client(), patient(Options{})),
-	}, rooms, 2)
-	c.goOn(20)
-	servers.Node(0).Kill()
-	c.fails("CLUSTERDOWN")
-	servers.Node(0).Restart()
-	c.goOn(20)
-	c.finish()
-}
-
-// A master dies and its replica takes over. What was acknowledged with Replicas is
-// there.
-func TestCluster_Failover(t *testing.T) {
-	t.Parallel() // it mostly waits
-	redistest.Thorough(t)
-	servers := redistest.StartCluster(t)
-	_, of := roomsOf(t, servers, 42, 3)
-	rooms := of[servers.Node(0)]
-	replica := servers.AddReplica(0).Client()
-	c := startCrowd(t, []*Coordinator{
-		newCoordinator(t, servers.Client(), patient(Options{Replicas: 1})), newCoordinator(t, servers.Client(), patient(Options{Replicas: 1})),
-	}, rooms, 2)
-	c.goOn(20)
-	servers.Node(0).Kill()
-	awaitUntil(t, longPatience, func() string {
-		role, err := replica.Do(t.Context(), "ROLE").Slice()
-		if err == nil && role[0] == "master" {
-			return ""
-		}
-		return fmt.Sprintf("the replica has not taken over: %v, %v", role, err)
-	})
-	servers.Node(0).Restart() // as the replica of the new master
-	c.goOn(20)
-	c.finish()
 }
 
 // With Replicas a node's hash slot is on a master that has replicas, and the node writes to a
@@ -238,9 +186,7 @@ func TestReplicas_KnowTheRooms(t *testing.T) {
 	replica := servers.AddReplica(0)
 	c := newCoordinator(t, servers.Client(), patient(Options{Replicas: 1}))
 	mustDo(t, c, rooms[0], room.Join{User: "张三", Session: "s"})
-	if servers.Owner(tagOf(c)) != servers.Node(0) {
-		t.Errorf("the hash slot of %s has no replica", c.Node())
-	}
+	redistest.ErrorIf(t, servers.Owner(tagOf(c)) != servers.Node(0), "the hash slot of %s has no replica", c.Node())
 	if known := replica.Client().Keys(t.Context(), "Node:*").Val(); len(known) != 2 {
 		t.Errorf("the replica knows %v", known)
 	}

@@ -25,9 +25,7 @@ func secondJoin(t *testing.T, rdb *redis.Client, next, onlyQueue bool) (*Coordin
 	redistest.OK(t, err)
 	r, err := c.store.Load(t.Context(), "42")
 	redistest.OK(t, err)
-	if _, err := r.Apply(room.Join{User: "b", Session: "s"}, room.Rules{}, room.Origin{}); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(r.Apply(room.Join{User: "b", Session: "s"}, room.Rules{}, room.Origin{})))
 	h := store.Hold{Node: "n", Token: slot.Token(), OnlyQueue: onlyQueue}
 	if next {
 		h.Next = slot.Renew()
@@ -81,16 +79,12 @@ func TestCommit_HandsTheLockOn(t *testing.T) {
 				rdb.ZAdd(t.Context(), "LockRoom:42:Queue", redis.Z{Score: 1, Member: other})
 			}
 			at, _, err := c.store.Send(t.Context(), slot, commit)
-			if err != nil || at != test.at {
-				t.Errorf("%+v: the next token is %v, %v", test, at, err)
-			}
+			redistest.ErrorIf(t, err != nil || at != test.at, "%+v: the next token is %v, %v", test, at, err)
 			got := rdb.Get(t.Context(), "LockRoom:42").Val()
 			if got == slot.Token() {
 				got = "next"
 			}
-			if got != test.holds {
-				t.Errorf("%+v: the lock holds %q", test, got)
-			}
+			redistest.ErrorIf(t, got != test.holds, "%+v: the lock holds %q", test, got)
 			var want []string
 			if test.next && test.waits {
 				want = []string{slot.Token()}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,23 +34,18 @@ func TestDo_JoinAndLeave(t *testing.T) {
 			t.Fatalf("leave: %+v", left)
 		}
 		expectRefused(t, "leaving again", c, "42", room.Leave{User: "王五", Session: "s2"}, room.ErrNotMember)
-		if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "李四@0 张三@2" || s.Version != 4 {
-			t.Errorf("read: %+v, %v", s, err)
-		}
+		expectRoom(t, mustRead(t, c, "42"), "李四@0 张三@2", 4)
 
 		ctx := t.Context()
-		if n := rdb.Exists(ctx, "LockRoom:42").Val(); n != 0 {
-			t.Error("LockRoom:42 is left over")
-		}
+		redistest.Equal(t, "LockRoom:42 is left over:", rdb.Exists(ctx, "LockRoom:42").Val(), 0)
 		users := rdb.HGetAll(ctx, "Room:42:Users").Val()
 		var at int64
 		if n, _ := fmt.Sscanf(users["张三"], `{"seat":2,"session":"s3","node":"n1","at":%d}`, &at); n != 1 || len(users) != 2 {
 			t.Errorf("Room:42:Users is %v", users)
 		}
 		meta := rdb.HGetAll(ctx, "Room:42:Meta").Val()
-		if meta["version"] != "4" || meta["epoch"] != r.Epoch || meta["by:n1"] == "" {
-			t.Errorf("Room:42:Meta is %v", meta)
-		}
+		redistest.ErrorIf(t, meta["version"] != "4" || meta["epoch"] != r.Epoch || meta["by:n1"] == "",
+			"Room:42:Meta is %v", meta)
 	})
 }
 
@@ -66,9 +60,7 @@ func TestDo_BadInput(t *testing.T) {
 	} {
 		checkInvalid(t, err, field, field)
 	}
-	if n := rdb.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys were written", n)
-	}
+	redistest.Equal(t, "keys were written:", rdb.DBSize(t.Context()).Val(), 0)
 	for field, opts := range map[string]Options{
 		"Seating":  {Rules: room.Rules{Seating: room.Capacity(-1)}},
 		"LockWait": {LockWait: -1},
@@ -85,58 +77,6 @@ func TestDo_BadInput(t *testing.T) {
 	}
 }
 
-// Four nodes with clients of their own, one room: everybody who was told "you
-// are in" is in, each on a seat of their own, and every commit is counted.
-func TestDo_NobodyIsLost(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	const nodes, users = 4, 40
-	for _, maxBatch := range []int{1, DefaultMaxBatch} {
-		t.Run(fmt.Sprint("batch ", maxBatch), func(t *testing.T) {
-			id := fmt.Sprint("room-", maxBatch)
-			var wg sync.WaitGroup
-			var mu sync.Mutex
-			versions := map[uint64]int{}
-			for n := range nodes {
-				c := newCoordinator(t, server.Client(), Options{LockPoll: time.Millisecond, MaxBatch: maxBatch})
-				for u := range users {
-					wg.Go(func() {
-						user := fmt.Sprintf("张三-%d-%d", n, u)
-						for _, a := range []room.Action{room.Join{User: user, Session: "s"}, room.Leave{User: user, Session: "s"}, room.Join{User: user, Session: "s"}} {
-							r, err := c.Do(t.Context(), id, a)
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							mu.Lock()
-							versions[r.Version]++
-							mu.Unlock()
-						}
-					})
-				}
-			}
-			wg.Wait()
-			c := newCoordinator(t, server.Client(), Options{})
-			s, err := c.Read(t.Context(), id)
-			redistest.OK(t, err)
-			if len(s.Users()) != nodes*users {
-				t.Errorf("%d users in the room, %d joined", len(s.Users()), nodes*users)
-			}
-			for i, u := range s.Users() {
-				if u.Seat != i {
-					t.Errorf("%s sits on %d, the lowest free seats end at %d", u.User, u.Seat, i)
-				}
-			}
-			if uint64(len(versions)) != s.Version {
-				t.Errorf("%d versions were told, the room counts %d", len(versions), s.Version)
-			}
-			if maxBatch == 1 && s.Version != 3*nodes*users {
-				t.Errorf("version %d after %d actions", s.Version, 3*nodes*users)
-			}
-		})
-	}
-}
-
 func TestDo_Busy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, rdb := redistest.Mini(t)
@@ -144,9 +84,7 @@ func TestDo_Busy(t *testing.T) {
 		c := newCoordinator(t, rdb, Options{LockWait: 2 * time.Second})
 		start := time.Now()
 		expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrBusy)
-		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("waited %v", took)
-		}
+		redistest.Equal(t, "waited", time.Since(start), 2*time.Second)
 		rdb.Del(t.Context(), "LockRoom:42")
 		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 	})
@@ -174,9 +112,7 @@ func TestDo_BusyForEver(t *testing.T) {
 		says("without a TTL", 1)
 		time.Sleep(time.Minute)
 		_, _, err := c.Move(t.Context(), "42", "43", "s", "张三")
-		if !errors.Is(err, room.ErrBusy) {
-			t.Errorf("move: %v", err)
-		}
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrBusy), "move: %v", err)
 		says("after a move", 2)
 		rdb.Del(t.Context(), "LockRoom:42")
 		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
@@ -254,9 +190,7 @@ func TestClose(t *testing.T) {
 	mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 	redistest.OK(t, c.Close(t.Context()))
 	expectRefused(t, "join", c, "42", room.Join{User: "李四", Session: "s"}, room.ErrClosed)
-	if _, err := c.Watch(t.Context(), "42", func(*room.Event) {}); !errors.Is(err, room.ErrClosed) {
-		t.Errorf("watch: %v", err)
-	}
+	redistest.ErrorIs(t, "watch", redistest.Err(c.Watch(t.Context(), "42", func(*room.Event) {})), room.ErrClosed)
 }
 
 // Close waits for the actions that it has accepted. When its context ends, actions that wait
@@ -273,12 +207,8 @@ func TestClose_Drains(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("close: %v", err)
-		}
-		if err := redistest.Receive(t, errs["42"], "the join that could be done"); err != nil {
-			t.Errorf("the join that could be done: %v", err)
-		}
+		redistest.ErrorIs(t, "close", c.Close(ctx), context.DeadlineExceeded)
+		redistest.OK(t, redistest.Receive(t, errs["42"], "the join that could be done"))
 		if err := redistest.Receive(t, errs["43"], "the join that could not"); !errors.Is(err, room.ErrClosed) {
 			t.Errorf("the join that could not: %v", err)
 		}

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,37 +36,6 @@ func (n *counting) hook() redistest.Hook {
 	}}
 }
 
-// A node reads a room once; from then on an action is one request.
-func TestHold_Requests(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	warm(t, rdb)
-	var n counting
-	rdb.AddHook(n.hook())
-	c := newCoordinator(t, rdb, Options{})
-	for i := range 5 {
-		mustDo(t, c, "42", room.Join{User: fmt.Sprint(i), Session: "s"})
-		mustDo(t, c, "42", room.Leave{User: fmt.Sprint(i), Session: "s"})
-	}
-	if n.takes.Load() != 1 || n.reads.Load() != 1 || n.commits.Load() != 10 {
-		t.Errorf("asked %d times for the lock, read %d times, committed %d times", n.takes.Load(), n.reads.Load(), n.commits.Load())
-	}
-}
-
-// Another node has written to the room since: the copy is old, and the action runs on the
-// room as it is now.
-func TestCopy_Old(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		c, other := newCoordinator(t, client(), Options{}), newCoordinator(t, client(), Options{})
-		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		mustDo(t, other, "42", room.Join{User: "b", Session: "s"})
-		mustDo(t, other, "42", room.Leave{User: "a", Session: "s"})
-		if r := mustDo(t, c, "42", room.Join{User: "c", Session: "s"}); describeUsers(r.Users()) != "c@0 b@1" || r.Version != 4 {
-			t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
-		}
-		expectRefused(t, "a leaves again", other, "42", room.Leave{User: "a", Session: "s"}, room.ErrNotMember)
-	})
-}
-
 // Nodes that fight over a room keep their copies up to date by each other's events, and
 // hardly ever read the room.
 func TestCopy_FollowsOtherNodes(t *testing.T) {
@@ -92,9 +60,7 @@ func TestCopy_FollowsOtherNodes(t *testing.T) {
 	}
 	wg.Wait()
 	s, err := newCoordinator(t, server.Client(), Options{}).Read(t.Context(), "42")
-	if err != nil || s.Count() != nodes*players {
-		t.Errorf("%d are in the room, %v", s.Count(), err)
-	}
+	redistest.ErrorIf(t, err != nil || s.Count() != nodes*players, "%d are in the room, %v", s.Count(), err)
 	if reads, commits := n.reads.Load(), n.commits.Load(); reads > commits/4 {
 		t.Errorf("the room was read %d times for %d commits", reads, commits)
 	}
@@ -136,44 +102,6 @@ func TestCopy_Goes(t *testing.T) {
 	})
 }
 
-// The reply of a commit that handed the lock on to the same node is lost: both
-// batches count once.
-func TestHold_LostReplyThatKeepsTheLock(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		rdb := client()
-		c := newCoordinator(t, rdb, Options{MaxBatch: 1})
-		second := make(chan room.Result, 1)
-		rdb.AddHook(redistest.Hook{
-			Before: once(store.AcquireScript, func() error { // the second waits when the first commits
-				go func() { second <- mustDo(t, c, "42", room.Join{User: "b", Session: "s"}) }()
-				for waits := 0; waits < 2; {
-					c.workers.mu.Lock()
-					d := c.workers.byRoom["42"]
-					c.workers.mu.Unlock()
-					d.queue.mu.Lock()
-					waits = len(d.queue.waiting)
-					d.queue.mu.Unlock()
-				}
-				return nil
-			}),
-			After: once(store.CommitScript, func() error { return io.ErrUnexpectedEOF }),
-		})
-		warm(t, rdb)
-		if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 1 {
-			t.Errorf("the first is version %d", r.Version)
-		}
-		if r := redistest.Receive(t, second, "the second join"); r.Version != 2 || describeUsers(r.Users()) != "a@0 b@1" {
-			t.Errorf("%s at version %d", describeUsers(r.Users()), r.Version)
-		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := keysOf(t, client()); slices.Contains(got, "LockRoom:42") || slices.Contains(got, "LockRoom:42:Queue") {
-			t.Errorf("left over: %v", got)
-		}
-	})
-}
-
 // If no other node waits, a commit hands the lock to the next batch of the same node.
 // Otherwise that waits in the line until nobody needs it any more.
 func TestHold_StaysWithABusyNode(t *testing.T) {
@@ -203,9 +131,7 @@ func TestHold_StaysWithABusyNode(t *testing.T) {
 			})})
 			wg.Wait()
 			time.Sleep(time.Second)
-			if !contended && n.commits.Load() != 3 {
-				t.Errorf("%d commits for 3 actions", n.commits.Load())
-			}
+			redistest.ErrorIf(t, !contended && n.commits.Load() != 3, "%d commits for 3 actions", n.commits.Load())
 			if left := rdb.ZRange(t.Context(), "LockRoom:42:Queue", 0, -1).Val(); len(left) > 0 {
 				t.Errorf("%v wait in line", left)
 			}

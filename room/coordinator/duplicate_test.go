@@ -39,9 +39,7 @@ func TestDo_RejectSparesNoDeadSession(t *testing.T) {
 					t.Errorf("on seat %d instead of %d", r.Seat, first.Seat)
 				}
 				time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-				if s, err := c.Read(t.Context(), "42"); err != nil || describeUsers(s.Users()) != "b@0 a@1" {
-					t.Errorf("in the end %s, %v", describeUsers(s.Users()), err)
-				}
+				expectRoom(t, mustRead(t, c, "42"), "b@0 a@1", 0)
 			})
 		})
 	}

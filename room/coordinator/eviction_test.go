@@ -40,9 +40,7 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 		}
 	}
 	for _, node := range rdb.ZRange(t.Context(), unprefixed.Nodes(""), 0, -1).Val() {
-		if !alive[node] {
-			t.Errorf("%s is still known", node)
-		}
+		redistest.ErrorIf(t, !alive[node], "%s is still known", node)
 	}
 	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
 		for field := range rdb.HGetAll(t.Context(), key).Val() {
@@ -66,8 +64,7 @@ func TestEviction_LostRecords(t *testing.T) {
 		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "incarnation", "before").Err())
 		mustDo(t, live, "42", room.Join{User: "b", Session: "s"})
 		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
-		now, err := live.Read(t.Context(), "42")
-		redistest.OK(t, err)
+		now := mustRead(t, live, "42")
 		if users := now.Users(); len(users) != 1 || users[0].User != "b" {
 			t.Errorf("%v are in the room", users)
 		}
@@ -101,17 +98,15 @@ func TestEviction_CopyAtTheLastMoment(t *testing.T) {
 					return errors.Join(copied(t.Context(), rdb), rdb.Set(t.Context(), unprefixed.Stopped("dead"), "", time.Hour).Err())
 				}),
 				After: once(cluster.UnlistScript, func() error {
-					if rdb.Exists(t.Context(), unprefixed.Stopped("dead")).Val() != 1 {
-						t.Errorf("with %s it is not known any more that it had stopped", what)
-					}
+					redistest.ErrorIf(t, rdb.Exists(t.Context(), unprefixed.Stopped("dead")).Val() != 1,
+						"with %s it is not known any more that it had stopped", what)
 					stays <- rdb.ZScore(t.Context(), unprefixed.Nodes(""), "dead").Err() == nil
 					return nil
 				}),
 			})
 			die(dead)
-			if !redistest.Receive(t, stays, "the end of the dead node") {
-				t.Errorf("with %s it is not listed any more", what)
-			}
+			redistest.ErrorIf(t, !redistest.Receive(t, stays, "the end of the dead node"),
+				"with %s it is not listed any more", what)
 			time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 			noOtherNodes(t, rdb, live)
 		})
@@ -162,9 +157,7 @@ func TestEviction(t *testing.T) {
 			} else if i == 7 {
 				want, version = "b@1 c@2", 6
 			}
-			if s, _ := live[0].Read(t.Context(), fmt.Sprint("room", i)); describeUsers(s.Users()) != want || s.Version != version {
-				t.Errorf("room%d: %s at version %d", i, describeUsers(s.Users()), s.Version)
-			}
+			expectRoom(t, mustRead(t, live[0], fmt.Sprint("room", i)), want, version)
 		}
 		if len(events) != 2 || fmt.Sprint(events[0].Changes) != "[{away a 0  false <nil>} {away b 1  false <nil>}]" || describeChanges(events[1].Changes) != "-a@0 -b@1" {
 			t.Errorf("%d events: %+v", len(events), events)
@@ -208,9 +201,7 @@ func testTheRemoverDies(t *testing.T, done int32) {
 			s, _ := dead.Read(t.Context(), fmt.Sprint("room", i))
 			left -= int32(s.Version - 1)
 		}
-		if left == 0 || left == 20 || left%10 == 0 {
-			t.Fatalf("%d are left", left)
-		}
+		redistest.FatalIf(t, left == 0 || left == 20 || left%10 == 0, "%d are left", left)
 		die(first)
 		second := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "second"})
 		redistest.OK(t, second.Start(t.Context()))
@@ -293,9 +284,8 @@ func testNothingGrows(t *testing.T, lives, rooms int) {
 		noOtherNodes(t, rdb, watcher)
 		left := rdb.Keys(t.Context(), "*").Val()
 		for _, key := range left {
-			if !strings.HasPrefix(key, "Room:permanent:") && !strings.HasPrefix(key, "Node") {
-				t.Errorf("%s is left, TTL %v", key, rdb.PTTL(t.Context(), key).Val())
-			}
+			redistest.ErrorIf(t, !strings.HasPrefix(key, "Room:permanent:") && !strings.HasPrefix(key, "Node"),
+				"%s is left, TTL %v", key, rdb.PTTL(t.Context(), key).Val())
 		}
 		if n := rdb.HLen(t.Context(), "Room:permanent:Meta").Val(); n > 7 {
 			t.Errorf("Room:permanent:Meta has grown to %v", rdb.HGetAll(t.Context(), "Room:permanent:Meta").Val())
@@ -332,40 +322,6 @@ func TestRegistration_LongLife(t *testing.T) {
 		time.Sleep(2 * copyIdle)
 		if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val(); len(rooms) != 3 {
 			t.Errorf("it is remembered in %v", rooms)
-		}
-	})
-}
-
-// Redis is away for longer than the TTL of leases. When it is back, a node that is faster than another
-// one does not take that for dead: its members are away only if it does not come back in time either.
-func TestEviction_Outage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		var away atomic.Bool
-		var nodes []*Coordinator
-		for range 2 {
-			client := redistest.MiniClient(t, mini)
-			client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
-				if away.Load() {
-					return io.ErrUnexpectedEOF
-				}
-				return nil
-			}})
-			nodes = append(nodes, newCoordinator(t, client, Options{}))
-		}
-		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
-		redistest.OK(t, nodes[1].Start(t.Context()))
-		time.Sleep(DefaultNodeTTL)
-		away.Store(true)
-		time.Sleep(2 * DefaultNodeTTL)
-		away.Store(false)
-		time.Sleep(DefaultNodeTTL - time.Second)
-		if s, err := nodes[1].Read(t.Context(), "42"); err != nil || s.Version != 1 {
-			t.Errorf("%+v, %v", s.Users(), err)
-		}
-		time.Sleep(DefaultNodeTTL) // its session, if it had one, had taken on the node's new name
-		if s, err := nodes[1].Read(t.Context(), "42"); err != nil || s.Version != 2 || !s.Users()[0].Away {
-			t.Errorf("%+v, %v", s.Users(), err)
 		}
 	})
 }

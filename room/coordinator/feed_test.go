@@ -224,9 +224,8 @@ func TestFeed_Dropped(t *testing.T) {
 	for _, g := range l.gaps {
 		seen[g.Room] = g.Gap.Now.Version
 	}
-	if len(l.gaps) != 2 || seen["42"] != 2 || seen["43"] != 1 || l.next != other.next {
-		t.Errorf("%d gaps, the rooms are at %v; it goes on from %s instead of %s", len(l.gaps), seen, l.next, other.next)
-	}
+	redistest.ErrorIf(t, len(l.gaps) != 2 || seen["42"] != 2 || seen["43"] != 1 || l.next != other.next,
+		"%d gaps, the rooms are at %v; it goes on from %s instead of %s", len(l.gaps), seen, l.next, other.next)
 	redistest.Equal(t, "marks of the list:", fmt.Sprint(l.lists), "[begin end]")
 }
 
@@ -367,36 +366,6 @@ func TestFeed_NodeDies(t *testing.T) {
 	}
 }
 
-// A Redis that is killed and comes back with its append-only file has lost nothing of the feed; and readers go on.
-func TestFeed_RedisRestarts(t *testing.T) {
-	redistest.Thorough(t)
-	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-	a, b := newCoordinator(t, server.Client(), withFeed), newCoordinator(t, server.Client(), withFeed)
-	l := listen(t, a)
-	last := make(map[string]room.Position)
-	for round := range 3 {
-		for i := range 50 {
-			id := fmt.Sprint(i % 5)
-			r := mustDo(t, []*Coordinator{a, b}[i%2], id, room.Join{User: fmt.Sprint(round, "-", i), Session: "s"})
-			last[id] = room.Position{Epoch: r.Epoch, Version: r.Version}
-		}
-		server.Kill()
-		server.Restart()
-		awaitUntil(t, longPatience, func() string {
-			if _, err := a.Feed(t.Context(), l.next, 10, func(string) bool { return true }); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-		for id, at := range last {
-			l.until(id, at)
-		}
-	}
-	if len(l.gaps) > 0 {
-		t.Errorf("%d gaps: %+v", len(l.gaps), l.gaps[0].Gap)
-	}
-}
-
 // The same on a Cluster, where the feed and the rooms are on different masters.
 func TestFeed_Cluster(t *testing.T) {
 	redistest.Thorough(t)
@@ -427,11 +396,8 @@ func TestFeed_Cluster(t *testing.T) {
 	l := listen(t, nodes[0])
 	for id := range last {
 		l.until(id, at(t, nodes[1], id))
-		if int(last[id]) != len(l.rooms[id]) {
-			t.Errorf("room %s has come to version %d, the feed has %d commits", id, last[id], len(l.rooms[id]))
-		}
+		redistest.ErrorIf(t, int(last[id]) != len(l.rooms[id]),
+			"room %s has come to version %d, the feed has %d commits", id, last[id], len(l.rooms[id]))
 	}
-	if len(l.gaps) > 0 || l.again > 0 {
-		t.Errorf("%d gaps, %d again", len(l.gaps), l.again)
-	}
+	redistest.ErrorIf(t, len(l.gaps) > 0 || l.again > 0, "%d gaps, %d again", len(l.gaps), l.again)
 }

@@ -64,12 +64,9 @@ func TestForgotten_ComesBack(t *testing.T) {
 				redistest.OK(t, err)
 				t.Cleanup(stop)
 			}
-			now, err := second.Read(t.Context(), "42")
-			redistest.OK(t, err)
+			now := mustRead(t, second, "42")
 			for _, s := range []room.Snapshot{now, redistest.Receive(t, shown, "a snapshot"), redistest.Receive(t, shown, "another")} {
-				if s.Count() != 2 {
-					t.Errorf("%v are shown", s.Users())
-				}
+				redistest.ErrorIf(t, s.Count() != 2, "%v are shown", s.Users())
 			}
 		},
 		"more are moved there than it has seats": func(t *testing.T, first, _ *Coordinator) {
@@ -84,12 +81,10 @@ func TestForgotten_ComesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node, second, forget := played(t, forTwo)
-			before, err := node.Read(t.Context(), "42")
-			redistest.OK(t, err)
+			before := mustRead(t, node, "42")
 			forget()
 			first(t, node, second)
-			now, err := second.Read(t.Context(), "42")
-			redistest.OK(t, err)
+			now := mustRead(t, second, "42")
 			if now.Epoch == before.Epoch || now.Settings != before.Settings || !slices.Equal(now.Users(), before.Users()) || now.Host() != "a" {
 				t.Errorf("it has %+v with %v and the host %q, and had %+v with %v", now.Settings, now.Users(), now.Host(), before.Settings, before.Users())
 			}
@@ -99,9 +94,7 @@ func TestForgotten_ComesBack(t *testing.T) {
 					t.Errorf("a member is on seat %d", r.Seat)
 				}
 			}
-			if err := now.MayWatch("42", "rude", node.Now()); !errors.Is(err, room.ErrBanned) {
-				t.Errorf("the ban is over: %v", err)
-			}
+			redistest.ErrorIs(t, "the ban is over", now.MayWatch("42", "rude", node.Now()), room.ErrBanned)
 		})
 	}
 }
@@ -173,8 +166,7 @@ func TestForgotten_OldCopy(t *testing.T) {
 	before := mustDo(t, c, "42", room.Configure{Settings: forTwo})
 	restartOld(server)
 	expectRefused(t, "a third", c, "42", room.Join{User: "new", Session: "s"}, room.ErrFull)
-	now, err := c.Read(soon(t), "42")
-	redistest.OK(t, err)
+	now := mustRead(t, c, "42")
 	if now.Epoch == before.Epoch || now.Settings != forTwo || !slices.Equal(now.Users(), before.Users()) || now.Host() != "b" {
 		t.Errorf("it has %+v with %v and the host %q, and had %v", now.Settings, now.Users(), now.Host(), before.Users())
 	}
@@ -230,8 +222,7 @@ func TestForgotten_Deliberately(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first, second, forget := played(t, forTwo)
 			end(t, first, second)
-			last, err := first.Read(t.Context(), "42")
-			redistest.OK(t, err)
+			last := mustRead(t, first, "42")
 			awaitHeard(t, second, last.Version)
 			forget()
 			if r := mustDo(t, second, "42", room.Join{User: "new", Session: "s"}); !r.Settings.Default {

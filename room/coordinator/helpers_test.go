@@ -44,9 +44,7 @@ func awaitUntil(t testing.TB, patience time.Duration, look func() (missing strin
 		if missing == "" {
 			return
 		}
-		if time.Since(start) > patience {
-			t.Fatalf("after %v: %s", patience, missing)
-		}
+		redistest.FatalIf(t, time.Since(start) > patience, "after %v: %s", patience, missing)
 		_ = pause.For(t.Context(), 10*time.Millisecond)
 	}
 }
@@ -82,9 +80,7 @@ func newCoordinator(t testing.TB, client redis.UniversalClient, opts Options) *C
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			t.Errorf("a coordinator does not come to an end: %v", err)
-		}
+		redistest.OK(t, c.Close(ctx))
 	})
 	return c
 }
@@ -113,10 +109,41 @@ func mustDo(t testing.TB, c *Coordinator, id string, a room.Action) room.Result 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := c.Do(ctx, id, a)
-	if err != nil {
-		t.Fatalf("%s %+v: %v", room.KindOf(a), a, err)
-	}
+	redistest.FatalIf(t, err != nil, "%s %+v: %v", room.KindOf(a), a, err)
 	return r
+}
+
+// mustMove moves users, by the session r.
+func mustMove(t testing.TB, c *Coordinator, from, to, r string, users ...string) (left, joined room.Result) {
+	t.Helper()
+	left, joined, err := c.Move(soon(t), from, to, r, users...)
+	redistest.OK(t, err)
+	return left, joined
+}
+
+func mustRead(t testing.TB, c *Coordinator, id string) room.Snapshot {
+	t.Helper()
+	s, err := c.Read(soon(t), id)
+	redistest.OK(t, err)
+	return s
+}
+
+// expectRoom expects a room to hold such users, and, unless it is 0, to be at a version.
+func expectRoom(t testing.TB, s room.Snapshot, users string, version uint64) {
+	t.Helper()
+	if got := describeUsers(s.Users()); got != users || version > 0 && s.Version != version {
+		t.Errorf("the room holds %q at version %d, want %q at %d", got, s.Version, users, version)
+	}
+}
+
+// beforeScript has a client do something before it sends a script.
+func beforeScript(client redis.UniversalClient, script any, do func() error) {
+	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+		if !isScript(cmd, script) {
+			return nil
+		}
+		return do()
+	}})
 }
 
 // expectRefused expects an action to fail.

@@ -30,8 +30,7 @@ func TestHost_NodeDies(t *testing.T) {
 		expect := func(want string) {
 			t.Helper()
 			fresh := newCoordinator(t, redistest.MiniClient(t, mini), Options{}) // knows what Redis has
-			s, err := fresh.Read(t.Context(), "42")
-			redistest.OK(t, err)
+			s := mustRead(t, fresh, "42")
 			redistest.Equal(t, "the host by Redis is", s.Host(), want)
 			redistest.Equal(t, "Redis holds", rdb.HGet(t.Context(), "Room:42:Meta", "host").Val(), fmt.Sprintf("%q", want))
 		}

@@ -1,11 +1,8 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,8 +30,7 @@ func save(t *testing.T, server *redistest.Server) {
 func TestIncarnation_OldCopy(t *testing.T) {
 	for name, first := range map[string]func(t *testing.T, c *Coordinator) room.Snapshot{
 		"a read": func(t *testing.T, c *Coordinator) room.Snapshot {
-			s, err := c.Read(soon(t), "42")
-			redistest.OK(t, err)
+			s := mustRead(t, c, "42")
 			return s
 		},
 		"a join": func(t *testing.T, c *Coordinator) room.Snapshot {
@@ -56,9 +52,7 @@ func TestIncarnation_OldCopy(t *testing.T) {
 		},
 		"a refused move": func(t *testing.T, c *Coordinator) room.Snapshot {
 			left, _, err := c.Move(soon(t), "42", "43", "m", "nobody")
-			if !errors.Is(err, room.ErrNotMember) {
-				t.Error(err)
-			}
+			redistest.ErrorIf(t, !errors.Is(err, room.ErrNotMember), "%v", err)
 			return left.Snapshot
 		},
 	} {
@@ -78,94 +72,16 @@ func TestIncarnation_OldCopy(t *testing.T) {
 				lost := mustDo(t, a, "42", room.SetData{Data: "3"})
 				restartOld(server)
 				s := first(t, b)
-				if s.Epoch == lost.Epoch {
-					t.Errorf("the first answer is of the old epoch, at version %d instead of %d", s.Version, lost.Version)
-				}
+				redistest.ErrorIf(t, s.Epoch == lost.Epoch,
+					"the first answer is of the old epoch, at version %d instead of %d", s.Version, lost.Version)
 				for v := saved.Version; v <= lost.Version+12; v++ {
 					_, err := b.Do(soon(t), "42", room.SetData{Data: "9", Expect: room.ExpectVersion(lost.Epoch, v)})
-					if !errors.Is(err, room.ErrConflict) {
-						t.Errorf("an action for version %d of the epoch that is over: %v", v, err)
-					}
+					redistest.ErrorIf(t, !errors.Is(err, room.ErrConflict),
+						"an action for version %d of the epoch that is over: %v", v, err)
 				}
 			})
 		}
 	}
-}
-
-// observed is what was seen of rooms by anybody: a version of an epoch has one content.
-type observed struct {
-	t *testing.T
-
-	mu   sync.Mutex
-	seen map[room.Position]string // guarded by mu; the commit id is the room's id
-}
-
-func (o *observed) see(id, epoch string, version uint64, data string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := room.Position{Epoch: epoch, Version: version, CommitID: id}
-	if before, ok := o.seen[at]; ok && before != data {
-		o.t.Errorf("room %s at version %d of epoch %s was %s, and is %s", id, version, epoch, before, data)
-	}
-	o.seen[at] = data
-}
-
-// Redis comes back from old copies again and again while three nodes act, read and watch.
-func TestIncarnation_OldCopiesAgainAndAgain(t *testing.T) {
-	redistest.Thorough(t)
-	t.Parallel() // it mostly waits
-	server := redistest.Start(t)
-	o := &observed{t: t, seen: make(map[room.Position]string)}
-	ctx, cancel := context.WithCancel(t.Context())
-	var acting sync.WaitGroup
-	var done, rounds atomic.Int64
-	for n := range 3 {
-		c := newCoordinator(t, server.Client(), patient(Options{}))
-		for i := range 2 {
-			id := fmt.Sprint(i)
-			stop, err := c.Watch(t.Context(), id, func(e *room.Event) {
-				switch {
-				case e.Snapshot != nil:
-					o.see(id, e.Epoch, e.Version, e.Snapshot.Data)
-				case len(e.Changes) == 1 && e.Changes[0].Type == room.KindData:
-					o.see(id, e.Epoch, e.Version, string(e.Changes[0].Data))
-				}
-			})
-			redistest.OK(t, err)
-			t.Cleanup(stop)
-			acting.Go(func() {
-				for k := 0; ctx.Err() == nil; k++ {
-					data := fmt.Sprintf(`"%d/%d/%d"`, n, i, k)
-					if r, err := c.Do(ctx, id, room.SetData{Data: data}); err == nil && r.Data == data {
-						o.see(id, r.Epoch, r.Version, data)
-						done.Add(1)
-					}
-					if s, err := c.Read(ctx, id); err == nil {
-						o.see(id, s.Epoch, s.Version, s.Data)
-					}
-				}
-			})
-		}
-	}
-	defer acting.Wait()
-	defer cancel()
-	goOn := func() {
-		from := done.Load()
-		awaitUntil(t, patience, func() string {
-			if n := done.Load() - from; n < 100 {
-				return fmt.Sprintf("round %d: only %d actions are done", rounds.Load(), n)
-			}
-			return ""
-		})
-	}
-	for range 4 {
-		rounds.Add(1)
-		goOn()
-		save(t, server)
-		goOn()
-		restartOld(server)
-	}
-	goOn()
 }
 
 // Somebody puts an old copy of a room in place of the room, while Redis goes on. Who knows the lost commit
@@ -181,9 +97,8 @@ func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 		rdb.HSet(t.Context(), "Room:42:Meta", "version", 2, "mark", "after another")
 		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendEvent(nil, next)))
 		e := redistest.Receive(t, f.events, "a snapshot")
-		if e.Snapshot == nil || e.Epoch == first.Epoch {
-			t.Errorf("the room was at %s, and the commit after another is told as %+v", at, e)
-		}
+		redistest.ErrorIf(t, e.Snapshot == nil || e.Epoch == first.Epoch,
+			"the room was at %s, and the commit after another is told as %+v", at, e)
 		time.Sleep(time.Second)
 	})
 }
@@ -231,7 +146,5 @@ func TestIncarnation_NoRightToAsk(t *testing.T) {
 	defer rdb.Close()
 	c := newCoordinator(t, rdb, Options{})
 	_, err := c.Do(soon(t), "42", room.Join{User: "a", Session: "s"})
-	if !errors.Is(err, room.ErrUnavailable) || !redis.HasErrorPrefix(err, "NOPERM") {
-		t.Errorf("%v", err)
-	}
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnavailable) || !redis.HasErrorPrefix(err, "NOPERM"), "%v", err)
 }

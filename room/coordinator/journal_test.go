@@ -1,11 +1,9 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,9 +47,8 @@ func TestJournal(t *testing.T) {
 		}
 		rest, err := reader.Journal(soon(t), "42", first[1].ID, 2)
 		at, _ := reader.store.Load(t.Context(), "42")
-		if err != nil || len(rest) != 1 || rest[0].Position != at.Position {
-			t.Errorf("after them %+v, %v; the room is at %+v", rest, err, at.Position)
-		}
+		redistest.ErrorIf(t, err != nil || len(rest) != 1 || rest[0].Position != at.Position,
+			"after them %+v, %v; the room is at %+v", rest, err, at.Position)
 		if none, err := reader.Journal(soon(t), "43", "", 2); err != nil || len(none) > 0 {
 			t.Errorf("of a room that nobody has joined: %v, %v", none, err)
 		}
@@ -64,29 +61,6 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-// Without a journal a commit sends what it always has, and writes none.
-func TestJournal_None(t *testing.T) {
-	rdb := redistest.Start(t).Client()
-	var sent [][]any
-	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, store.AcquireScript) || isScript(cmd, store.CommitScript) {
-			sent = append(sent, cmd.Args())
-		}
-		return nil
-	}})
-	c := newCoordinator(t, rdb, Options{MaxBatch: 1})
-	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
-	for _, args := range sent {
-		if args[2] != 5 || slices.Contains(args, any("Room:42:Log")) {
-			t.Errorf("sent %v", args)
-		}
-	}
-	if len(sent) < 3 || rdb.Exists(t.Context(), "Room:42:Log").Val() != 0 {
-		t.Errorf("%d scripts; or there is a journal", len(sent))
-	}
-}
-
 // The journal expires with the room's Meta, and stays when somebody comes again.
 func TestJournal_ExpiresWithTheRoom(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
@@ -96,9 +70,8 @@ func TestJournal_ExpiresWithTheRoom(t *testing.T) {
 			t.Helper()
 			log, meta := rdb.PExpireTime(t.Context(), "Room:42:Log").Val(), rdb.PExpireTime(t.Context(), "Room:42:Meta").Val()
 			// The clock of miniredis goes on while a script runs.
-			if (log-meta).Abs() > time.Second || (log > 0) != expires {
-				t.Errorf("%s: the journal expires at %v, Meta at %v", what, log, meta)
-			}
+			redistest.ErrorIf(t, (log-meta).Abs() > time.Second || (log > 0) != expires,
+				"%s: the journal expires at %v, Meta at %v", what, log, meta)
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		same("with a member", false)
@@ -173,12 +146,8 @@ func TestJournal_Refused(t *testing.T) {
 	events, _ := follow(t, c, "42")
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	events.expect(t, "1<0 +a@0")
-	if r := mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}); r.Version != 2 {
-		t.Errorf("version %d", r.Version)
-	}
-	if ttl := rdb.TTL(t.Context(), "Room:42:Log").Val(); ttl != -1 {
-		t.Errorf("what is not roomd's expires in %v", ttl)
-	}
+	redistest.Equal(t, "version", mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}).Version, 2)
+	redistest.Equal(t, "what is not roomd's expires in", rdb.TTL(t.Context(), "Room:42:Log").Val(), -1)
 	if n := log.count("not their entries in the journal"); n != 1 || log.count("WRONGTYPE") != 1 {
 		t.Errorf("%d lines say so", n)
 	}
@@ -191,29 +160,12 @@ func TestJournal_Refused(t *testing.T) {
 func TestJournal_CheckRights(t *testing.T) {
 	server := redistest.Start(t)
 	client := asUser(t, server, EnoughRights("")+" -xadd -xrange")
-	if err := newCoordinator(t, client, Options{}).Check(soon(t)); err != nil {
-		t.Errorf("without a journal: %v", err)
-	}
+	redistest.OK(t, newCoordinator(t, client, Options{}).Check(soon(t)))
 	err := newCoordinator(t, client, Options{Journal: 1}).Check(soon(t))
-	if err == nil || !strings.Contains(err.Error(), "XADD Room:*:Log, XRANGE Room:*:Log") {
-		t.Errorf("with one: %v", err)
-	}
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "XADD Room:*:Log, XRANGE Room:*:Log"),
+		"with one: %v", err)
 	if n := server.Client().Exists(t.Context(), "Room:"+"~check"+":Log").Val(); n != 0 {
 		t.Error("Check leaves a journal")
-	}
-}
-
-// On a Cluster the journal shares the slot of its room.
-func TestJournal_Cluster(t *testing.T) {
-	t.Parallel() // it mostly waits
-	client := redistest.StartCluster(t).Client()
-	c := newCoordinator(t, client, Options{Journal: 10})
-	for i := range 10 {
-		id := fmt.Sprint("room-", i)
-		mustDo(t, c, id, room.Join{User: "a", Session: "s"})
-		if got := describeJournal(t, c, id); got != "1 +a@0" || client.XLen(t.Context(), "Room:{"+id+"}:Log").Val() != 1 {
-			t.Errorf("%s: %s", id, got)
-		}
 	}
 }
 

@@ -26,8 +26,7 @@ func twoNodes(t *testing.T, mini *embedded.Redis, first, other Options) (c, watc
 // count returns how many members room 42 has.
 func count(t *testing.T, c *Coordinator) int {
 	t.Helper()
-	s, err := c.Read(t.Context(), "42")
-	redistest.OK(t, err)
+	s := mustRead(t, c, "42")
 	return s.Count()
 }
 
@@ -51,9 +50,7 @@ func TestLease_ClockStepsForward(t *testing.T) {
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
-		if n := count(t, watches); n != 1 {
-			t.Error("the member of a node that lives was removed later")
-		}
+		redistest.Equal(t, "the member of a node that lives was removed later:", count(t, watches), 1)
 		noOtherNodes(t, rdb, c, watches)
 	})
 }
@@ -68,13 +65,9 @@ func TestLease_ClockStepsBack(t *testing.T) {
 		rdb.PExpire(t.Context(), unprefixed.Lease(c.Node()), time.Hour)
 		rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: c.Node()})
 		time.Sleep(DefaultGrace - time.Second)
-		if n := count(t, watches); n != 1 {
-			t.Error("the member was removed within the grace")
-		}
+		redistest.Equal(t, "the member was removed within the grace:", count(t, watches), 1)
 		time.Sleep(2 * DefaultNodeTTL)
-		if n := count(t, watches); n != 0 {
-			t.Error("the dead node's member is still there")
-		}
+		redistest.Equal(t, "the dead node's member is still there:", count(t, watches), 0)
 		noOtherNodes(t, rdb, watches)
 	})
 }
@@ -92,13 +85,9 @@ func TestLease_SettingsDiffer(t *testing.T) {
 		}
 		die(c)
 		time.Sleep(time.Minute + 30*time.Second)
-		if n := count(t, watches); n != 1 {
-			t.Error("the member was removed within its node's grace")
-		}
+		redistest.Equal(t, "the member was removed within its node's grace:", count(t, watches), 1)
 		time.Sleep(time.Minute)
-		if n := count(t, watches); n != 0 {
-			t.Error("the dead node's member is still there")
-		}
+		redistest.Equal(t, "the dead node's member is still there:", count(t, watches), 0)
 		noOtherNodes(t, rdb, watches)
 	})
 }
@@ -120,9 +109,7 @@ func TestLease_GraceBeginsWhenSomebodyLooks(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		time.Sleep(DefaultNodeTTL/2 + DefaultGrace)
-		if s, _ := next.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
-			t.Errorf("after the grace: %s", describeUsers(s.Users()))
-		}
+		expectRoom(t, mustRead(t, next, "42"), "b@1", 0)
 		noOtherNodes(t, rdb, next)
 	})
 }
@@ -145,9 +132,7 @@ func TestLease_ComesBackToLife(t *testing.T) {
 		rdb.HSet(t.Context(), "Room:42:Meta", meta)
 		rdb.Set(t.Context(), "Node:was", lease, DefaultNodeTTL)
 		time.Sleep(DefaultNodeTTL / 2) // before the other node, which knows nothing of the room, counts that lease as over
-		if c.Node() == "was" {
-			t.Fatal("it kept its name")
-		}
+		redistest.FatalIf(t, c.Node() == "was", "it kept its name")
 		if e := redistest.Receive(t, f.events, "a new name"); !e.Rejoin {
 			t.Errorf("its watchers were told %+v", e)
 		}
@@ -156,9 +141,7 @@ func TestLease_ComesBackToLife(t *testing.T) {
 			t.Errorf("its watchers were told %+v", e)
 		}
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
-		if s, _ := watches.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0" {
-			t.Errorf("the room holds %s", describeUsers(s.Users()))
-		}
+		expectRoom(t, mustRead(t, watches, "42"), "a@0", 0)
 		noOtherNodes(t, rdb, c, watches)
 	})
 }
@@ -234,8 +217,6 @@ func TestLease_ForgottenLeave(t *testing.T) {
 		rdb.HSet(t.Context(), "Room:42:Meta", meta)
 		mustDo(t, watches, "42", room.Join{User: "e", Session: "s"}) // its version is that of the leave
 		time.Sleep(time.Second)
-		if s, _ := watches.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 e@2" {
-			t.Errorf("the room holds %s", describeUsers(s.Users()))
-		}
+		expectRoom(t, mustRead(t, watches, "42"), "a@0 e@2", 0)
 	})
 }

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,17 +27,13 @@ func TestLease_LateBeginning(t *testing.T) {
 				other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 				redistest.OK(t, other.Start(t.Context()))
 				begins := keepBack(client, rdb, cluster.LeaseScript, "")
-				if err := ended.Start(t.Context()); !errors.Is(err, room.ErrUnavailable) {
-					t.Errorf("it starts without a lease: %v", err)
-				}
+				redistest.ErrorIs(t, "it starts without a lease", ended.Start(t.Context()), room.ErrUnavailable)
 				begins.pass()
 				mustDo(t, ended, "42", room.Join{User: "a", Session: "s"})
 				test.end(ended)
 				time.Sleep(test.after)
 				begins.arrive(t)
-				if rdb.Exists(t.Context(), unprefixed.Lease("ended")).Val() != 0 {
-					t.Error("it lives again")
-				}
+				redistest.ErrorIf(t, rdb.Exists(t.Context(), unprefixed.Lease("ended")).Val() != 0, "it lives again")
 				time.Sleep(gone)
 				noOtherNodes(t, rdb, other)
 				if s, err := other.Read(t.Context(), "42"); err != nil || s.Count() != 0 {
@@ -60,15 +55,11 @@ func TestLease_FirstWasEnded(t *testing.T) {
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		redistest.OK(t, other.Start(t.Context()))
 		begins := keepBack(client, rdb, cluster.LeaseScript, "")
-		if err := c.Start(t.Context()); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("it starts without a reply: %v", err)
-		}
+		redistest.ErrorIs(t, "it starts without a reply", c.Start(t.Context()), room.ErrUnavailable)
 		begins.arrive(t)
 		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		if c.Node() == "first" {
-			t.Error("it has a name that was ended")
-		}
+		redistest.ErrorIf(t, c.Node() == "first", "it has a name that was ended")
 		noOtherNodes(t, rdb, c, other)
 	})
 }

@@ -41,20 +41,14 @@ func TestLease_StalledNode(t *testing.T) {
 		stalled.life.shut()
 		stalled.node.Wait()
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
-			t.Fatalf("the room holds %s", describeUsers(s.Users()))
-		}
+		expectRoom(t, mustRead(t, other, "42"), "b@1", 0)
 		mustDo(t, stalled, "42", room.Join{User: "c", Session: "s", Seat: room.At(2)})
-		if stalled.Node() == "stalled" {
-			t.Error("it kept its name")
-		}
+		redistest.ErrorIf(t, stalled.Node() == "stalled", "it kept its name")
 		redistest.Receive(t, rejoin, "being told to join again")
 		mustDo(t, stalled, "42", room.Join{User: "a", Session: "s", Seat: room.At(0)})
 		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
 			m, _ := store.ParseMember(text)
-			if user != "b" && m.Node != stalled.Node() {
-				t.Errorf("%s is a member of %s", user, m.Node)
-			}
+			redistest.ErrorIf(t, user != "b" && m.Node != stalled.Node(), "%s is a member of %s", user, m.Node)
 		}
 		noOtherNodes(t, rdb, stalled, other)
 	})
@@ -69,16 +63,12 @@ func TestLease_JoinUnderANewName(t *testing.T) {
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		rdb.Del(t.Context(), "Node:old")
 		time.Sleep(DefaultNodeTTL) // it notices by itself
-		if c.Node() == "old" {
-			t.Fatal("it kept its name")
-		}
+		redistest.FatalIf(t, c.Node() == "old", "it kept its name")
 		if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Seat != 0 || r.Version <= 2 { // it may have shown its old name's members as away before
 			t.Errorf("%+v", r)
 		}
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
-		if s, _ := c.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0" {
-			t.Errorf("the room holds %s", describeUsers(s.Users()))
-		}
+		expectRoom(t, mustRead(t, c, "42"), "a@0", 0)
 		noOtherNodes(t, rdb, c)
 	})
 }
@@ -100,9 +90,7 @@ func TestLease_NoneNoCommit(t *testing.T) {
 		}})
 		time.Sleep(2 * DefaultNodeTTL)
 		expectRefused(t, "without a lease", c, "42", room.Join{User: "b", Session: "s"}, room.ErrUnavailable)
-		if err := c.Ready(t.Context()); !errors.Is(err, room.ErrUnavailable) {
-			t.Errorf("without a lease it is ready: %v", err)
-		}
+		redistest.ErrorIs(t, "without a lease it is ready", c.Ready(t.Context()), room.ErrUnavailable)
 		mu.Lock()
 		away = false
 		mu.Unlock()
@@ -157,9 +145,8 @@ func TestLease_ProlongedAtTheLastMoment(t *testing.T) {
 			}),
 		})
 		rdb.Persist(t.Context(), unprefixed.Lease("alive")) // Redis' clock was set back
-		if redistest.Receive(t, judged, "being taken for dead") != 1 || c.Node() != "alive" {
-			t.Errorf("the lease of a node that lives was ended; its name is %s", c.Node())
-		}
+		redistest.ErrorIf(t, redistest.Receive(t, judged, "being taken for dead") != 1 || c.Node() != "alive",
+			"the lease of a node that lives was ended; its name is %s", c.Node())
 	})
 }
 
@@ -183,9 +170,7 @@ func TestLease_AttemptOutlivesItsCaller(t *testing.T) {
 			t.Errorf("who does not wait: %v", err)
 		}
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		if n := attempts.Load(); n != 1 {
-			t.Errorf("%d attempts", n)
-		}
+		redistest.Equal(t, "attempts:", attempts.Load(), 1)
 	})
 }
 
@@ -230,13 +215,9 @@ func TestLease_CloseBeginsTheGrace(t *testing.T) {
 		redistest.OK(t, closed.Close(t.Context()))
 		mustDo(t, other, "42", room.Join{User: "b", Session: "elsewhere"})
 		time.Sleep(DefaultGrace - time.Second)
-		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1" || s.Version != 3 {
-			t.Errorf("within the grace: %s at version %d", describeUsers(s.Users()), s.Version)
-		}
+		expectRoom(t, mustRead(t, other, "42"), "a@0 b@1", 3)
 		time.Sleep(1 + DefaultNodeTTL)
-		if s, _ := other.Read(t.Context(), "42"); describeUsers(s.Users()) != "b@1" {
-			t.Errorf("after the grace: %s", describeUsers(s.Users()))
-		}
+		expectRoom(t, mustRead(t, other, "42"), "b@1", 0)
 		noOtherNodes(t, rdb, other)
 	})
 }
@@ -246,9 +227,7 @@ func TestLease_NoneAfterClose(t *testing.T) {
 	c, rdb := onMini(t, Options{})
 	redistest.OK(t, c.Start(t.Context()))
 	redistest.OK(t, c.Close(t.Context()))
-	if err := c.Start(t.Context()); !errors.Is(err, room.ErrClosed) {
-		t.Errorf("start: %v", err)
-	}
+	redistest.ErrorIs(t, "start", c.Start(t.Context()), room.ErrClosed)
 	noOtherNodes(t, rdb)
 }
 

@@ -96,13 +96,9 @@ func TestLobby_Fails(t *testing.T) {
 	}
 	down := newCoordinator(t, redistest.MiniClient(t, r), Options{})
 	redistest.OK(t, down.Close(t.Context()))
-	if _, err := down.Lobby(soon(t)); !errors.Is(err, room.ErrClosed) {
-		t.Errorf("a closed coordinator: %v", err)
-	}
+	redistest.ErrorIs(t, "a closed coordinator", redistest.Err(down.Lobby(soon(t))), room.ErrClosed)
 	r.Close()
-	if _, err := c.Lobby(soon(t)); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("without Redis: %v", err)
-	}
+	redistest.ErrorIs(t, "without Redis", redistest.Err(c.Lobby(soon(t))), room.ErrUnavailable)
 }
 
 // On Cluster the rooms of all masters are in the list, and those of the others where one is away.
@@ -139,9 +135,7 @@ const moment = lobbyShare + newsPause + 50*time.Millisecond
 // configured, and ends. The node that has done it shows it at once. Redis is not searched for it.
 func TestLobby_WithinASecond(t *testing.T) {
 	redistest.Thorough(t)
-	if moment > time.Second {
-		t.Fatalf("a list may be %v old", moment)
-	}
+	redistest.FatalIf(t, moment > time.Second, "a list may be %v old", moment)
 	synctest.Test(t, func(t *testing.T) {
 		r, rdb := redistest.Mini(t)
 		searches := 0

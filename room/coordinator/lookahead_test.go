@@ -1,14 +1,11 @@
 package coordinator
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -26,12 +23,10 @@ func TestLookahead_BusyRoom(t *testing.T) {
 			client := redistest.MiniClient(t, mini)
 			warm(t, client)
 			client.AddHook(n.hook())
-			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-				if isScript(cmd, store.CommitScript) {
-					time.Sleep(2 * time.Millisecond) // so the others have to wait
-				}
+			beforeScript(client, store.CommitScript, func() error {
+				time.Sleep(2 * time.Millisecond) // so the others have to wait
 				return nil
-			}})
+			})
 			nodes = append(nodes, newCoordinator(t, client, Options{}))
 		}
 		var wg sync.WaitGroup
@@ -48,9 +43,8 @@ func TestLookahead_BusyRoom(t *testing.T) {
 		}
 		wg.Wait()
 		t.Logf("%d requests for the lock, %d commits", n.takes.Load(), n.commits.Load())
-		if n.takes.Load() > n.commits.Load()/2 {
-			t.Errorf("%d requests for the lock, %d commits", n.takes.Load(), n.commits.Load())
-		}
+		redistest.ErrorIf(t, n.takes.Load() > n.commits.Load()/2,
+			"%d requests for the lock, %d commits", n.takes.Load(), n.commits.Load())
 		time.Sleep(time.Second)
 		if got := keysOf(t, rdb); len(got) != 1 || got[0] != "Room:42:Meta" {
 			t.Errorf("left over: %v", got)

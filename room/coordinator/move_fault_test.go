@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -59,9 +58,8 @@ func TestMove_ReplyLost(t *testing.T) {
 					return io.ErrUnexpectedEOF
 				})})
 				left, joined, err := c.Move(soon(t), "A", "B", "r", "a")
-				if err != nil || left.Version != 3 || joined.Version != 2 {
-					t.Errorf("moved to versions %d and %d, %v", left.Version, joined.Version, err)
-				}
+				redistest.ErrorIf(t, err != nil || left.Version != 3 || joined.Version != 2,
+					"moved to versions %d and %d, %v", left.Version, joined.Version, err)
 				redistest.Equal(t, "the rooms are", describeBoth(t, other), want)
 			})
 		})
@@ -75,9 +73,7 @@ func TestMove_ReplyAndTraceLost(t *testing.T) {
 	var other *Coordinator
 	c, other := mover(t, server.Client, Options{}, redistest.Hook{After: once(store.MoveScript, func() error {
 		loseLocks(rdb)
-		if _, _, err := other.Move(soon(t), "B", "A", "r2", "a"); err != nil {
-			t.Error(err)
-		}
+		mustMove(t, other, "B", "A", "r2", "a")
 		return io.ErrUnexpectedEOF
 	})})
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
@@ -95,9 +91,7 @@ func TestMove_RequestLost(t *testing.T) {
 			loseLocks(rdb)
 			return io.ErrUnexpectedEOF
 		})})
-		if _, _, err := c.Move(soon(t), "A", "B", "r", "a", "b"); err != nil {
-			t.Error(err)
-		}
+		mustMove(t, c, "A", "B", "r", "a", "b")
 		redistest.Equal(t, "the rooms are", describeBoth(t, other), "3:; 2: x@0 (a)@1 (b)@2")
 	})
 }
@@ -109,9 +103,7 @@ func TestMove_WorkersToken(t *testing.T) {
 		var c *Coordinator
 		var armed atomic.Bool
 		lose := once(store.CommitScript, func() error {
-			if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); err != nil {
-				t.Error(err)
-			}
+			mustMove(t, c, "A", "B", "r", "b")
 			return io.ErrUnexpectedEOF
 		})
 		c, other := mover(t, client, Options{}, redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
@@ -169,31 +161,6 @@ func TestMove_Stalls(t *testing.T) {
 				if n := rdb.Exists(t.Context(), "LockRoom:A", "LockRoom:B").Val(); n != 0 {
 					t.Errorf("%d locks are left over", n)
 				}
-			})
-		})
-	}
-}
-
-// The same, but another holds one of the locks when the script arrives: nothing is written as long
-// as that holds it.
-func TestMove_StallsLeavesTheLocksAlone(t *testing.T) {
-	for _, id := range []string{"A", "B"} {
-		t.Run(id, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, client func() *redis.Client) {
-				rdb, key := client(), "LockRoom:"+id
-				var other *Coordinator
-				c, other := mover(t, client, Options{}, redistest.Hook{
-					Before: once(store.MoveScript, func() error { return rdb.Set(context.Background(), key, "another", time.Hour).Err() }),
-					After: once(store.MoveScript, func() error {
-						redistest.Equal(t, "the lock holds", rdb.Get(context.Background(), key).Val(), "another")
-						redistest.Equal(t, "the rooms are", describeBoth(t, other), "2: a@0 b@1; 1: x@0")
-						return rdb.Del(context.Background(), key).Err()
-					}),
-				})
-				if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
-					t.Errorf("move: %v", err)
-				}
-				redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 			})
 		})
 	}

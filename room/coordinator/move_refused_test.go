@@ -21,17 +21,13 @@ func TestMove_NoMemory(t *testing.T) {
 	limit := func(bytes string) error { return rdb.ConfigSet(context.Background(), "maxmemory", bytes).Err() }
 	c, other := mover(t, server.Client, Options{}, redistest.Hook{Before: once(store.MoveScript, func() error { return limit("1") })})
 	_, _, err := c.Move(soon(t), "A", "B", "r", "a")
-	if !errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown) {
-		t.Errorf("move: %v", err)
-	}
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrUnknown), "move: %v", err)
 	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnavailable) {
 		t.Errorf("without memory for the locks: %v", err)
 	}
 	redistest.Equal(t, "the rooms are", describeBoth(t, other), "2: a@0 b@1; 1: x@0")
 	redistest.OK(t, limit("0"))
-	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil {
-		t.Errorf("with memory: %v", err)
-	}
+	mustMove(t, c, "A", "B", "r", "a")
 }
 
 // Redis dies before, or with, the script.
@@ -73,9 +69,7 @@ func TestMove_Replica(t *testing.T) {
 	host, port, _ := strings.Cut(server.Addr(), ":")
 	redistest.OK(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())
 	replicated(t, server.Client())
-	if _, _, err := c.Move(soon(t), "A", "B", "r", "b"); err != nil {
-		t.Errorf("with a replica: %v", err)
-	}
+	mustMove(t, c, "A", "B", "r", "b")
 	if _, inB := replica.Client().HGetAll(t.Context(), "Room:B:Users").Val()["b"]; !inB {
 		t.Error("the replica does not have it")
 	}
@@ -85,8 +79,7 @@ func TestMove_Replica(t *testing.T) {
 func TestMove_RoomNotWhole(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		c, _ := mover(t, client, Options{}, redistest.Hook{})
-		before, err := c.Read(soon(t), "A")
-		redistest.OK(t, err)
+		before := mustRead(t, c, "A")
 		c.store.Client.HDel(t.Context(), "Room:A:Users", "b")
 		c.store.Client.HDel(t.Context(), "Room:B:Users", "x")
 		left, joined, err := c.Move(soon(t), "A", "B", "r", "a")

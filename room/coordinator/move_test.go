@@ -17,8 +17,7 @@ import (
 // describeRoom returns who is in a room, with what is reserved in brackets.
 func describeRoom(t *testing.T, c *Coordinator, id string) string {
 	t.Helper()
-	snapshot, err := c.Read(soon(t), id)
-	redistest.OK(t, err)
+	snapshot := mustRead(t, c, id)
 	text := fmt.Sprintf("%d:", snapshot.Version)
 	for _, o := range snapshot.Users() {
 		if o.Away {
@@ -128,9 +127,7 @@ func TestMove_AtOnce(t *testing.T) {
 				}
 				u := r.IntN(users)
 				_, _, err := c.Move(ctx, from, to, fmt.Sprint("r", n, i), fmt.Sprint("u", u), fmt.Sprint("u", (u+1)%users))
-				if err != nil && !errors.Is(err, room.ErrNotMember) {
-					t.Errorf("move: %v", err)
-				}
+				redistest.ErrorIf(t, err != nil && !errors.Is(err, room.ErrNotMember), "move: %v", err)
 				if _, err := c.Do(ctx, to, room.Join{User: fmt.Sprint("x", n), Session: "s"}); err != nil {
 					t.Errorf("join: %v", err)
 				}
@@ -140,7 +137,5 @@ func TestMove_AtOnce(t *testing.T) {
 	play.Wait()
 	cancel()
 	look.Wait()
-	if looks < 10 {
-		t.Errorf("looked %d times only", looks)
-	}
+	redistest.ErrorIf(t, looks < 10, "looked %d times only", looks)
 }

@@ -42,9 +42,8 @@ func TestNodes_OtherSettingsAreLogged(t *testing.T) {
 		rdb.Set(t.Context(), unprefixed.Lease("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version; before anybody can look for it
 		redistest.OK(t, rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: "old"}).Err())
 		time.Sleep(10 * time.Second)
-		if log.count("grace 3s instead of 10s\"") != 1 {
-			t.Error("nothing about a node that says only its grace")
-		}
+		redistest.ErrorIf(t, log.count("grace 3s instead of 10s\"") != 1,
+			"nothing about a node that says only its grace")
 	})
 }
 
@@ -62,12 +61,9 @@ func TestNodes(t *testing.T) {
 	if err != nil || len(nodes) != 1 || nodes[0].Name != other.Node() || nodes[0].Address != "10.0.0.7:8080" {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
-	if nodes[0].Settings != other.Settings() {
-		t.Errorf("settings %+v, want %+v", nodes[0].Settings, other.Settings())
-	}
-	if d := c.Settings().Differences(nodes[0].Settings); d != "grace 1s instead of 10s" {
-		t.Errorf("differences: %q", d)
-	}
+	redistest.ErrorIf(t, nodes[0].Settings != other.Settings(),
+		"settings %+v, want %+v", nodes[0].Settings, other.Settings())
+	redistest.Equal(t, "differences:", c.Settings().Differences(nodes[0].Settings), "grace 1s instead of 10s")
 	server.Kill()
 	if _, err := c.Nodes(soon(t)); err == nil || !strings.Contains(err.Error(), room.ErrUnavailable.Error()) {
 		t.Errorf("without Redis: %v", err)

@@ -93,9 +93,7 @@ func TestLog_Outage(t *testing.T) {
 		begun := make(map[string]int) // of each kind, less those that are over
 		for line := range strings.Lines(log.String()) {
 			var entry struct{ Level, Message string }
-			if err := json.Unmarshal([]byte(line), &entry); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, json.Unmarshal([]byte(line), &entry))
 			kind, over := strings.CutPrefix(entry.Message, "over: ")
 			switch _, known := begun[kind]; {
 			case entry.Level != "warn":
@@ -108,13 +106,9 @@ func TestLog_Outage(t *testing.T) {
 			}
 		}
 		for kind, n := range begun {
-			if n != 0 {
-				t.Errorf("it does not say that this is over: %s", kind)
-			}
+			redistest.ErrorIf(t, n != 0, "it does not say that this is over: %s", kind)
 		}
-		if len(begun) < 5 || t.Failed() {
-			t.Errorf("%d kinds of trouble:\n%.5000s", len(begun), log.String())
-		}
+		redistest.ErrorIf(t, len(begun) < 5 || t.Failed(), "%d kinds of trouble:\n%.5000s", len(begun), log.String())
 		redistest.OK(t, c.Close(t.Context()))
 	})
 }

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,8 +50,7 @@ func TestRoom_NotWhole(t *testing.T) {
 			mustDo(t, other, "42", room.Leave{User: "y", Session: "s"})
 		}},
 		"by who only reads": {false, func(t *testing.T, _, other *Coordinator) {
-			_, err := other.Read(t.Context(), "42")
-			redistest.OK(t, err)
+			mustRead(t, other, "42")
 		}},
 		"by a watcher's node, whose connection was lost": {true, func(_ *testing.T, c, _ *Coordinator) {
 			c.feeds.Compare("42", c.feeds.At("42"), room.Position{})
@@ -70,8 +68,7 @@ func TestRoom_NotWhole(t *testing.T) {
 						mustDo(t, c, "42", room.Join{User: user, Session: "s"})
 						f.expect(t, fmt.Sprintf("%d<%d +%s@%d", i+1, i, user, i))
 					}
-					before, err := c.Read(t.Context(), "42")
-					redistest.OK(t, err)
+					before := mustRead(t, c, "42")
 					h.do(t, rdb)
 					look.do(t, c, other)
 					time.Sleep(time.Second)
@@ -145,14 +142,11 @@ func TestRoom_ForeignKeys(t *testing.T) {
 						continue
 					}
 					for _, word := range test.says {
-						if !strings.Contains(err.Error(), word) {
-							t.Errorf("%s does not say %q: %v", what, word, err)
-						}
+						redistest.ErrorIf(t, !strings.Contains(err.Error(), word),
+							"%s does not say %q: %v", what, word, err)
 					}
 				}
-				if n := rdb.Exists(t.Context(), "LockRoom:42").Val(); n != 0 {
-					t.Error("LockRoom:42 is left over")
-				}
+				redistest.Equal(t, "LockRoom:42 is left over:", rdb.Exists(t.Context(), "LockRoom:42").Val(), 0)
 				if after := rdb.Dump(t.Context(), "Room:42:Users").Val(); after != before {
 					t.Error("Room:42:Users is not what it was")
 				}
@@ -168,12 +162,10 @@ func TestRoom_ForeignWatched(t *testing.T) {
 		mini, rdb := redistest.Mini(t)
 		client := redistest.MiniClient(t, mini)
 		var loads atomic.Int32
-		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, store.LoadScript) {
-				loads.Add(1)
-			}
+		beforeScript(client, store.LoadScript, func() error {
+			loads.Add(1)
 			return nil
-		}})
+		})
 		c := newCoordinator(t, client, Options{})
 		f, _ := follow(t, c, "42")
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -93,17 +94,12 @@ func (c *crowd) note(p *player, join bool, r room.Result, err error) {
 	}()
 	switch i := slices.IndexFunc(outcomes, func(o error) bool { return errors.Is(err, o) }); {
 	case err == nil:
-		if has(r.Users(), p.user) != join {
-			c.t.Errorf("room %s: %s joined: %v, and was answered %s", p.id, p.user, join, describeUsers(r.Users()))
-		}
-		if !join && p.out && !c.forgets {
-			c.t.Errorf("room %s: %s left twice", p.id, p.user)
-		}
+		redistest.ErrorIf(c.t, has(r.Users(), p.user) != join,
+			"room %s: %s joined: %v, and was answered %s", p.id, p.user, join, describeUsers(r.Users()))
+		redistest.ErrorIf(c.t, !join && p.out && !c.forgets, "room %s: %s left twice", p.id, p.user)
 		p.in, p.out = join, !join
 	case errors.Is(err, room.ErrNotMember) && !join:
-		if p.in && !c.forgets {
-			c.t.Errorf("room %s: %s was in and is lost", p.id, p.user)
-		}
+		redistest.ErrorIf(c.t, p.in && !c.forgets, "room %s: %s was in and is lost", p.id, p.user)
 		p.in, p.out = false, true
 	case i >= 0:
 		if outcomes[i] == room.ErrUnknown {
@@ -166,19 +162,6 @@ func (c *crowd) goOn(n int, rooms ...string) {
 	})
 }
 
-// fails waits until an action has failed with that text.
-func (c *crowd) fails(text string) {
-	c.t.Helper()
-	c.until(func() string {
-		for failure := range c.failed {
-			if strings.Contains(failure, text) {
-				return ""
-			}
-		}
-		return "nothing fails with " + text
-	})
-}
-
 // quiet returns the longest time without an acknowledged action since it was called
 // last.
 func (c *crowd) quiet() time.Duration {
@@ -216,24 +199,18 @@ func (c *crowd) finish() {
 func (c *crowd) look(id string) (s room.Snapshot) {
 	c.t.Helper()
 	s, err := c.nodes[0].Read(c.t.Context(), id)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	redistest.OK(c.t, err)
 	for i, node := range c.nodes {
 		r := mustDo(c.t, node, id, room.Join{User: fmt.Sprint("李四-", i), Session: "s"})
 		now, err := node.Read(c.t.Context(), id)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		redistest.OK(c.t, err)
 		told, there := describeUsers(r.Users()), describeUsers(now.Users())
 		if told != there || now.Version != s.Version+1 || r.Version != now.Version || r.Epoch != now.Epoch || s.Epoch != now.Epoch {
 			c.t.Errorf("room %s: node %d says %s at version %d, and there is %s at version %d after %d", id, i, told, r.Version, there, now.Version, s.Version)
 		}
 		seats := make(map[int]bool)
 		for _, u := range now.Users() {
-			if seats[u.Seat] {
-				c.t.Errorf("room %s: seat %d is given twice: %s", id, u.Seat, there)
-			}
+			redistest.ErrorIf(c.t, seats[u.Seat], "room %s: seat %d is given twice: %s", id, u.Seat, there)
 			seats[u.Seat] = true
 		}
 		s = now

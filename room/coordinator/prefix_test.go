@@ -75,9 +75,8 @@ func apart(t *testing.T, server *redistest.Server, cluster bool) {
 	}
 	for _, d := range all {
 		for _, kind := range slices.Sorted(maps.Keys(nameKinds)) {
-			if kind != "Events" && kind != "Wake" && !slices.Contains(kinds[d.prefix], kind) {
-				t.Errorf("%s has written no key of the kind %s", d.name, kind)
-			}
+			redistest.ErrorIf(t, kind != "Events" && kind != "Wake" && !slices.Contains(kinds[d.prefix], kind),
+				"%s has written no key of the kind %s", d.name, kind)
 		}
 	}
 	if denied, err := admin.Do(t.Context(), "ACL", "LOG").Slice(); err != nil || len(denied) > 0 {
@@ -249,9 +248,7 @@ func (d *deployment) play(t *testing.T) {
 	mustDo(t, d.b, "42", room.Deal{Hands: []room.Hand{{User: d.user("b"), Data: "1"}}, Authority: true})
 	mustDo(t, d.a, "42", room.Reserve{Session: "party", Users: []string{d.user("p"), d.user("q")}})
 	mustDo(t, d.a, "42", room.Kick{User: d.user("p"), Until: room.Forever})
-	if _, _, err := d.b.Move(soon(t), "42", "43", "m", d.user("q")); err != nil {
-		t.Fatal(err)
-	}
+	mustMove(t, d.b, "42", "43", "m", d.user("q"))
 	mustDo(t, d.b, "42", room.SetTimer{Name: d.name, In: 100})
 	mustDo(t, d.a, "ends", room.Join{User: d.user("c"), Session: "s"})
 	mustDo(t, d.a, "ends", room.Close{})
@@ -310,9 +307,8 @@ func (d *deployment) reads(t *testing.T) {
 	entries, err := d.b.Journal(soon(t), "42", "", MaxJournalPage)
 	redistest.OK(t, err)
 	own := func(change room.Change) {
-		if change.User != "" && !strings.HasPrefix(change.User, d.name+"-") {
-			t.Errorf("%s is in the journal or the feed", change.User)
-		}
+		redistest.ErrorIf(t, change.User != "" && !strings.HasPrefix(change.User, d.name+"-"),
+			"%s is in the journal or the feed", change.User)
 	}
 	for _, e := range entries {
 		for _, c := range e.Changes {
@@ -349,9 +345,7 @@ func (d *deployment) expectOwn(t *testing.T, nodes int) {
 	}
 	for _, id := range []string{"42", "43"} {
 		for _, u := range mustRead(t, c, id).Users() {
-			if !strings.HasPrefix(u.User, d.name+"-") {
-				t.Errorf("%s: %s is in room %s", d.name, u.User, id)
-			}
+			redistest.ErrorIf(t, !strings.HasPrefix(u.User, d.name+"-"), "%s: %s is in room %s", d.name, u.User, id)
 		}
 	}
 	redistest.Until(t, "the lobby is as the rooms are", func() bool {
@@ -368,14 +362,5 @@ func (d *deployment) expectOwn(t *testing.T, nodes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	redistest.Equal(t, "timers", strings.Join(d.timers, " "), d.name+" "+d.name) // to each watcher
-	if len(d.alien) > 0 {
-		t.Errorf("%s has heard of others: %v", d.name, d.alien)
-	}
-}
-
-func mustRead(t *testing.T, c *Coordinator, id string) room.Snapshot {
-	t.Helper()
-	s, err := c.Read(soon(t), id)
-	redistest.OK(t, err)
-	return s
+	redistest.ErrorIf(t, len(d.alien) > 0, "%s has heard of others: %v", d.name, d.alien)
 }

@@ -66,9 +66,8 @@ func TestBatch_SharesOneHold(t *testing.T) {
 				}
 			}
 			for seat, i := range []int{0, 1, 3} { // seats in order of arrival
-				if results[i].Seat != seat {
-					t.Errorf("max %d, action %d got seat %d, want %d", tt.maxBatch, i, results[i].Seat, seat)
-				}
+				redistest.ErrorIf(t, results[i].Seat != seat,
+					"max %d, action %d got seat %d, want %d", tt.maxBatch, i, results[i].Seat, seat)
 			}
 		})
 	}
@@ -97,9 +96,8 @@ func TestGiveUp_InTime(t *testing.T) {
 		ctx[1] = impatient
 		time.AfterFunc(0, func() { cancel(reason) })
 		results, errs := answers(t, rdb, c, ctx, room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Join{User: "c", Session: "s"})
-		if !errors.Is(errs[1], reason) || errors.Is(errs[1], room.ErrUnknown) {
-			t.Errorf("the impatient caller hears %v", errs[1])
-		}
+		redistest.ErrorIf(t, !errors.Is(errs[1], reason) || errors.Is(errs[1], room.ErrUnknown),
+			"the impatient caller hears %v", errs[1])
 		redistest.Equal(t, "the room holds", describeUsers(results[2].Users()), "a@0 c@1")
 	})
 }
@@ -120,9 +118,7 @@ func TestGiveUp_BehindTheLock(t *testing.T) {
 			t.Errorf("join: %v", err)
 		}
 		rdb.Del(t.Context(), "LockRoom:42")
-		if r := mustDo(t, c, "42", room.Join{User: "c", Session: "s"}); describeUsers(r.Users()) != "a@0 c@1" || r.Version != 2 {
-			t.Errorf("the room holds %s at version %d", describeUsers(r.Users()), r.Version)
-		}
+		expectRoom(t, mustDo(t, c, "42", room.Join{User: "c", Session: "s"}).Snapshot, "a@0 c@1", 2)
 	})
 }
 
@@ -161,9 +157,7 @@ func TestGiveUp_WhileQueued(t *testing.T) {
 		close(commits[1])
 		synctest.Wait()
 		rdb.Del(t.Context(), "LockRoom:42")
-		if r := mustDo(t, c, "42", room.Join{User: "d", Session: "s"}); describeUsers(r.Users()) != "a@0 b@1 d@2" {
-			t.Errorf("the room holds %s", describeUsers(r.Users()))
-		}
+		expectRoom(t, mustDo(t, c, "42", room.Join{User: "d", Session: "s"}).Snapshot, "a@0 b@1 d@2", 0)
 	})
 }
 
@@ -182,16 +176,10 @@ func TestGiveUp_NobodyWaits(t *testing.T) {
 		c.workers.mu.Lock()
 		all, idle := len(c.workers.byRoom), c.workers.idle.Len()
 		c.workers.mu.Unlock()
-		if all != idle {
-			t.Errorf("%d of %d workers are busy", all-idle, all)
-		}
-		if n := rdb.Exists(t.Context(), "LockRoom:42:Queue").Val(); n != 0 {
-			t.Error("the node still waits in line")
-		}
+		redistest.ErrorIf(t, all != idle, "%d of %d workers are busy", all-idle, all)
+		redistest.Equal(t, "the node still waits in line:", rdb.Exists(t.Context(), "LockRoom:42:Queue").Val(), 0)
 		rdb.Del(t.Context(), "LockRoom:42")
-		if r := mustDo(t, c, "42", room.Join{User: "b", Session: "s"}); describeUsers(r.Users()) != "b@0" {
-			t.Errorf("the room holds %v", r.Users())
-		}
+		expectRoom(t, mustDo(t, c, "42", room.Join{User: "b", Session: "s"}).Snapshot, "b@0", 0)
 	})
 }
 

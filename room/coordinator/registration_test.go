@@ -30,9 +30,8 @@ func traceless(t *testing.T, rdb *redis.Client, node string) {
 		t.Errorf("%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
 	}
 	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
-		if rdb.HExists(t.Context(), key, "by:"+node).Val() {
-			t.Fatalf("%s remembers %s, and perhaps others do", key, node)
-		}
+		redistest.FatalIf(t, rdb.HExists(t.Context(), key, "by:"+node).Val(),
+			"%s remembers %s, and perhaps others do", key, node)
 	}
 }
 
@@ -160,13 +159,9 @@ func (l *late) pass() {
 func (l *late) arrive(t *testing.T) {
 	t.Helper()
 	l.pass()
-	if len(l.kept) == 0 {
-		t.Fatal("there was no such request")
-	}
+	redistest.FatalIf(t, len(l.kept) == 0, "there was no such request")
 	for _, args := range l.kept {
-		if err := l.rdb.Do(t.Context(), args...).Err(); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, l.rdb.Do(t.Context(), args...).Err())
 	}
 }
 
@@ -179,9 +174,8 @@ func TestRegistration_InUse(t *testing.T) {
 		mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}) // the worker is idle, and keeps the room
 		redistest.OK(t, c.node.Reconcile("42"))
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		if !rdb.SIsMember(t.Context(), unprefixed.NodeRooms(c.Node()), "42").Val() {
-			t.Error("the node has a member in a room that is not on its list")
-		}
+		redistest.ErrorIf(t, !rdb.SIsMember(t.Context(), unprefixed.NodeRooms(c.Node()), "42").Val(),
+			"the node has a member in a room that is not on its list")
 	})
 }
 
@@ -199,9 +193,8 @@ func TestRegistration_LateRemoval(t *testing.T) {
 		removal.pass()
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		removal.arrive(t)
-		if !rdb.SIsMember(t.Context(), unprefixed.NodeRooms(c.Node()), "42").Val() {
-			t.Error("the node has a member in a room that is not on its list")
-		}
+		redistest.ErrorIf(t, !rdb.SIsMember(t.Context(), unprefixed.NodeRooms(c.Node()), "42").Val(),
+			"the node has a member in a room that is not on its list")
 	})
 }
 
@@ -216,9 +209,7 @@ func TestRegistration_LateRecord(t *testing.T) {
 		if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); err == nil {
 			t.Error("it was not recorded, and the join has succeeded")
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, c.Close(t.Context()))
 		record.arrive(t)
 		noOtherNodes(t, rdb)
 	})
@@ -272,16 +263,12 @@ func TestRegistration_QuietRoomIsPutRight(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				rdb.Del(t.Context(), keys...)
 				time.Sleep(2*time.Minute + copyIdle)
-				if len(f.events) == 0 {
-					t.Fatal("the watcher was told nothing")
-				}
+				redistest.FatalIf(t, len(f.events) == 0, "the watcher was told nothing")
 				e := <-f.events
 				for len(f.events) > 0 {
 					e = <-f.events
 				}
-				if e.Snapshot == nil || e.Epoch == first.Epoch {
-					t.Errorf("the watcher was told %+v", e)
-				}
+				redistest.ErrorIf(t, e.Snapshot == nil || e.Epoch == first.Epoch, "the watcher was told %+v", e)
 			})
 		})
 	}

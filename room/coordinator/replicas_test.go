@@ -26,16 +26,15 @@ func TestReplicas_Acknowledge(t *testing.T) {
 	rdb := primary.Client()
 	replicated(t, rdb)
 	rdb.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "wait" && cmd.Args()[2].(int64) >= 250 {
-			t.Errorf("a commit waits for %d ms, and is in doubt by then", cmd.Args()[2])
+		if cmd.Name() == "wait" {
+			ms := cmd.Args()[2].(int64)
+			redistest.ErrorIf(t, ms >= 250, "a commit waits for %d ms, and is in doubt by then", ms)
 		}
 		return nil
 	}})
 	c := newCoordinator(t, rdb, Options{Replicas: 1, LockTTL: 2 * time.Second})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 1 {
-		t.Errorf("the replica knows %d members", n)
-	}
+	redistest.Equal(t, "the replica knows … members:", replica.Client().HLen(t.Context(), "Room:42:Users").Val(), 1)
 
 	replica.Pause()
 	written := make(chan struct{})
@@ -46,18 +45,12 @@ func TestReplicas_Acknowledge(t *testing.T) {
 		stop()
 		replica.Resume()
 	}()
-	if r := mustDo(t, c, "42", room.Join{User: "b", Session: "s"}); r.Version != 2 {
-		t.Errorf("version %d", r.Version)
-	}
-	if n := replica.Client().HLen(t.Context(), "Room:42:Users").Val(); n != 2 {
-		t.Errorf("the replica knows %d members", n)
-	}
+	redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: "b", Session: "s"}).Version, 2)
+	redistest.Equal(t, "the replica knows … members:", replica.Client().HLen(t.Context(), "Room:42:Users").Val(), 2)
 
 	replica.Kill()
 	expectRefused(t, "without a replica", c, "42", room.Join{User: "c", Session: "s"}, room.ErrUnknown)
-	if s, _ := c.Read(t.Context(), "42"); describeUsers(s.Users()) != "a@0 b@1 c@2" || s.Version != 3 {
-		t.Errorf("the room holds %s at version %d", describeUsers(s.Users()), s.Version)
-	}
+	expectRoom(t, mustRead(t, c, "42"), "a@0 b@1 c@2", 3)
 }
 
 // What WAIT says beside a sending that wrote nothing says nothing of the commit: here Redis is full, and refuses to
@@ -166,22 +159,14 @@ func TestReplicas_None(t *testing.T) {
 	go func() { last <- second(c.Do(t.Context(), "42", room.Join{User: "d", Session: "s"})) }()
 	for ctx := soon(t); ; {
 		s, err := plain.Read(ctx, "42")
-		if err != nil {
-			t.Fatalf("the last join is not written: %v", err)
-		}
+		redistest.FatalIf(t, err != nil, "the last join is not written: %v", err)
 		if has(s.Users(), "d") {
 			break
 		}
 	}
-	if err := c.Close(soon(t)); err != nil {
-		t.Errorf("close: %v", err)
-	}
-	if err := redistest.Receive(t, last, "the last join"); !errors.Is(err, room.ErrUnknown) {
-		t.Errorf("the last join: %v", err)
-	}
-	if n := rdb.Exists(t.Context(), unprefixed.Lease(c.Node())).Val(); n != 0 {
-		t.Error("the lease is left")
-	}
+	redistest.OK(t, c.Close(soon(t)))
+	redistest.ErrorIs(t, "the last join", redistest.Receive(t, last, "the last join"), room.ErrUnknown)
+	redistest.Equal(t, "the lease is left:", rdb.Exists(t.Context(), unprefixed.Lease(c.Node())).Val(), 0)
 }
 
 // A repeated join is answered without a version of its own once the replicas are known
@@ -198,9 +183,7 @@ func TestAcks_JoinAgain(t *testing.T) {
 		t.Errorf("the first time it is version %d", r.Version)
 	}
 	replica.Kill()
-	if r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"}); r.Version != 2 {
-		t.Errorf("the second time it is version %d", r.Version)
-	}
+	redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: "a", Session: "s"}).Version, 2)
 }
 
 // replicated waits until a server has a replica.
@@ -208,9 +191,7 @@ func replicated(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	for ctx := soon(t); ; {
 		n, err := rdb.Do(ctx, "WAIT", 1, 1000).Int()
-		if err != nil {
-			t.Fatalf("there is no replica: %v", err)
-		}
+		redistest.FatalIf(t, err != nil, "there is no replica: %v", err)
 		if n > 0 {
 			return
 		}

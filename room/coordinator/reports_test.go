@@ -53,13 +53,10 @@ func TestReports(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		nodes, err := c.Nodes(soon(t))
-		if err != nil || len(nodes) != 2 {
-			t.Fatalf("%+v, %v", nodes, err)
-		}
+		redistest.FatalIf(t, err != nil || len(nodes) != 2, "%+v, %v", nodes, err)
 		for _, n := range nodes {
-			if n.Name == silent.Node() && n.Report != nil {
-				t.Errorf("a node that says nothing: %+v", n.Report)
-			}
+			redistest.ErrorIf(t, n.Name == silent.Node() && n.Report != nil,
+				"a node that says nothing: %+v", n.Report)
 		}
 	})
 }
@@ -81,13 +78,11 @@ func TestReports_WaitingRooms(t *testing.T) {
 	r := c.reportOf(t, c.Node(), func(r *NodeReport) bool {
 		return len(r.Waiting) == maxWaiting && r.Waiting[maxWaiting-1].MS > 500 && r.Load.Queue == 2*held
 	})
-	if !slices.IsSortedFunc(r.Waiting, func(a, b WaitingRoom) int { return int(b.MS - a.MS) }) {
-		t.Errorf("the longest wait is not first: %+v", r.Waiting)
-	}
+	redistest.ErrorIf(t, !slices.IsSortedFunc(r.Waiting, func(a, b WaitingRoom) int { return int(b.MS - a.MS) }),
+		"the longest wait is not first: %+v", r.Waiting)
 	for _, w := range r.Waiting {
-		if w.Actions != 2 || !strings.HasPrefix(w.Room, "room-") || w.MS > patience.Milliseconds() {
-			t.Errorf("%+v", w)
-		}
+		redistest.ErrorIf(t, w.Actions != 2 || !strings.HasPrefix(w.Room, "room-") || w.MS > patience.Milliseconds(),
+			"%+v", w)
 	}
 }
 
@@ -102,9 +97,7 @@ func TestDrain(t *testing.T) {
 			return c
 		}
 		a, b := start(), start()
-		if err := a.Drain(t.Context(), "nobody"); !errors.Is(err, ErrNoNode) {
-			t.Errorf("a node that there is not: %v", err)
-		}
+		redistest.ErrorIs(t, "a node that there is not", a.Drain(t.Context(), "nobody"), ErrNoNode)
 		redistest.OK(t, a.Drain(t.Context(), b.Node()))
 		asked := time.Now()
 		redistest.Receive(t, b.DrainRequested(), "the request to stop")
@@ -174,13 +167,10 @@ func TestReports_OfOthers(t *testing.T) {
 	} {
 		redistest.OK(t, rdb.Set(t.Context(), unprefixed.NodeInfo(victim.Node()), forged, 10*time.Second).Err())
 		nodes, err := c.Nodes(soon(t))
-		if err != nil || len(nodes) != 2 {
-			t.Fatalf("%s: %+v, %v", name, nodes, err)
-		}
+		redistest.FatalIf(t, err != nil || len(nodes) != 2, "%s: %+v, %v", name, nodes, err)
 		for _, n := range nodes {
-			if (n.Name == victim.Node()) != (n.Report == nil) {
-				t.Errorf("%s: node %s has the report %.200s", name, n.Name, fmt.Sprintf("%+v", n.Report))
-			}
+			redistest.ErrorIf(t, (n.Name == victim.Node()) != (n.Report == nil),
+				"%s: node %s has the report %.200s", name, n.Name, fmt.Sprintf("%+v", n.Report))
 		}
 	}
 }

@@ -51,9 +51,7 @@ func TestAcquire_LateTakeRevivesNoCommit(t *testing.T) {
 			if reply, err := plain.Do(ctx, commit...).Slice(); err != nil || reply[0] != "lost" {
 				t.Errorf("the late copy of the commit was answered %v, %v", reply, err)
 			}
-			if holder := plain.Get(ctx, "LockRoom:42").Val(); holder != "" {
-				t.Errorf("the lock holds %q", holder)
-			}
+			redistest.Equal(t, "the lock holds", plain.Get(ctx, "LockRoom:42").Val(), "")
 			return nil
 		},
 	})

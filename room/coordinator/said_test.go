@@ -50,9 +50,7 @@ func TestSaid_IsKept(t *testing.T) {
 		redistest.Equal(t, "it expires then, too:", ttl(), true)
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		redistest.Equal(t, "it expires when somebody is there again:", ttl(), false)
-		if _, _, err := c.Move(soon(t), "42", "43", "m", "a"); err != nil {
-			t.Fatal(err)
-		}
+		mustMove(t, c, "42", "43", "m", "a")
 		redistest.Equal(t, "it expires when the last has moved:", ttl(), true)
 		mustDo(t, c, "42", settle(2))
 		mustDo(t, c, "42", room.Say{Text: "five"})

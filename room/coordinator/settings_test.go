@@ -24,9 +24,7 @@ func TestSettings_OtherCapacities(t *testing.T) {
 			for i := range 5 { // alternately with the others, from their copies
 				user := other + string(rune('0'+i))
 				_, err := c.Do(t.Context(), first, room.Join{User: user, Session: "s"})
-				if err != nil && !errors.Is(err, room.ErrFull) {
-					t.Fatal(err)
-				}
+				redistest.FatalIf(t, err != nil && !errors.Is(err, room.ErrFull), "%v", err)
 			}
 		}
 		snapshot, err := nodes["any"].Read(t.Context(), first)
@@ -45,9 +43,7 @@ func TestSettings_BindEveryNode(t *testing.T) {
 	mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 	mustDo(t, second, "42", room.Join{User: "b", Session: "s"})
 	result := mustDo(t, first, "42", room.Configure{Settings: room.Settings{Capacity: 2}})
-	if result.Settings.Capacity != 2 {
-		t.Errorf("the result has %+v", result.Settings)
-	}
+	redistest.ErrorIf(t, result.Settings.Capacity != 2, "the result has %+v", result.Settings)
 	for name, c := range map[string]*Coordinator{"one that follows": second, "a new one": newCoordinator(t, server.Client(), Options{})} {
 		if _, err := c.Do(t.Context(), "42", room.Join{User: "c", Session: "s"}); !errors.Is(err, room.ErrFull) {
 			t.Errorf("a third member through %s: %v", name, err)
@@ -87,9 +83,7 @@ func TestSettings_Keep(t *testing.T) {
 			t.Errorf("after %+v the room expires in %v", step.action, ttl())
 		}
 	}
-	if settings := rdb.HGet(t.Context(), "Room:42:Meta", "settings").Val(); settings != `{"capacity":3}` {
-		t.Errorf("Meta has %s", settings)
-	}
+	redistest.Equal(t, "Meta has", rdb.HGet(t.Context(), "Room:42:Meta", "settings").Val(), `{"capacity":3}`)
 }
 
 // Settings that nobody can read stop the room's actions, and the error names the field.

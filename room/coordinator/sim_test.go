@@ -17,9 +17,7 @@ func simEnv(t *testing.T, name string, otherwise int) int {
 		return otherwise
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s must be a number, not %q", name, text)
-	}
+	redistest.FatalIf(t, err != nil, "%s must be a number, not %q", name, text)
 	return n
 }
 

@@ -160,14 +160,11 @@ func TestHome_Away(t *testing.T) {
 				c.goOn(1)
 			}
 			c.mu.Lock()
-			if len(c.failed) > 0 {
-				t.Errorf("actions in rooms of the other masters: %v", c.failed)
-			}
+			redistest.ErrorIf(t, len(c.failed) > 0, "actions in rooms of the other masters: %v", c.failed)
 			c.mu.Unlock()
 			t.Logf("at most %v without an acknowledged action", c.quiet())
-			if masters[tagOf(nodes[0])] == away {
-				t.Errorf("its name is %s, and was %s", nodes[0].Node(), before)
-			}
+			redistest.ErrorIf(t, masters[tagOf(nodes[0])] == away,
+				"its name is %s, and was %s", nodes[0].Node(), before)
 
 			server.back(away)
 			servers.WaitReady()
@@ -219,9 +216,7 @@ func TestHome_AwayWhileANodeDies(t *testing.T) {
 	}
 	node, client := dead.Node(), home.Client()
 	list := keys.Space{Cluster: true}.Nodes(tagOf(dead))
-	if client.ZScore(t.Context(), list, node).Val() == 0 {
-		t.Errorf("%s is forgotten, and has members", node)
-	}
+	redistest.ErrorIf(t, client.ZScore(t.Context(), list, node).Val() == 0, "%s is forgotten, and has members", node)
 	away.Resume()
 	empty(away)
 	awaitUntil(t, longPatience, func() string {

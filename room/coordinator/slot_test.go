@@ -2,12 +2,9 @@ package coordinator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -22,22 +19,16 @@ func TestRead_SlotMoves(t *testing.T) {
 	c := newCoordinator(t, client, Options{})
 	mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 	mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"}) // one of the two keys is not there: Redis cannot know where
-	if _, err := c.Read(t.Context(), "42"); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(c.Read(t.Context(), "42")))
 	refused := make(chan struct{}, 1000)
-	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, store.LoadScript) {
-			refused <- struct{}{}
-		}
+	beforeScript(client, store.LoadScript, func() error {
+		refused <- struct{}{}
 		return nil
-	}})
+	})
 	servers.BeginMove(usersOf("42"))
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Read(short, "42"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("while it moves: %v", err)
-	}
+	redistest.ErrorIs(t, "while it moves", redistest.Err(c.Read(short, "42")), context.DeadlineExceeded)
 	for len(refused) > 0 {
 		<-refused
 	}
@@ -58,7 +49,5 @@ func TestRead_SlotMoves(t *testing.T) {
 	}
 	servers.MoveKeys(usersOf("42"))
 	servers.FinishMove(usersOf("42"))
-	if err := redistest.Receive(t, read, "the room"); err != nil {
-		t.Errorf("when it has moved: %v", err)
-	}
+	redistest.OK(t, redistest.Receive(t, read, "the room"))
 }

@@ -94,9 +94,7 @@ func TestEviction_StoppedBeforeAnybodyLooked(t *testing.T) {
 		first := newCoordinator(t, redistest.MiniClient(t, mini), Options{Address: "10.0.0.7:8080"})
 		mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 		stop(first)
-		if n := rdb.Exists(t.Context(), unprefixed.Lease(first.Node())).Val(); n != 0 {
-			t.Error("its lease is not over")
-		}
+		redistest.Equal(t, "its lease is not over:", rdb.Exists(t.Context(), unprefixed.Lease(first.Node())).Val(), 0)
 		time.Sleep(30 * time.Minute)
 		var log lines
 		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -53,9 +52,7 @@ func (l *timerLog) expect(in time.Duration, want ...string) {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !slices.Equal(l.told, want) {
-		l.t.Errorf("fired: %v, want %v", l.told, want)
-	}
+	redistest.ErrorIf(l.t, !slices.Equal(l.told, want), "fired: %v, want %v", l.told, want)
 	l.told = nil
 }
 
@@ -85,9 +82,7 @@ func expectIndex(t *testing.T, rdb *redis.Client, want ...string) {
 		id, _, _ := strings.Cut(e, ":")
 		rooms = append(rooms, id)
 	}
-	if !slices.Equal(rooms, want) {
-		t.Errorf("the index has timers of the rooms %v, want %v", rooms, want)
-	}
+	redistest.ErrorIf(t, !slices.Equal(rooms, want), "the index has timers of the rooms %v, want %v", rooms, want)
 }
 
 func TestTimers_FireOnTime(t *testing.T) {
@@ -125,24 +120,6 @@ func TestTimers_SameMoment(t *testing.T) {
 	})
 }
 
-// The node that has set a timer dies. Another one has it fire a moment later, once.
-func TestTimers_SetterDies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		nodes, l := timerNodes(t, mini, 4)
-		setTimer(t, nodes[0], "turn", time.Second)
-		die(nodes[0])
-		l.expect(900 * time.Millisecond)
-		time.Sleep(3 * time.Second)
-		l.mu.Lock()
-		redistest.Equal(t, "timers that have fired", len(l.told), 1)
-		l.told = nil
-		l.mu.Unlock()
-		l.expect(2 * time.Minute)
-		expectIndex(t, rdb)
-	})
-}
-
 // A node has died some time before its timers are due, or was stopped. Then they fire on time.
 func TestTimers_SetterIsGone(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, c *Coordinator){
@@ -168,39 +145,6 @@ func TestTimers_SetterIsGone(t *testing.T) {
 			})
 		})
 	}
-}
-
-// All four nodes are sure that it is time.
-func TestTimers_AllTry(t *testing.T) {
-	rounds := 20
-	if os.Getenv("ROOMD_TESTS") == "thorough" {
-		rounds = 1000
-	}
-	synctest.Test(t, func(t *testing.T) {
-		mini, _ := redistest.Mini(t)
-		nodes, l := timerNodes(t, mini, 4)
-		for round := range rounds {
-			setTimer(t, nodes[round%4], "turn", time.Minute)
-			var fired atomic.Int64
-			var all sync.WaitGroup
-			for _, c := range nodes {
-				all.Go(func() {
-					r, err := c.workers.Run(t.Context(), "42", room.Fire{Now: c.Now() + time.Minute.Milliseconds()})
-					if fired.Add(int64(r.Seat)); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			redistest.Equal(t, "timers that have fired", fired.Load(), 1)
-		}
-		synctest.Wait()
-		l.mu.Lock()
-		redistest.Equal(t, "timers of which a watcher has heard", len(l.told), rounds)
-		l.told = nil
-		l.mu.Unlock()
-		l.expect(2 * time.Minute)
-	})
 }
 
 // All nodes are away when timers are due. They fire as soon as one is there.
@@ -254,9 +198,7 @@ func redisAway(t *testing.T, lost bool) {
 	l := watchTimers(t, watcher)
 	setTimer(t, nodes[0], "turn", time.Second)
 	away.Store(true)
-	if _, err := nodes[0].Do(t.Context(), "42", room.SetTimer{Name: "other"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("a timer is set while Redis is away: %v", err)
-	}
+	expectRefused(t, "a timer is set while Redis is away", nodes[0], "42", room.SetTimer{Name: "other"}, room.ErrUnavailable)
 	l.expect(3100 * time.Millisecond)
 	if lost {
 		rdb.Del(t.Context(), unprefixed.Timers())
@@ -386,43 +328,6 @@ func TestTimers_IndexIsLost(t *testing.T) {
 		mustDo(t, nodes[1], "42", room.Say{Text: "hello"})
 		time.Sleep(2 * time.Second)
 		expectIndex(t, rdb, "42")
-	})
-}
-
-// The reply to the commit that sets a timer is lost, and so is that of the one by which it fires.
-func TestTimers_LostReplies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		client := redistest.MiniClient(t, mini)
-		var lose atomic.Int64
-		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if cmd.Name() == "evalsha" && lose.Add(-1) >= 0 {
-				return errors.New("the reply is lost")
-			}
-			return nil
-		}})
-		c := newCoordinator(t, client, Options{})
-		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		l := watchTimers(t, c)
-		for round := range 10 {
-			lose.Store(int64(round % 5))
-			_, err := c.Do(t.Context(), "42", room.SetTimer{Name: "turn", In: 2000})
-			if err != nil && !errors.Is(err, room.ErrUnavailable) {
-				t.Error(err)
-			}
-			lose.Store(0)
-			time.Sleep(1900 * time.Millisecond)
-			lose.Store(int64(round % 3))
-			time.Sleep(10 * time.Second)
-			l.mu.Lock()
-			if n := len(l.told); n != 1 && err == nil || n > 1 {
-				t.Errorf("round %d: set, %v, and fired %v", round, err, l.told)
-			}
-			l.told = nil
-			l.mu.Unlock()
-		}
-		time.Sleep(5 * time.Minute)
-		expectIndex(t, rdb)
 	})
 }
 

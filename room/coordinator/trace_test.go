@@ -123,14 +123,10 @@ func TestTrace_ActionsAndHolds(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if s := c.Stats(); s != (Stats{Waiting: 2, Busy: 1}) {
-			t.Errorf("%+v", s)
-		}
+		redistest.Equal(t, "it is", c.Stats(), (Stats{Waiting: 2, Busy: 1}))
 		wg.Wait()
 		redistest.Equal(t, "got", n.take(), "waited 1s, held 100ms for 2, lost <nil>, join <nil> in 1.1s, join <nil> in 1.1s")
-		if s := c.Stats(); s != (Stats{Copies: 1}) {
-			t.Errorf("%+v", s)
-		}
+		redistest.Equal(t, "it is", c.Stats(), (Stats{Copies: 1}))
 		rdb.Set(t.Context(), "LockRoom:42", "42:x", time.Minute)
 		expectRefused(t, "leave", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrBusy)
 		redistest.Equal(t, "got", n.take(), "leave room is busy in 2s")
@@ -183,9 +179,7 @@ func TestTrace_Evictions(t *testing.T) {
 		got := strings.Split(n.take(), ", ")
 		got = slices.DeleteFunc(got, func(line string) bool { return !strings.HasPrefix(line, "evicted") })
 		slices.Sort(got)
-		if strings.Join(got, ", ") != "evicted 1 false, evicted 2 false" {
-			t.Error(got)
-		}
+		redistest.ErrorIf(t, strings.Join(got, ", ") != "evicted 1 false, evicted 2 false", "%v", got)
 		rdb.FlushAll(t.Context())
 		time.Sleep(DefaultNodeTTL)
 		redistest.Equal(t, "got", n.take(), "renamed")

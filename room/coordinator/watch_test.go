@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -32,9 +31,7 @@ func (f *follower) expect(t *testing.T, want string) *room.Event {
 	if e.Snapshot != nil {
 		got = fmt.Sprintf("%d= %s", e.Version, describeUsers(e.Snapshot.Users()))
 	}
-	if got != want {
-		t.Fatalf("told %q, want %q", got, want)
-	}
+	redistest.FatalIf(t, got != want, "told %q, want %q", got, want)
 	return e
 }
 
@@ -61,9 +58,7 @@ func TestWatch_AllNodesInOrder(t *testing.T) {
 		}
 		mustDo(t, a, "43", room.Join{User: "王五", Session: "s1"})
 		other.expect(t, "1<0 +王五@0")
-		if len(second.events) != 0 {
-			t.Error("told after stop")
-		}
+		redistest.ErrorIf(t, len(second.events) != 0, "told after stop")
 	})
 }
 
@@ -80,20 +75,6 @@ func TestWatch_Again(t *testing.T) {
 		stop()
 		mustDo(t, b, "42", room.Leave{User: "张三", Session: "s"})
 	}
-}
-
-// The pub/sub connection breaks and commits happen meanwhile: a snapshot makes
-// up for them, and the events go on behind it.
-func TestWatch_LostConnection(t *testing.T) {
-	server := redistest.Start(t)
-	a, b := newCoordinator(t, server.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
-	f, _ := follow(t, a, "42")
-	mustDo(t, b, "42", room.Join{User: "李四", Session: "s1"})
-	f.expect(t, "1<0 +李四@0")
-	redistest.OK(t, server.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
-	f.expect(t, "1= 李四@0")
-	mustDo(t, b, "42", room.Join{User: "张三", Session: "s2"})
-	f.expect(t, "2<1 +张三@1")
 }
 
 // An event got lost on the way.
@@ -139,12 +120,10 @@ func TestWatch_LateEventOfAnotherEpoch(t *testing.T) {
 	onBoth(t, func(t *testing.T, client func() *redis.Client) {
 		rdb, spy := client(), client()
 		var reads atomic.Int64
-		spy.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, store.LoadScript) {
-				reads.Add(1)
-			}
+		beforeScript(spy, store.LoadScript, func() error {
+			reads.Add(1)
 			return nil
-		}})
+		})
 		c, other := newCoordinator(t, spy, Options{}), newCoordinator(t, rdb, Options{})
 		f, _ := follow(t, c, "42")
 		mustDo(t, other, "42", room.Join{User: "a", Session: "s"})

@@ -138,48 +138,17 @@ func TestGivingUp(t *testing.T) {
 		}
 		for _, i := range []int{1, 0, 2} { // in the middle, at the head, the last
 			cancels[i](reason)
-			if err := redistest.Receive(t, errs, "an Acquire to end"); !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
-				t.Errorf("waiter %d: %v", i, err)
-			}
+			err := redistest.Receive(t, errs, "an Acquire to end")
+			redistest.ErrorIf(t, !errors.Is(err, reason) || !errors.Is(err, ErrHeld), "waiter %d: %v", i, err)
 			synctest.Wait()
 			want := int64(1)
 			if i == 2 {
 				want = 0
 			}
-			if n := clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(); n != want {
-				t.Errorf("after waiter %d gave up %d tokens wait, want %d", i, n, want)
-			}
+			n := clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val()
+			redistest.ErrorIf(t, n != want, "after waiter %d gave up %d tokens wait, want %d", i, n, want)
 		}
 		mustRelease(t, holder)
 		checkClean(t, clients[0])
-	})
-}
-
-// A caller gives up while its request waits in a pipeline: the clean-up comes after that.
-func TestTheCleanUpWaitsForThePipeline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{TTL: time.Minute, Pipelined: true})
-		m := managers[0]
-		for _, name := range []string{"a", "b"} { // so that Redis knows the scripts
-			mustRelease(t, mustAcquire(t, m, name))
-		}
-		late := time.Now().Add(2 * time.Second)
-		beforeScript(clients[0], acquireScript, func() error {
-			time.Sleep(time.Until(late))
-			return nil
-		})
-		ended := make(chan error, 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		for _, name := range []string{"b", "a"} { // the second one shares its round trip
-			go func() { ended <- second(m.Acquire(ctx, name)) }()
-			synctest.Wait()
-		}
-		cancel()
-		for range 2 {
-			redistest.ErrorIs(t, "the error is", redistest.Receive(t, ended, "an Acquire"), context.Canceled)
-		}
-		m.Close()
-		checkClean(t, clients[1])
 	})
 }

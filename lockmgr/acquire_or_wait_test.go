@@ -60,9 +60,8 @@ func TestAcquireOrWait(t *testing.T) {
 				outcome, lock, err := m.AcquireOrWait(t.Context(), "a", tt.opts)
 				redistest.ErrorIf(t, outcome != tt.want || err != nil || (lock != nil) != (tt.want == Acquired),
 					"%v, %v, %v; want %v", outcome, lock, err, tt.want)
-				if took := time.Since(start); took < tt.min || took > tt.max {
-					t.Errorf("took %v, want %v to %v", took, tt.min, tt.max)
-				}
+				took := time.Since(start)
+				redistest.ErrorIf(t, took < tt.min || took > tt.max, "took %v, want %v to %v", took, tt.min, tt.max)
 				redistest.Equal(t, "it waits in the queue:", client.Exists(t.Context(), "Lock:a:Queue").Val(), 0)
 				if lock != nil {
 					_ = lock.Release(t.Context())
@@ -107,9 +106,8 @@ func TestAcquireOrWaitTTL(t *testing.T) {
 			redistest.OK(t, lock.Release(t.Context()))
 			wg.Wait()
 			redistest.OK(t, err)
-			if d := client.PTTL(t.Context(), m.Key("a")).Val(); d < time.Hour-time.Second {
-				t.Errorf("the next holder's TTL is %v", d)
-			}
+			d := client.PTTL(t.Context(), m.Key("a")).Val()
+			redistest.ErrorIf(t, d < time.Hour-time.Second, "the next holder's TTL is %v", d)
 			_ = next.Release(t.Context())
 			checkClean(t, client)
 		})
@@ -137,9 +135,8 @@ func TestAcquireOrWaitDoesNotOvertake(t *testing.T) {
 		start := time.Now()
 		outcome, _, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{})
 		redistest.ErrorIf(t, outcome != Ended || err != nil, "%v, %v", outcome, err)
-		if took := time.Since(start); took < time.Second {
-			t.Errorf("the waiter held it for 1s, ended after %v", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took < time.Second, "the waiter held it for 1s, ended after %v", took)
 		wg.Wait()
 		checkClean(t, client)
 	})
@@ -163,9 +160,8 @@ func TestAcquireOrWaitGivesUp(t *testing.T) {
 			}
 			return nil
 		}})
-		if _, _, err := m.AcquireOrWait(t.Context(), "b", WaitOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("the reply was lost: %v", err)
-		}
+		_, _, err := m.AcquireOrWait(t.Context(), "b", WaitOptions{})
+		redistest.ErrorIf(t, !errors.Is(err, io.ErrUnexpectedEOF), "the reply was lost: %v", err)
 		if _, _, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("the reply to a look was lost: %v", err)
 		}
@@ -206,8 +202,7 @@ func TestAcquireOrWaitBadInput(t *testing.T) {
 	for outcome, want := range map[Outcome]string{
 		TimedOut: "timed out", Acquired: "acquired", Ended: "ended", 7: "Outcome(7)",
 	} {
-		if got := outcome.String(); got != want {
-			t.Errorf("%d is %q, want %q", int(outcome), got, want)
-		}
+		got := outcome.String()
+		redistest.ErrorIf(t, got != want, "%d is %q, want %q", int(outcome), got, want)
 	}
 }

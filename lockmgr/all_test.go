@@ -49,9 +49,8 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 						return
 					}
 					for _, name := range want {
-						if n := held[name].Add(1); n != 1 {
-							t.Errorf("%s is held by %d", name, n)
-						}
+						n := held[name].Add(1)
+						redistest.ErrorIf(t, n != 1, "%s is held by %d", name, n)
 					}
 					for _, name := range want {
 						held[name].Add(-1)
@@ -78,19 +77,16 @@ func TestAcquireAllAtOnce(t *testing.T) {
 		if n := commands.Load(); n > 2 { // the first time the script has to be brought
 			t.Errorf("%d requests for locks that were free", n)
 		}
-		if got := namesOf(locks); !slices.Equal(got, []string{"a", "b", "c"}) {
-			t.Errorf("order is %v", got)
-		}
+		got := namesOf(locks)
+		redistest.ErrorIf(t, !slices.Equal(got, []string{"a", "b", "c"}), "order is %v", got)
 		if d := locks.Deadline(); d.Before(before.Add(DefaultTTL)) || d.After(time.Now().Add(DefaultTTL)) {
 			t.Errorf("deadline %v does not lie a TTL after the request", d)
 		}
 		for lock := range locks.Each() {
-			if got := client.Get(t.Context(), m.Key(lock.Name())).Val(); got != lock.Token() {
-				t.Errorf("%s holds %q, the token is %q", lock.Name(), got, lock.Token())
-			}
-			if ttl := client.PTTL(t.Context(), m.Key(lock.Name())).Val(); ttl <= 0 {
-				t.Errorf("%s has TTL %v", lock.Name(), ttl)
-			}
+			got := client.Get(t.Context(), m.Key(lock.Name())).Val()
+			redistest.ErrorIf(t, got != lock.Token(), "%s holds %q, the token is %q", lock.Name(), got, lock.Token())
+			ttl := client.PTTL(t.Context(), m.Key(lock.Name())).Val()
+			redistest.ErrorIf(t, ttl <= 0, "%s has TTL %v", lock.Name(), ttl)
 			redistest.ErrorIf(t, locks.Lock(lock.Name()) != lock, "Lock(%q) is another", lock.Name())
 		}
 		redistest.ErrorIf(t, locks.Lock("d") != nil, "there is a lock that was not asked for")
@@ -144,9 +140,8 @@ func TestAcquireAllLostReplies(t *testing.T) {
 				}
 				return nil
 			}})
-			if _, err := m.AcquireAll(t.Context(), "a", "b", "c"); !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("reply %d was lost: %v", lost, err)
-			}
+			_, err := m.AcquireAll(t.Context(), "a", "b", "c")
+			redistest.ErrorIf(t, !errors.Is(err, io.ErrUnexpectedEOF), "reply %d was lost: %v", lost, err)
 			time.Sleep(time.Second) // the other holder has gone
 			checkClean(t, client)
 		})
@@ -225,12 +220,10 @@ func TestAcquireAllOnCluster(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			commands.Store(0)
 			locks := mustAll(t, m, tt.names...)
-			if n := commands.Load(); known && n != tt.requests {
-				t.Errorf("%v took %d requests, want %d", tt.names, n, tt.requests)
-			}
-			if got := namesOf(locks); !slices.Equal(got, tt.taken) {
-				t.Errorf("%v took %v, want %v", tt.names, got, tt.taken)
-			}
+			n := commands.Load()
+			redistest.ErrorIf(t, known && n != tt.requests, "%v took %d requests, want %d", tt.names, n, tt.requests)
+			got := namesOf(locks)
+			redistest.ErrorIf(t, !slices.Equal(got, tt.taken), "%v took %v, want %v", tt.names, got, tt.taken)
 			redistest.ErrorIf(t, locks.Lock(tt.names[1]) == nil, "no lock %q", tt.names[1])
 			redistest.OK(t, locks.Release(t.Context()))
 		}
@@ -240,9 +233,8 @@ func TestAcquireAllOnCluster(t *testing.T) {
 	defer cancel()
 	redistest.ErrorIs(t, "while b is held", redistest.Err(m.AcquireAll(ctx, "b", "c", "0")), ErrHeld)
 	for _, name := range []string{"c", "0"} {
-		if n := client.Exists(t.Context(), m.Key(name)).Val(); n != 0 {
-			t.Errorf("%s is left over", name)
-		}
+		n := client.Exists(t.Context(), m.Key(name)).Val()
+		redistest.ErrorIf(t, n != 0, "%s is left over", name)
 	}
 	redistest.OK(t, first.Release(t.Context()))
 }

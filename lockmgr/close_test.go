@@ -139,17 +139,6 @@ func TestCloseEndsWatchdogs(t *testing.T) {
 	})
 }
 
-// A Lock can be released after Close.
-func TestReleaseAfterClose(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		m := newManager(t, client, Options{})
-		lock := mustAcquire(t, m, "a")
-		m.Close()
-		mustRelease(t, lock)
-		checkClean(t, client)
-	})
-}
-
 // A Close during a Release does not keep Release from asking Redis.
 func TestCloseDuringARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func TestCluster(t *testing.T) {
 		}
 		mustRelease(t, lock)
 		mustRelease(t, redistest.Receive(t, next, "the waiter to get the lock"))
-		contend(t, func() redis.UniversalClient { return cluster.Client() }, "moving", false, func() { cluster.Move(m.Key("moving")) })
+		contend(t, func() redis.UniversalClient { return cluster.Client() }, "moving", func() { cluster.Move(m.Key("moving")) })
 	})
 	t.Run("many slots move", func(t *testing.T) {
 		m := newManager(t, cluster.Client(), Options{Pipelined: true})

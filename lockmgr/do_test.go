@@ -27,9 +27,8 @@ func TestDo(t *testing.T) {
 		err = m.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
 			client.FlushAll(ctx)
 			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, ErrStolen) {
-				t.Errorf("the cause is %v", cause)
-			}
+			cause := context.Cause(ctx)
+			redistest.ErrorIf(t, !errors.Is(cause, ErrStolen), "the cause is %v", cause)
 			return nil
 		})
 		redistest.ErrorIf(t, !errors.Is(err, ErrLost), "a lost hold: %v", err)

@@ -18,13 +18,11 @@ func TestAClockThatStepsBack(t *testing.T) {
 		future := first.Fence() + int64(time.Hour/time.Microsecond)
 		client.Set(t.Context(), "Lock:a:Fence", future, time.Minute) // drawn before the step
 		for i, token := range []string{"came first", "came second"} {
-			if _, ahead := askAs(t, m, token); ahead != int64(i) {
-				t.Errorf("%s: %d ahead", token, ahead)
-			}
+			_, ahead := askAs(t, m, token)
+			redistest.ErrorIf(t, ahead != int64(i), "%s: %d ahead", token, ahead)
 		}
-		if order := client.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val(); !slices.Equal(order, []string{"came first", "came second"}) {
-			t.Errorf("the queue is %v", order)
-		}
+		order := client.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val()
+		redistest.ErrorIf(t, !slices.Equal(order, []string{"came first", "came second"}), "the queue is %v", order)
 		client.Del(t.Context(), "Lock:a:Queue")
 		mustRelease(t, first)
 		next := mustAcquire(t, m, "a")
@@ -43,9 +41,8 @@ func TestFencesGrowOverLoss(t *testing.T) {
 			t.Helper()
 			redistest.ErrorIf(t, fence <= last, "%s: fence %d after %d", how, fence, last)
 			last = fence
-			if ttl := client.PTTL(t.Context(), "Lock:a:Fence").Val(); ttl <= 0 {
-				t.Errorf("%s: the last fence stays for ever", how)
-			}
+			ttl := client.PTTL(t.Context(), "Lock:a:Fence").Val()
+			redistest.ErrorIf(t, ttl <= 0, "%s: the last fence stays for ever", how)
 			client.Set(t.Context(), "Lock:a:Fence", last-99, 0) // an old state
 		}
 		for _, lose := range []bool{false, true} {

@@ -34,9 +34,8 @@ func TestInherit_ThePositionIsTheBetterOne(t *testing.T) {
 			redistest.OK(t, client.ZAdd(t.Context(), queue, redis.Z{Score: at.heir, Member: heir}).Err())
 		}
 		redistest.OK(t, m.Run(t.Context(), inheritScript, name, nil, heir, earlier[len(name)+1:]).Err())
-		if got := client.ZScore(t.Context(), queue, heir).Val(); got != at.want {
-			t.Errorf("%s: the heir waits at %v, want %v", name, got, at.want)
-		}
+		got := client.ZScore(t.Context(), queue, heir).Val()
+		redistest.ErrorIf(t, got != at.want, "%s: the heir waits at %v, want %v", name, got, at.want)
 		if got := client.ZScore(t.Context(), queue, earlier).Val(); got < 1e18 {
 			t.Errorf("%s: the earlier token waits at %v, want it buried", name, got)
 		}

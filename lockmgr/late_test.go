@@ -131,9 +131,8 @@ func TestALateRequestOfWhoGaveUp(t *testing.T) {
 					awaitQueue(t, plain, "a", 1) // beside the one that is buried
 				}
 				late.Deliver()
-				if n := plain.ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(); n != int64(len(state)/len("waited for")) {
-					t.Errorf("%d wait", n)
-				}
+				n := plain.ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val()
+				redistest.ErrorIf(t, n != int64(len(state)/len("waited for")), "%d wait", n)
 				if holder != nil {
 					mustRelease(t, holder)
 				}

@@ -22,9 +22,8 @@ func TestDoneWhenTheDeadlinePasses(t *testing.T) {
 		redistest.OK(t, lock.Err())
 		redistest.Receive(t, lock.Done(), "the hold to end")
 		redistest.Equal(t, "over after", time.Since(start), 2*time.Second+DefaultTTL)
-		if err := lock.Err(); !errors.Is(err, ErrExpired) || !errors.Is(err, ErrLost) {
-			t.Errorf("over because of %v", err)
-		}
+		err := lock.Err()
+		redistest.ErrorIf(t, !errors.Is(err, ErrExpired) || !errors.Is(err, ErrLost), "over because of %v", err)
 		redistest.ErrorIs(t, "release", lock.Release(t.Context()), ErrExpired)
 		redistest.Receive(t, mustAcquireDone(t, managers[0]), "the hold to end")
 	})
@@ -44,9 +43,8 @@ func TestDoneAfterRelease(t *testing.T) {
 		done := lock.Done()
 		mustRelease(t, lock)
 		redistest.Receive(t, done, "the hold to end")
-		if err := lock.Err(); err != ErrReleased {
-			t.Errorf("after the release: %v", err)
-		}
+		err := lock.Err()
+		redistest.ErrorIf(t, err != ErrReleased, "after the release: %v", err)
 		redistest.Receive(t, lock.Done(), "the hold to end")
 	})
 }
@@ -79,9 +77,8 @@ func TestWatchdog(t *testing.T) {
 			if err := lock.Err(); err != nil || client.Get(t.Context(), "Lock:a").Val() != lock.Token() {
 				t.Errorf("after an hour: %v", err)
 			}
-			if n := extended.Load(); n < 3500 || n > 3700 {
-				t.Errorf("%d extensions in an hour", n)
-			}
+			n := extended.Load()
+			redistest.ErrorIf(t, n < 3500 || n > 3700, "%d extensions in an hour", n)
 			mustRelease(t, lock)
 			extended.Store(0)
 			time.Sleep(time.Hour)
@@ -139,9 +136,8 @@ func TestTheDeadlineCountsFromTheExtensionsRequest(t *testing.T) {
 		time.Sleep(time.Second)
 		sent := time.Now()
 		redistest.OK(t, lock.Extend(t.Context()))
-		if got, want := lock.Deadline(), sent.Add(DefaultTTL); !got.Equal(want) {
-			t.Errorf("the deadline lies %v after the request", got.Sub(sent))
-		}
+		got, want := lock.Deadline(), sent.Add(DefaultTTL)
+		redistest.ErrorIf(t, !got.Equal(want), "the deadline lies %v after the request", got.Sub(sent))
 		mustRelease(t, lock)
 	})
 }

@@ -22,9 +22,8 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 		time.AfterFunc(time.Minute+time.Second/2, func() { _ = last.Release(t.Context()) })
 		time.AfterFunc(59*time.Second, func() {
 			for _, name := range []string{"a", "b"} {
-				if _, err := other.TryAcquire(t.Context(), name); !errors.Is(err, ErrHeld) {
-					t.Errorf("%s while c is waited for: %v", name, err)
-				}
+				_, err := other.TryAcquire(t.Context(), name)
+				redistest.ErrorIf(t, !errors.Is(err, ErrHeld), "%s while c is waited for: %v", name, err)
 			}
 		})
 		locks := mustAll(t, m, "a", "b", "c")
@@ -33,9 +32,8 @@ func TestAcquireAllKeepsWhatItHas(t *testing.T) {
 		redistest.OK(t, locks.Err())
 		got := time.Now()
 		redistest.Receive(t, locks.Lock("a").Done(), "the first hold to end")
-		if after := time.Since(got); after != left {
-			t.Errorf("over after %v, the deadline was in %v", after, left)
-		}
+		after := time.Since(got)
+		redistest.ErrorIf(t, after != left, "over after %v, the deadline was in %v", after, left)
 		redistest.ErrorIs(t, "after the deadline", locks.Err(), ErrExpired)
 		_ = locks.Release(t.Context())
 
@@ -60,9 +58,8 @@ func TestAcquireAllExtendsAClaim(t *testing.T) {
 		if took := time.Since(start); took > 100*time.Millisecond {
 			t.Fatalf("b was not handed over, but found free after %v", took)
 		}
-		if left, stays := time.Until(locks.Deadline()), client.PTTL(t.Context(), m.Key("b")).Val(); left < DefaultTTL/2 || stays < left {
-			t.Errorf("%v are left, and %v in Redis", left, stays)
-		}
+		left, stays := time.Until(locks.Deadline()), client.PTTL(t.Context(), m.Key("b")).Val()
+		redistest.ErrorIf(t, left < DefaultTTL/2 || stays < left, "%v are left, and %v in Redis", left, stays)
 		redistest.OK(t, locks.Release(t.Context()))
 		checkClean(t, client)
 	})
@@ -79,9 +76,8 @@ func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
 		_, err := m.AcquireAll(t.Context(), "a", "b", "c")
 		redistest.ErrorIf(t, !errors.Is(err, ErrStolen) || !strings.Contains(err.Error(), `"b"`),
 			"b was stolen: %v", err)
-		if after := time.Since(start); after > 5*time.Second+DefaultTTL/3 {
-			t.Errorf("noticed after %v", after)
-		}
+		after := time.Since(start)
+		redistest.ErrorIf(t, after > 5*time.Second+DefaultTTL/3, "noticed after %v", after)
 		redistest.Equal(t, "the thief's lock is gone:", client.Del(t.Context(), m.Key("b")).Val(), 1)
 		redistest.OK(t, last.Release(t.Context()))
 		checkClean(t, client)
@@ -119,9 +115,8 @@ func TestLocksReleaseTellsALoss(t *testing.T) {
 			redistest.OK(t, locks.Lock(name).Extend(t.Context()))
 		}
 		time.Sleep(DefaultTTL / 2)
-		if err := locks.Release(t.Context()); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
-			t.Errorf("release: %v", err)
-		}
+		err := locks.Release(t.Context())
+		redistest.ErrorIf(t, !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), `"b"`), "release: %v", err)
 		if err := locks.Err(); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("b has expired: %v", err)
 		}

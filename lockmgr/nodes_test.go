@@ -192,9 +192,8 @@ func checkClean(t *testing.T, client redis.UniversalClient) {
 	for _, key := range client.Keys(t.Context(), "*").Val() {
 		goes := strings.HasSuffix(key, ":Fence") ||
 			strings.HasSuffix(key, ":Queue") && client.ZCount(t.Context(), key, "-inf", "(1e18").Val() == 0
-		if ttl := client.PTTL(t.Context(), key).Val(); !goes || ttl <= 0 {
-			t.Errorf("%s is left over (TTL %v)", key, ttl)
-		}
+		ttl := client.PTTL(t.Context(), key).Val()
+		redistest.ErrorIf(t, !goes || ttl <= 0, "%s is left over (TTL %v)", key, ttl)
 	}
 }
 

@@ -43,9 +43,8 @@ func TestPassToAWaiterThatGaveUp(t *testing.T) {
 			redistest.ErrorIf(t, replyLost == (err == nil), "release: %v", err)
 			start := time.Now()
 			mustRelease(t, redistest.Receive(t, next, "the waiter to get the lock"))
-			if d := time.Since(start); d > DefaultPoll {
-				t.Errorf("the next one waited %v", d)
-			}
+			d := time.Since(start)
+			redistest.ErrorIf(t, d > DefaultPoll, "the next one waited %v", d)
 			checkClean(t, clients[0])
 		})
 	}

@@ -31,9 +31,8 @@ func TestAnAnswerThatComesAsTheContextEnds(t *testing.T) {
 		}
 	}()
 	redistest.Receive(t, answered, "the pipeline to answer")
-	if got, err := cmd.Text(); err != nil || got == "" {
-		t.Errorf("the answer is %q, %v", got, err)
-	}
+	got, err := cmd.Text()
+	redistest.ErrorIf(t, err != nil || got == "", "the answer is %q, %v", got, err)
 }
 
 // A few requests go out by themselves. Those beyond maxDirect go through the pipeline, to share round trips.
@@ -56,9 +55,8 @@ func TestPipelined_AFewGoAlone(t *testing.T) {
 		for range 50 {
 			all.Go(func() {
 				cmd := redis.NewCmd(t.Context(), "echo", "hi")
-				if err := m.sender.process(t.Context(), "a", cmd); err != nil || cmd.Val() != "hi" {
-					t.Errorf("%v, %v", cmd.Val(), err)
-				}
+				err := m.sender.process(t.Context(), "a", cmd)
+				redistest.ErrorIf(t, err != nil || cmd.Val() != "hi", "%v, %v", cmd.Val(), err)
 			})
 		}
 		synctest.Wait()

@@ -50,15 +50,13 @@ func TestPolls(t *testing.T) {
 			time.Sleep(DefaultClaim / 3) // its polls do not come when the hold ends
 			go func() { got <- mustAcquire(t, managers[1], "a") }()
 			time.Sleep(long + time.Millisecond)
-			if most, n := int(long/poll/8), int(requests.Load()); n > most != tt.often {
-				t.Errorf("%s: %d requests in %v", name, n, long)
-			}
+			most, n := int(long/poll/8), int(requests.Load())
+			redistest.ErrorIf(t, n > most != tt.often, "%s: %d requests in %v", name, n, long)
 			tt.end(t, held, clients[0])
 			ended := time.Now()
 			lock := redistest.Receive(t, got, "the waiter to get the lock")
-			if took := time.Since(ended); took > tt.within {
-				t.Errorf("%s: it has the lock %v later", name, took)
-			}
+			took := time.Since(ended)
+			redistest.ErrorIf(t, took > tt.within, "%s: it has the lock %v later", name, took)
 			mustRelease(t, lock)
 		})
 	}

@@ -87,9 +87,8 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		clients[0].Del(t.Context(), "Lock:a") // it expired
 		redistest.ErrorIs(t, "passed the queue", redistest.Err(managers[2].TryAcquire(t.Context(), "a")), ErrHeld)
 		redistest.Equal(t, "the lock was offered to", clients[0].Get(t.Context(), "Lock:a").Val(), "waiting")
-		if held, _ := askAs(t, managers[1], "waiting"); !held {
-			t.Error("the next in line did not get it")
-		}
+		held, _ := askAs(t, managers[1], "waiting")
+		redistest.ErrorIf(t, !held, "the next in line did not get it")
 		slotOf(managers[1], "waiting").abandon()
 		_ = holder.Release(t.Context())
 		checkClean(t, clients[0])
@@ -114,9 +113,8 @@ func TestALongWaitKeepsItsPlace(t *testing.T) {
 		}
 		before := clients[0].ZRangeWithScores(t.Context(), "Lock:a:Queue", 0, -1).Val()
 		time.Sleep(10 * keepQueue)
-		if after := clients[0].ZRangeWithScores(t.Context(), "Lock:a:Queue", 0, -1).Val(); !slices.Equal(before, after) {
-			t.Errorf("the queue was %v and is %v", before, after)
-		}
+		after := clients[0].ZRangeWithScores(t.Context(), "Lock:a:Queue", 0, -1).Val()
+		redistest.ErrorIf(t, !slices.Equal(before, after), "the queue was %v and is %v", before, after)
 		mustRelease(t, holder)
 		wg.Wait()
 		redistest.ErrorIf(t, !slices.Equal(got.who, []string{"0", "1"}), "the order was %v", got.who)

@@ -67,9 +67,8 @@ func TestLocksReleaseTogether(t *testing.T) {
 			if took := time.Since(start); took > 3*roundTrip { // two to make a connection
 				t.Errorf("it took %v", took)
 			}
-			if n := sent(releaseAllScript) + sent(releaseScript); n != 1 && !cluster {
-				t.Errorf("%d requests", n)
-			}
+			n := sent(releaseAllScript) + sent(releaseScript)
+			redistest.ErrorIf(t, n != 1 && !cluster, "%d requests", n)
 			checkClean(t, clients[0])
 		})
 	}
@@ -85,9 +84,8 @@ func TestLocksReleaseEndsAllHoldsFirst(t *testing.T) {
 		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
 			if isScript(cmd, releaseScript) {
 				for lock := range locks.Each() {
-					if err := lock.Err(); err != ErrReleased {
-						t.Errorf("%s meanwhile: %v", lock.Name(), err)
-					}
+					err := lock.Err()
+					redistest.ErrorIf(t, err != ErrReleased, "%s meanwhile: %v", lock.Name(), err)
 				}
 				time.Sleep(time.Second)
 			}
@@ -146,9 +144,8 @@ func TestLocksReleaseWithoutAReply(t *testing.T) {
 		managers, clients := nodes(t, 1, Options{})
 		locks := mustAll(t, managers[0], "a", "b", "c")
 		lose(clients[0], releaseAllScript)
-		if err := locks.Release(t.Context()); err == nil || errors.Is(err, ErrLost) {
-			t.Errorf("the reply was lost: %v", err)
-		}
+		err := locks.Release(t.Context())
+		redistest.ErrorIf(t, err == nil || errors.Is(err, ErrLost), "the reply was lost: %v", err)
 		redistest.OK(t, locks.Release(t.Context()))
 		checkClean(t, clients[0])
 	})
@@ -193,9 +190,8 @@ func TestAcquireAllAsksAgain(t *testing.T) {
 			}
 			sent := requestsOf(clients[0])
 			locks := mustAll(t, managers[0], manyNames(1000)...)
-			if one, all := sent(acquireScript), sent(allScript); one > 0 || all > 3 {
-				t.Errorf("%d requests for one lock, %d for all", one, all)
-			}
+			one, all := sent(acquireScript), sent(allScript)
+			redistest.ErrorIf(t, one > 0 || all > 3, "%d requests for one lock, %d for all", one, all)
 			for lock := range locks.Each() {
 				if holder := clients[0].Get(t.Context(), managers[0].Key(lock.Name())).Val(); holder != lock.Token() {
 					t.Fatalf("%s holds %q", lock.Name(), holder)
@@ -224,9 +220,8 @@ func TestAcquireAllLosesOneMeanwhile(t *testing.T) {
 		}})
 		start := time.Now()
 		locks := mustAll(t, managers[0], "a", "b", "c")
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("it took %v", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > 2*time.Second, "it took %v", took)
 		redistest.OK(t, locks.Release(t.Context()))
 		checkClean(t, clients[0])
 	})

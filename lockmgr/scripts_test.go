@@ -26,9 +26,8 @@ func TestScriptsHaveTheRulesTheyUse(t *testing.T) {
 		}
 	}
 	redistest.Equal(t, "a script without rules became", withRules("return 1"), "return 1")
-	if got := len(strings.Split(strings.TrimSpace(luaFile("lock")), "\nend\n")); got != len(rules) {
-		t.Errorf("lock.lua has %d functions, %d were found", got, len(rules))
-	}
+	got := len(strings.Split(strings.TrimSpace(luaFile("lock")), "\nend\n"))
+	redistest.ErrorIf(t, got != len(rules), "lock.lua has %d functions, %d were found", got, len(rules))
 }
 
 // Rules that a script seldom needs stand at its mark, and those that it needs before that in front.
@@ -67,9 +66,8 @@ func TestScripts_NoFunctionIsDropped(t *testing.T) {
 		"local limit = 3\nlocal function one()\n  return limit\nend\n":          "local limit",
 		"local function one()\nif KEYS[1] then\nreturn 1\nend\nreturn 2\nend\n": "return 2",
 	} {
-		if said := refused(func() { NewScript("return one()", library) }); !strings.Contains(said, names) {
-			t.Errorf("%q: %q", library, said)
-		}
+		said := refused(func() { NewScript("return one()", library) })
+		redistest.ErrorIf(t, !strings.Contains(said, names), "%q: %q", library, said)
 	}
 }
 

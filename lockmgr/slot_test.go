@@ -99,9 +99,8 @@ func TestAClosedSlotDoesNotListen(t *testing.T) {
 			m := managers[0]
 			s := newSlot(t, m)
 			end(m, s)
-			if _, err := s.Wait(t.Context()); err != nil && !errors.Is(err, ErrClosed) {
-				t.Errorf("%s: %v", name, err)
-			}
+			_, err := s.Wait(t.Context())
+			redistest.ErrorIf(t, err != nil && !errors.Is(err, ErrClosed), "%s: %v", name, err)
 			m.wakes.mu.Lock()
 			defer m.wakes.mu.Unlock()
 			redistest.ErrorIf(t, len(m.wakes.locks) > 0, "%s: it listens", name)
@@ -115,9 +114,8 @@ func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		managers, clients := nodes(t, 2, Options{Poll: 100 * time.Millisecond})
 		s := newSlot(t, managers[1])
-		if alone, err := s.Acquire(t.Context(), false, asks(s)); !alone || err != nil {
-			t.Errorf("a free lock: %v, %v", alone, err)
-		}
+		alone, err := s.Acquire(t.Context(), false, asks(s))
+		redistest.ErrorIf(t, !alone || err != nil, "a free lock: %v, %v", alone, err)
 		s.Abandon()
 		holder := mustAcquire(t, managers[0], "a")
 		time.AfterFunc(time.Second, func() { clients[0].Del(t.Context(), "Lock:a") }) // nobody is told

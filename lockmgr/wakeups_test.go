@@ -51,9 +51,8 @@ func TestHandedOver(t *testing.T) {
 		second := redistest.Receive(t, got, "the waiter to get the lock")
 		redistest.ErrorIf(t, asked.Load() != before, "it asked again")
 		redistest.ErrorIf(t, second.Fence() <= first.Fence(), "fence %d after %d", second.Fence(), first.Fence())
-		if left := time.Until(second.Deadline()); left != claim-waited {
-			t.Errorf("%v are left, want the claim since the last poll", left)
-		}
+		left := time.Until(second.Deadline())
+		redistest.ErrorIf(t, left != claim-waited, "%v are left, want the claim since the last poll", left)
 		time.Sleep(claim - waited)
 		redistest.Equal(t, "are left after the claim:", time.Until(second.Deadline()), DefaultTTL-(claim-waited)/2)
 		time.Sleep(DefaultTTL)
@@ -132,9 +131,8 @@ func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
 		s := slotOf(m, "token")
 		wake := wakeUp{100, DefaultClaim, "token"}
 		s.wake(wake)
-		if g := <-s.inbox(); s.isUsable(g) {
-			t.Errorf("before it has asked: %+v", g)
-		}
+		g := <-s.inbox()
+		redistest.ErrorIf(t, s.isUsable(g), "before it has asked: %+v", g)
 		s.queuedAt("token", 99, time.Now(), 0)
 		s.wake(wake)
 		if g := <-s.inbox(); !s.isUsable(g) {

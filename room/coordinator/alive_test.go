@@ -58,9 +58,8 @@ func TestAlive(t *testing.T) {
 		close(hang)
 		time.Sleep(time.Minute)
 		check("going on", true)
-		if err := c.Close(t.Context()); err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		err := c.Close(t.Context())
+		redistest.ErrorIf(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
 		time.Sleep(10 * time.Minute)
 		check("closed", true)
 	})

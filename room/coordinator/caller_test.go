@@ -71,9 +71,8 @@ func TestCaller_Gone(t *testing.T) {
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Do(ctx, "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("an action whose context has ended: %v", err)
-	}
+	_, err := c.Do(ctx, "42", room.Join{User: "b", Session: "s"})
+	redistest.ErrorIf(t, !errors.Is(err, context.Canceled), "an action whose context has ended: %v", err)
 	redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: "a", Session: "s"}).Version, 1)
 }
 

@@ -109,18 +109,16 @@ func TestCheck_Eviction(t *testing.T) {
 		var log lines
 		c := newCoordinator(t, redistest.Start(t, "--maxmemory-policy", policy).Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
 		redistest.OK(t, c.Check(soon(t)))
-		if n := log.count("noeviction"); n != warnings || warnings > 0 && log.count(policy) != 1 {
-			t.Errorf("%s: %d warnings", policy, n)
-		}
+		n := log.count("noeviction")
+		redistest.ErrorIf(t, n != warnings || warnings > 0 && log.count(policy) != 1, "%s: %d warnings", policy, n)
 	}
 }
 
 // A server that does not know a command refuses it as an ACL does.
 func TestCheck_Renamed(t *testing.T) {
 	c := newCoordinator(t, redistest.Start(t, "--rename-command", "INFO", "hidden").Client(), Options{})
-	if err := c.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "does not allow this user INFO;") {
-		t.Errorf("%v", err)
-	}
+	err := c.Check(soon(t))
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "does not allow this user INFO;"), "%v", err)
 }
 
 // Where replicas are missing a node begins with a warning, and is not ready.
@@ -146,9 +144,8 @@ func TestCheck_Replica(t *testing.T) {
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 1")
 	c := newCoordinator(t, replica.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
 	redistest.OK(t, c.Check(soon(t)))
-	if n := log.count("read-only replica"); n != 1 || log.count(replica.Addr()) != 1 {
-		t.Errorf("%d lines say so", n)
-	}
+	n := log.count("read-only replica")
+	redistest.ErrorIf(t, n != 1 || log.count(replica.Addr()) != 1, "%d lines say so", n)
 	if err := c.Start(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("started with %v", err)
 	}
@@ -165,16 +162,14 @@ func TestCommit_EventRefused(t *testing.T) {
 	for i := range 5 {
 		redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"}).Version, uint64(i+2))
 	}
-	if r := mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}); r.Version != 7 || r.Count() != 5 {
-		t.Errorf("%d are left at version %d", r.Count(), r.Version)
-	}
+	r := mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+	redistest.ErrorIf(t, r.Version != 7 || r.Count() != 5, "%d are left at version %d", r.Count(), r.Version)
 	redistest.Equal(t, "lines say so:", log.count("not their events"), 1)
 	redistest.OK(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "roomd", "allchannels").Err())
 	mustDo(t, c, "42", room.Join{User: "c", Session: "s"})
 	redistest.OK(t, c.Close(soon(t)))
-	if n := log.count("over: "); n != 1 || log.count(`"times":6`) != 1 {
-		t.Errorf("%d lines say that it is over", n)
-	}
+	n := log.count("over: ")
+	redistest.ErrorIf(t, n != 1 || log.count(`"times":6`) != 1, "%d lines say that it is over", n)
 }
 
 func TestCheck_ManualHasTheRule(t *testing.T) {

@@ -188,9 +188,8 @@ func TestInvariants_NobodyWatches(t *testing.T) {
 		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Users", "x", `{"seat":0}`).Err())
 		c.awaitDifference(t, CheckSeats, "42", "on seat 0")
 		stop()
-		if left := c.feeds.Watched(); len(left) > 0 {
-			t.Errorf("still watched: %v", left)
-		}
+		left := c.feeds.Watched()
+		redistest.ErrorIf(t, len(left) > 0, "still watched: %v", left)
 		c.awaitDifference(t, CheckSeats, "42", "")
 		stopAgain, err := c.Watch(soon(t), "42", func(*room.Event) {})
 		redistest.OK(t, err)

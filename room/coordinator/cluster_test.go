@@ -75,9 +75,8 @@ func TestCluster(t *testing.T) {
 			redistest.ErrorIf(t, len(slots) != 1, "room %s has keys in several slots: %v", id, slots)
 		}
 		mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
-		if version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val(); version != "1" {
-			t.Errorf("the version in Room:{42}:Meta is %q", version)
-		}
+		version := client.HGet(t.Context(), "Room:{42}:Meta", "version").Val()
+		redistest.ErrorIf(t, version != "1", "the version in Room:{42}:Meta is %q", version)
 		locks, err := lockmgr.New(client, lockmgr.Options{Prefix: unprefixed.LockPrefix()})
 		redistest.OK(t, err)
 		redistest.Equal(t, "the lock is", locks.Key("42"), "LockRoom:{42}")
@@ -187,9 +186,8 @@ func TestReplicas_KnowTheRooms(t *testing.T) {
 	c := newCoordinator(t, servers.Client(), patient(Options{Replicas: 1}))
 	mustDo(t, c, rooms[0], room.Join{User: "张三", Session: "s"})
 	redistest.ErrorIf(t, servers.Owner(tagOf(c)) != servers.Node(0), "the hash slot of %s has no replica", c.Node())
-	if known := replica.Client().Keys(t.Context(), "Node:*").Val(); len(known) != 2 {
-		t.Errorf("the replica knows %v", known)
-	}
+	known := replica.Client().Keys(t.Context(), "Node:*").Val()
+	redistest.ErrorIf(t, len(known) != 2, "the replica knows %v", known)
 	replica.Pause()
 	expectRefused(t, "without the replica", c, rooms[1], room.Join{User: "张三", Session: "s"}, room.ErrUnavailable)
 	replica.Resume()

@@ -43,9 +43,8 @@ func TestCommit_NeedsTheLock(t *testing.T) {
 			if holder != "" {
 				rdb.Set(t.Context(), "LockRoom:42", holder, time.Minute)
 			}
-			if _, _, err := c.store.Send(t.Context(), slot, commit); !errors.Is(err, store.ErrLost) {
-				t.Errorf("the lock holds %q: %v", holder, err)
-			}
+			_, _, err := c.store.Send(t.Context(), slot, commit)
+			redistest.ErrorIf(t, !errors.Is(err, store.ErrLost), "the lock holds %q: %v", holder, err)
 			if s, _ := c.Read(t.Context(), "42"); s.Version != 1 {
 				t.Errorf("the lock holds %q: %s at version %d", holder, describeUsers(s.Users()), s.Version)
 			}
@@ -89,9 +88,8 @@ func TestCommit_HandsTheLockOn(t *testing.T) {
 			if test.next && test.waits {
 				want = []string{slot.Token()}
 			}
-			if queue := rdb.ZRange(t.Context(), "LockRoom:42:Queue", 0, -1).Val(); !slices.Equal(queue, want) {
-				t.Errorf("%+v: the queue is %v", test, queue)
-			}
+			queue := rdb.ZRange(t.Context(), "LockRoom:42:Queue", 0, -1).Val()
+			redistest.ErrorIf(t, !slices.Equal(queue, want), "%+v: the queue is %v", test, queue)
 		})
 	}
 }

@@ -26,9 +26,8 @@ func TestDo_JoinAndLeave(t *testing.T) {
 		if got := describeUsers(r.Users()); got != "李四@0 王五@1 张三@2" || r.Seat != 2 || r.Version != 3 || r.Epoch == "" {
 			t.Fatalf("third join: %+v", r)
 		}
-		if again := mustDo(t, c, "42", room.Join{User: "张三", Session: "s3"}); again.Version != 3 || again.Seat != 2 {
-			t.Errorf("joining again: %+v", again)
-		}
+		again := mustDo(t, c, "42", room.Join{User: "张三", Session: "s3"})
+		redistest.ErrorIf(t, again.Version != 3 || again.Seat != 2, "joining again: %+v", again)
 		left := mustDo(t, c, "42", room.Leave{User: "王五", Session: "s2"})
 		if got := describeUsers(left.Users()); got != "李四@0 张三@2" || left.Version != 4 || left.Epoch != r.Epoch {
 			t.Fatalf("leave: %+v", left)
@@ -40,9 +39,8 @@ func TestDo_JoinAndLeave(t *testing.T) {
 		redistest.Equal(t, "LockRoom:42 is left over:", rdb.Exists(ctx, "LockRoom:42").Val(), 0)
 		users := rdb.HGetAll(ctx, "Room:42:Users").Val()
 		var at int64
-		if n, _ := fmt.Sscanf(users["张三"], `{"seat":2,"session":"s3","node":"n1","at":%d}`, &at); n != 1 || len(users) != 2 {
-			t.Errorf("Room:42:Users is %v", users)
-		}
+		n, _ := fmt.Sscanf(users["张三"], `{"seat":2,"session":"s3","node":"n1","at":%d}`, &at)
+		redistest.ErrorIf(t, n != 1 || len(users) != 2, "Room:42:Users is %v", users)
 		meta := rdb.HGetAll(ctx, "Room:42:Meta").Val()
 		redistest.ErrorIf(t, meta["version"] != "4" || meta["epoch"] != r.Epoch || meta["by:n1"] == "",
 			"Room:42:Meta is %v", meta)
@@ -130,9 +128,8 @@ func TestDo_DeadHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s"})
-		if took := time.Since(start); took > lockmgr.DefaultTTL+lockmgr.DefaultPoll {
-			t.Errorf("the room was blocked for %v", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > lockmgr.DefaultTTL+lockmgr.DefaultPoll, "the room was blocked for %v", took)
 	})
 }
 
@@ -144,13 +141,11 @@ func TestRoom_EmptyExpires(t *testing.T) {
 		first := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
 		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
 		time.Sleep(unusedIdle - time.Second)
-		if r := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"}); r.Version != 3 || r.Epoch != first.Epoch {
-			t.Errorf("used again in time: %+v", r.Snapshot)
-		}
+		r := mustDo(t, c, "42", room.Join{User: "张三", Session: "s"})
+		redistest.ErrorIf(t, r.Version != 3 || r.Epoch != first.Epoch, "used again in time: %+v", r.Snapshot)
 		time.Sleep(15 * unusedIdle) // in use: nothing expires
-		if s, err := c.Read(t.Context(), "42"); err != nil || s.Version != 3 || len(s.Users()) != 1 {
-			t.Errorf("long after: %+v, %v", s, err)
-		}
+		s, err := c.Read(t.Context(), "42")
+		redistest.ErrorIf(t, err != nil || s.Version != 3 || len(s.Users()) != 1, "long after: %+v, %v", s, err)
 		mustDo(t, c, "42", room.Leave{User: "张三", Session: "s"})
 		time.Sleep(unusedIdle + time.Second)
 		if left := rdb.Keys(t.Context(), "*").Val(); len(left) != 2 { // the node's own
@@ -209,8 +204,7 @@ func TestClose_Drains(t *testing.T) {
 		defer cancel()
 		redistest.ErrorIs(t, "close", c.Close(ctx), context.DeadlineExceeded)
 		redistest.OK(t, redistest.Receive(t, errs["42"], "the join that could be done"))
-		if err := redistest.Receive(t, errs["43"], "the join that could not"); !errors.Is(err, room.ErrClosed) {
-			t.Errorf("the join that could not: %v", err)
-		}
+		err := redistest.Receive(t, errs["43"], "the join that could not")
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrClosed), "the join that could not: %v", err)
 	})
 }

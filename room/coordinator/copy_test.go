@@ -61,9 +61,8 @@ func TestCopy_FollowsOtherNodes(t *testing.T) {
 	wg.Wait()
 	s, err := newCoordinator(t, server.Client(), Options{}).Read(t.Context(), "42")
 	redistest.ErrorIf(t, err != nil || s.Count() != nodes*players, "%d are in the room, %v", s.Count(), err)
-	if reads, commits := n.reads.Load(), n.commits.Load(); reads > commits/4 {
-		t.Errorf("the room was read %d times for %d commits", reads, commits)
-	}
+	reads, commits := n.reads.Load(), n.commits.Load()
+	redistest.ErrorIf(t, reads > commits/4, "the room was read %d times for %d commits", reads, commits)
 }
 
 // Copies of idle rooms are dropped: the oldest when there are too many, all after a while.
@@ -83,14 +82,12 @@ func TestCopy_Goes(t *testing.T) {
 		for i := range 5 {
 			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
 		}
-		if got := open(); !slices.Equal(got, []string{"room2", "room3", "room4"}) {
-			t.Errorf("copies of %v are left", got)
-		}
+		got := open()
+		redistest.ErrorIf(t, !slices.Equal(got, []string{"room2", "room3", "room4"}), "copies of %v are left", got)
 		time.Sleep(copyIdle / 2)
 		mustDo(t, c, "room3", room.Join{User: "b", Session: "s"})
-		if r := mustDo(t, c, "room0", room.Join{User: "b", Session: "s"}); r.Version != 2 || r.Seat != 1 {
-			t.Errorf("%+v", r)
-		}
+		r := mustDo(t, c, "room0", room.Join{User: "b", Session: "s"})
+		redistest.ErrorIf(t, r.Version != 2 || r.Seat != 1, "%+v", r)
 		time.Sleep(copyIdle / 2)
 		if got := open(); !slices.Equal(got, []string{"room0", "room3"}) {
 			t.Errorf("copies of %v are left", got)
@@ -132,9 +129,8 @@ func TestHold_StaysWithABusyNode(t *testing.T) {
 			wg.Wait()
 			time.Sleep(time.Second)
 			redistest.ErrorIf(t, !contended && n.commits.Load() != 3, "%d commits for 3 actions", n.commits.Load())
-			if left := rdb.ZRange(t.Context(), "LockRoom:42:Queue", 0, -1).Val(); len(left) > 0 {
-				t.Errorf("%v wait in line", left)
-			}
+			left := rdb.ZRange(t.Context(), "LockRoom:42:Queue", 0, -1).Val()
+			redistest.ErrorIf(t, len(left) > 0, "%v wait in line", left)
 		})
 	}
 }

@@ -35,9 +35,8 @@ func TestDo_RejectSparesNoDeadSession(t *testing.T) {
 					time.Sleep(end.dead)
 				}
 				expectRefused(t, "a session that comes back unasked", c, "42", room.Join{User: "a", Session: "older", Mode: room.JoinAgain}, room.ErrDuplicate)
-				if r := mustDo(t, c, "42", room.Join{User: "a", Session: "new"}); r.Seat != first.Seat {
-					t.Errorf("on seat %d instead of %d", r.Seat, first.Seat)
-				}
+				r := mustDo(t, c, "42", room.Join{User: "a", Session: "new"})
+				redistest.ErrorIf(t, r.Seat != first.Seat, "on seat %d instead of %d", r.Seat, first.Seat)
 				time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
 				expectRoom(t, mustRead(t, c, "42"), "b@0 a@1", 0)
 			})

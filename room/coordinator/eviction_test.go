@@ -65,9 +65,8 @@ func TestEviction_LostRecords(t *testing.T) {
 		mustDo(t, live, "42", room.Join{User: "b", Session: "s"})
 		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
 		now := mustRead(t, live, "42")
-		if users := now.Users(); len(users) != 1 || users[0].User != "b" {
-			t.Errorf("%v are in the room", users)
-		}
+		users := now.Users()
+		redistest.ErrorIf(t, len(users) != 1 || users[0].User != "b", "%v are in the room", users)
 		noOtherNodes(t, rdb, live)
 	})
 }
@@ -139,14 +138,12 @@ func TestEviction(t *testing.T) {
 		defer stop()
 		die(dead)
 		time.Sleep(DefaultNodeTTL / 2)
-		if s, _ := live[0].Read(t.Context(), "room0"); s.Version != 3 {
-			t.Errorf("before the TTL is over: %+v", s.Users())
-		}
+		s, _ := live[0].Read(t.Context(), "room0")
+		redistest.ErrorIf(t, s.Version != 3, "before the TTL is over: %+v", s.Users())
 		time.Sleep(2 * DefaultNodeTTL)
 		for id, want := range map[string]string{"room0": "[{a 0 true false } {b 1 true false } {c 2 false false }]", "room3": "[{a 0 false false } {b 1 true false } {c 2 false false }]"} {
-			if s, _ := live[0].Read(t.Context(), id); fmt.Sprint(s.Users()) != want {
-				t.Errorf("within the grace %s holds %+v", id, s.Users())
-			}
+			s, _ := live[0].Read(t.Context(), id)
+			redistest.ErrorIf(t, fmt.Sprint(s.Users()) != want, "within the grace %s holds %+v", id, s.Users())
 		}
 		mustDo(t, live[1], "room7", room.Join{User: "b", Session: "came back"})
 		time.Sleep(DefaultGrace + DefaultNodeTTL)
@@ -231,9 +228,8 @@ func TestEviction_OneRoomFails(t *testing.T) {
 		rdb.Set(t.Context(), "LockRoom:room0", "somebody", time.Hour)
 		rdb.HSet(t.Context(), "Room:room7:Users", "b", `{"seat":`)
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		if left := rdb.SMembers(t.Context(), unprefixed.NodeRooms(dead.Node())).Val(); !slices.Equal(left, []string{"room0", "room7"}) {
-			t.Errorf("it may have members in %v", left)
-		}
+		left := rdb.SMembers(t.Context(), unprefixed.NodeRooms(dead.Node())).Val()
+		redistest.ErrorIf(t, !slices.Equal(left, []string{"room0", "room7"}), "it may have members in %v", left)
 		rdb.Del(t.Context(), "LockRoom:room0")
 		rdb.HDel(t.Context(), "Room:room7:Users", "b")
 		time.Sleep(DefaultLockWait + DefaultNodeTTL)
@@ -303,9 +299,8 @@ func TestEviction_LivingNode(t *testing.T) {
 		rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: c.Node()})
 		redistest.OK(t, other.Start(t.Context()))
 		time.Sleep(time.Minute)
-		if s, _ := c.Read(t.Context(), "42"); s.Count() != 1 {
-			t.Errorf("the room holds %d", s.Count())
-		}
+		s, _ := c.Read(t.Context(), "42")
+		redistest.ErrorIf(t, s.Count() != 1, "the room holds %d", s.Count())
 	})
 }
 
@@ -320,9 +315,8 @@ func TestRegistration_LongLife(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * copyIdle)
-		if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val(); len(rooms) != 3 {
-			t.Errorf("it is remembered in %v", rooms)
-		}
+		rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val()
+		redistest.ErrorIf(t, len(rooms) != 3, "it is remembered in %v", rooms)
 	})
 }
 

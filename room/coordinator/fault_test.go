@@ -104,9 +104,8 @@ func testSentAgain(t *testing.T, unknown, after bool) {
 	}})
 	start := time.Now()
 	expectRoom(t, mustDo(t, c, "42", room.Join{User: "b", Session: "s"}).Snapshot, "a@0 b@1", 8)
-	if took := time.Since(start); took >= lockmgr.DefaultClaim {
-		t.Errorf("it took %v: the lock was not given back", took)
-	}
+	took := time.Since(start)
+	redistest.ErrorIf(t, took >= lockmgr.DefaultClaim, "it took %v: the lock was not given back", took)
 	first, last := tokens[0], tokens[len(tokens)-1]
 	want := []string{"", "", "", last} // the second has a token of its own, which buries the first, and so takes the lock when it asks again
 	switch {
@@ -130,12 +129,10 @@ func TestCommit_ExactlyOnce(t *testing.T) {
 		})})
 		warm(t, rdb)
 		r := mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s1"})
-		if got := describeUsers(r.Users()); r.Version != 1 || got != "张三@0" {
-			t.Errorf("the commit reports %s at version %d", got, r.Version)
-		}
-		if s, _ := other.Read(t.Context(), "42"); s.Version != 2 || describeUsers(s.Users()) != "张三@0 李四@1" {
-			t.Errorf("the room is %+v", s)
-		}
+		got := describeUsers(r.Users())
+		redistest.ErrorIf(t, r.Version != 1 || got != "张三@0", "the commit reports %s at version %d", got, r.Version)
+		s, _ := other.Read(t.Context(), "42")
+		redistest.ErrorIf(t, s.Version != 2 || describeUsers(s.Users()) != "张三@0 李四@1", "the room is %+v", s)
 	})
 }
 
@@ -156,9 +153,8 @@ func TestCommit_UnknownOutcome(t *testing.T) {
 		start := time.Now()
 		_, err := c.Do(t.Context(), "42", room.Join{User: "张三", Session: "s"})
 		redistest.FatalIf(t, !errors.Is(err, room.ErrUnknown), "join: %v", err)
-		if took := time.Since(start); took > lockmgr.DefaultTTL+100*time.Millisecond {
-			t.Errorf("took %v to say so", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > lockmgr.DefaultTTL+100*time.Millisecond, "took %v to say so", took)
 		back.Store(true)
 		expectRoom(t, mustDo(t, c, "42", room.Join{User: "李四", Session: "s"}).Snapshot, "李四@0", 0)
 	})
@@ -236,13 +232,11 @@ func TestHold_AlwaysStale(t *testing.T) {
 		}
 		return nil
 	}})
-	if _, err := c.Do(soon(t), "42", room.Join{User: "b", Session: "s"}); !errors.Is(err, room.ErrUnavailable) {
-		t.Errorf("after %d commits: %v", commits, err)
-	}
+	_, err := c.Do(soon(t), "42", room.Join{User: "b", Session: "s"})
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnavailable), "after %d commits: %v", commits, err)
 	redistest.Equal(t, "commits", commits, maxBehind+maxStale+1)
-	if n := rdb.Exists(t.Context(), "LockRoom:42", "LockRoom:42:Queue").Val(); n != 0 {
-		t.Error("the lock, or a place in its queue, is left over")
-	}
+	n := rdb.Exists(t.Context(), "LockRoom:42", "LockRoom:42:Queue").Val()
+	redistest.ErrorIf(t, n != 0, "the lock, or a place in its queue, is left over")
 	others = false
 	expectRoom(t, mustDo(t, c, "42", room.Join{User: "c", Session: "s"}).Snapshot, "a@0 c@1", 0)
 }

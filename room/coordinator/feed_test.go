@@ -351,9 +351,8 @@ func TestFeed_NodeDies(t *testing.T) {
 	dead := newCoordinator(t, rdb, Options{Journal: 1000}) // like one that dies after each commit
 	mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
 	mustDo(t, dead, "42", room.Leave{User: "a", Session: "s"})
-	if ttl := rdb.PTTL(t.Context(), dead.store.KeysOf("42").Log).Val(); ttl <= 0 {
-		t.Errorf("the journal of an empty room stays for %v", ttl)
-	}
+	ttl := rdb.PTTL(t.Context(), dead.store.KeysOf("42").Log).Val()
+	redistest.ErrorIf(t, ttl <= 0, "the journal of an empty room stays for %v", ttl)
 	c := newCoordinator(t, rdb, withFeed)
 	redistest.OK(t, c.Start(soon(t)))
 	l := listen(t, c)

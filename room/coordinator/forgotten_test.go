@@ -90,9 +90,8 @@ func TestForgotten_ComesBack(t *testing.T) {
 			}
 			for i, c := range []*Coordinator{node, second} {
 				expectRefused(t, "a third", c, "42", room.Join{User: "c", Session: "s"}, room.ErrFull)
-				if r := mustDo(t, c, "42", room.Keep{User: string(rune('a' + i)), Session: "s"}); r.Node == "" || r.Seat != i {
-					t.Errorf("a member is on seat %d", r.Seat)
-				}
+				r := mustDo(t, c, "42", room.Keep{User: string(rune('a' + i)), Session: "s"})
+				redistest.ErrorIf(t, r.Node == "" || r.Seat != i, "a member is on seat %d", r.Seat)
 			}
 			redistest.ErrorIs(t, "the ban is over", now.MayWatch("42", "rude", node.Now()), room.ErrBanned)
 		})
@@ -183,9 +182,8 @@ func TestForgotten_DeadNode(t *testing.T) {
 		}
 		mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain}) // under the node's new name
 		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
-		if now, err := first.Read(t.Context(), "42"); err != nil || now.Count() != 1 {
-			t.Errorf("%v are there, %v", now.Users(), err)
-		}
+		now, err := first.Read(t.Context(), "42")
+		redistest.ErrorIf(t, err != nil || now.Count() != 1, "%v are there, %v", now.Users(), err)
 	})
 }
 
@@ -204,9 +202,8 @@ func TestForgotten_Unanswered(t *testing.T) {
 			t.Fatalf("%v are there", r.Users())
 		}
 		time.Sleep(2 * time.Minute)
-		if now, err := other.Read(t.Context(), "42"); err != nil || now.Count() != 1 {
-			t.Errorf("%v are there, %v", now.Users(), err)
-		}
+		now, err := other.Read(t.Context(), "42")
+		redistest.ErrorIf(t, err != nil || now.Count() != 1, "%v are there, %v", now.Users(), err)
 	})
 }
 
@@ -225,9 +222,8 @@ func TestForgotten_Deliberately(t *testing.T) {
 			last := mustRead(t, first, "42")
 			awaitHeard(t, second, last.Version)
 			forget()
-			if r := mustDo(t, second, "42", room.Join{User: "new", Session: "s"}); !r.Settings.Default {
-				t.Errorf("it has %+v", r.Settings)
-			}
+			r := mustDo(t, second, "42", room.Join{User: "new", Session: "s"})
+			redistest.ErrorIf(t, !r.Settings.Default, "it has %+v", r.Settings)
 		})
 	}
 }

@@ -149,9 +149,8 @@ func beforeScript(client redis.UniversalClient, script any, do func() error) {
 // expectRefused expects an action to fail.
 func expectRefused(t testing.TB, what string, c *Coordinator, id string, a room.Action, want error) {
 	t.Helper()
-	if _, err := c.Do(soon(t), id, a); !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
-	}
+	_, err := c.Do(soon(t), id, a)
+	redistest.ErrorIf(t, !errors.Is(err, want), "%s: %v, want %v", what, err, want)
 }
 
 // keysOf returns the keys of rooms in Redis, without the fences, which expire.

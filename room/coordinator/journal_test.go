@@ -86,9 +86,8 @@ func TestJournal_ExpiresWithTheRoom(t *testing.T) {
 		same("not kept any longer", true)
 		mustDo(t, c, "42", room.Configure{Settings: room.Settings{Keep: true}})
 		same("kept again", false)
-		if got := describeJournal(t, c, "42"); !strings.HasPrefix(got, "1 +a@0, 2 -a@0, 3 +b@0") {
-			t.Errorf("the journal is %s", got)
-		}
+		got := describeJournal(t, c, "42")
+		redistest.ErrorIf(t, !strings.HasPrefix(got, "1 +a@0, 2 -a@0, 3 +b@0"), "the journal is %s", got)
 	})
 }
 
@@ -117,9 +116,8 @@ func TestJournal_Trimmed(t *testing.T) {
 	for i := range 50 {
 		mustDo(t, c, "42", room.Join{User: "a", Session: fmt.Sprint(i)})
 	}
-	if n := rdb.XLen(t.Context(), "Room:42:Log").Val(); n < 20 || n > 30 {
-		t.Errorf("%d entries are left of 50", n)
-	}
+	n := rdb.XLen(t.Context(), "Room:42:Log").Val()
+	redistest.ErrorIf(t, n < 20 || n > 30, "%d entries are left of 50", n)
 }
 
 // Without memory leaves have their entries, too, and a refused join has none.
@@ -148,9 +146,8 @@ func TestJournal_Refused(t *testing.T) {
 	events.expect(t, "1<0 +a@0")
 	redistest.Equal(t, "version", mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}).Version, 2)
 	redistest.Equal(t, "what is not roomd's expires in", rdb.TTL(t.Context(), "Room:42:Log").Val(), -1)
-	if n := log.count("not their entries in the journal"); n != 1 || log.count("WRONGTYPE") != 1 {
-		t.Errorf("%d lines say so", n)
-	}
+	n := log.count("not their entries in the journal")
+	redistest.ErrorIf(t, n != 1 || log.count("WRONGTYPE") != 1, "%d lines say so", n)
 	if _, err := c.Journal(soon(t), "42", "", 1); !errors.Is(err, room.ErrForeign) || !strings.Contains(err.Error(), "Room:42:Log is a string and not a stream") {
 		t.Errorf("read: %v", err)
 	}
@@ -164,9 +161,8 @@ func TestJournal_CheckRights(t *testing.T) {
 	err := newCoordinator(t, client, Options{Journal: 1}).Check(soon(t))
 	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "XADD Room:*:Log, XRANGE Room:*:Log"),
 		"with one: %v", err)
-	if n := server.Client().Exists(t.Context(), "Room:"+"~check"+":Log").Val(); n != 0 {
-		t.Error("Check leaves a journal")
-	}
+	n := server.Client().Exists(t.Context(), "Room:"+"~check"+":Log").Val()
+	redistest.ErrorIf(t, n != 0, "Check leaves a journal")
 }
 
 func TestJournal_Invalid(t *testing.T) {

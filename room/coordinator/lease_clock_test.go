@@ -105,9 +105,8 @@ func TestLease_GraceBeginsWhenSomebodyLooks(t *testing.T) {
 		next := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 		redistest.OK(t, next.Start(t.Context()))
 		time.Sleep(DefaultGrace / 2)
-		if r := mustDo(t, next, "42", room.Join{User: "b", Session: "back"}); r.Seat != 1 || r.Count() != 2 {
-			t.Errorf("%+v", r)
-		}
+		r := mustDo(t, next, "42", room.Join{User: "b", Session: "back"})
+		redistest.ErrorIf(t, r.Seat != 1 || r.Count() != 2, "%+v", r)
 		time.Sleep(DefaultNodeTTL/2 + DefaultGrace)
 		expectRoom(t, mustRead(t, next, "42"), "b@1", 0)
 		noOtherNodes(t, rdb, next)
@@ -133,9 +132,8 @@ func TestLease_ComesBackToLife(t *testing.T) {
 		rdb.Set(t.Context(), "Node:was", lease, DefaultNodeTTL)
 		time.Sleep(DefaultNodeTTL / 2) // before the other node, which knows nothing of the room, counts that lease as over
 		redistest.FatalIf(t, c.Node() == "was", "it kept its name")
-		if e := redistest.Receive(t, f.events, "a new name"); !e.Rejoin {
-			t.Errorf("its watchers were told %+v", e)
-		}
+		e := redistest.Receive(t, f.events, "a new name")
+		redistest.ErrorIf(t, !e.Rejoin, "its watchers were told %+v", e)
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
 		if e := redistest.Receive(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0" {
 			t.Errorf("its watchers were told %+v", e)

@@ -166,9 +166,8 @@ func TestLease_AttemptOutlivesItsCaller(t *testing.T) {
 		c := newCoordinator(t, rdb, Options{})
 		hurried, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err := c.Do(hurried, "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who does not wait: %v", err)
-		}
+		_, err := c.Do(hurried, "42", room.Join{User: "a", Session: "s"})
+		redistest.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "who does not wait: %v", err)
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		redistest.Equal(t, "attempts:", attempts.Load(), 1)
 	})
@@ -189,15 +188,13 @@ func TestLease_LostRoomIsRecordedAgain(t *testing.T) {
 		rooms := unprefixed.NodeRooms(c.Node())
 		rdb.SRem(t.Context(), rooms, "42", "43")
 		time.Sleep(DefaultNodeTTL)
-		if recorded := rdb.SMembers(t.Context(), rooms).Val(); len(recorded) != 3 {
-			t.Errorf("it is recorded in %v", recorded)
-		}
+		recorded := rdb.SMembers(t.Context(), rooms).Val()
+		redistest.ErrorIf(t, len(recorded) != 3, "it is recorded in %v", recorded)
 		die(c)
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		for _, id := range []string{"42", "43", "44"} {
-			if s, _ := other.Read(t.Context(), id); s.Count() != 0 {
-				t.Errorf("room %s holds %s", id, describeUsers(s.Users()))
-			}
+			s, _ := other.Read(t.Context(), id)
+			redistest.ErrorIf(t, s.Count() != 0, "room %s holds %s", id, describeUsers(s.Users()))
 		}
 		noOtherNodes(t, rdb, other)
 	})

@@ -64,9 +64,8 @@ func TestLobby(t *testing.T) {
 		rdb.HSet(t.Context(), "Room:not an id:Meta", "version", 3, "members", 1)  // nor this
 		rdb.Set(t.Context(), "Room:string:Meta", "", 0)                           // nor this
 		rdb.HSet(t.Context(), "Room:nothing:Meta", "by:node", "x", "members", 12) // a room without a commit
-		if got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2"; got != want {
-			t.Errorf("before Redis is searched again: %q, want %q", got, want)
-		}
+		got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2"
+		redistest.ErrorIf(t, got != want, "before Redis is searched again: %q, want %q", got, want)
 		time.Sleep(lobbySearch)
 		if got, want := mustLobby(t, c), "b:2/4 c:0/9 closed d:0/2 old:1/4"; got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -86,9 +85,8 @@ func TestLobby_Fails(t *testing.T) {
 	c := newCoordinator(t, redistest.MiniClient(t, r), Options{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := newCoordinator(t, redistest.MiniClient(t, r), Options{}).Lobby(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("a call that was given up: %v", err)
-	}
+	_, err := newCoordinator(t, redistest.MiniClient(t, r), Options{}).Lobby(ended)
+	redistest.ErrorIf(t, !errors.Is(err, context.Canceled), "a call that was given up: %v", err)
 	rdb.HSet(t.Context(), unprefixed.Lobby("Rooms"), "42", "x")
 	rdb.ZAdd(t.Context(), unprefixed.Lobby("Changed"), redis.Z{Score: 1, Member: "42"})
 	if _, err := c.Lobby(soon(t)); !errors.Is(err, room.ErrUnavailable) || !strings.Contains(err.Error(), "room 42") {
@@ -178,9 +176,8 @@ func TestLobby_WithinASecond(t *testing.T) {
 				}
 			}
 		}
-		if most := int(35*moment/(30*time.Second)) + 1; searches > most {
-			t.Errorf("Redis was searched %d times", searches)
-		}
+		most := int(35*moment/(30*time.Second)) + 1
+		redistest.ErrorIf(t, searches > most, "Redis was searched %d times", searches)
 		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
 		time.Sleep(2 * time.Hour)
 		redistest.Equal(t, "a list after a long time:", mustLobby(t, nodes[1]), "42:1/4")
@@ -217,9 +214,8 @@ func TestLobby_NodeHasEnded(t *testing.T) {
 				t.Errorf("the node dies: %v; a moment later the other lists %q", dies, got)
 			}
 			time.Sleep(lobbySearch)
-			if got := mustLobby(t, second); got != "42:1/0" {
-				t.Errorf("the node dies: %v; in the end the other lists %q", dies, got)
-			}
+			got := mustLobby(t, second)
+			redistest.ErrorIf(t, got != "42:1/0", "the node dies: %v; in the end the other lists %q", dies, got)
 			dead.Store(false)
 		})
 	}

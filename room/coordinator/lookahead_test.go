@@ -46,15 +46,13 @@ func TestLookahead_BusyRoom(t *testing.T) {
 		redistest.ErrorIf(t, n.takes.Load() > n.commits.Load()/2,
 			"%d requests for the lock, %d commits", n.takes.Load(), n.commits.Load())
 		time.Sleep(time.Second)
-		if got := keysOf(t, rdb); len(got) != 1 || got[0] != "Room:42:Meta" {
-			t.Errorf("left over: %v", got)
-		}
+		got := keysOf(t, rdb)
+		redistest.ErrorIf(t, len(got) != 1 || got[0] != "Room:42:Meta", "left over: %v", got)
 		// A lone player does not have to wait for anybody.
 		start := time.Now()
 		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
-		if d := time.Since(start); d > 2*time.Millisecond {
-			t.Errorf("it waited for %v", d)
-		}
+		d := time.Since(start)
+		redistest.ErrorIf(t, d > 2*time.Millisecond, "it waited for %v", d)
 	})
 }
 

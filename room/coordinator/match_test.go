@@ -105,9 +105,8 @@ func TestMatch_Choice(t *testing.T) {
 		w.Seats = 3
 		redistest.Equal(t, "a party:", match(t, nodes[3], w, "party"), "empty")
 		mustDo(t, c, "more", room.Configure{Settings: room.Settings{Capacity: 9, Labels: `{"mode":"fast"}`}})
-		if got := match(t, nodes[1], w, "party2"); !slices.Contains([]string{"m-"}, got[:2]) {
-			t.Errorf("a party sits in %s", got)
-		}
+		got := match(t, nodes[1], w, "party2")
+		redistest.ErrorIf(t, !slices.Contains([]string{"m-"}, got[:2]), "a party sits in %s", got)
 	})
 }
 
@@ -135,14 +134,12 @@ func TestMatch_OnlySome(t *testing.T) {
 		first := match(t, nodes[1], w, "b")
 		redistest.Equal(t, "its id begins with", first[:2], "v-")
 		redistest.Equal(t, "another one, at once:", match(t, nodes[2], w, "c"), first)
-		if next := match(t, nodes[2], w, "d"); next == first || next[:2] != "v-" {
-			t.Errorf("a third one sits in %s", next)
-		}
+		next := match(t, nodes[2], w, "d")
+		redistest.ErrorIf(t, next == first || next[:2] != "v-", "a third one sits in %s", next)
 		w.Allow, w.Prefix = only("none"), ""
 		id := ""
-		if err := tryMatch(t.Context(), nodes[1], w, "e", &id); !errors.Is(err, room.ErrForbidden) || id != "" {
-			t.Errorf("who may enter none: %v in %s", err, id)
-		}
+		err := tryMatch(t.Context(), nodes[1], w, "e", &id)
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrForbidden) || id != "", "who may enter none: %v in %s", err, id)
 		redistest.Equal(t, "the fullest of all:", match(t, nodes[3], ranked(2), "f"), "t7")
 	})
 }
@@ -184,9 +181,8 @@ func TestMatch_Again(t *testing.T) {
 		first := match(t, nodes[0], w, "a")
 		redistest.Equal(t, "the same request again:", match(t, nodes[1], w, "a"), first)
 		w.Labels = `{"mode":"fast"}`
-		if other := match(t, nodes[1], w, "a"); other == first {
-			t.Errorf("a request for other labels, by the same name, sits in %s", other)
-		}
+		other := match(t, nodes[1], w, "a")
+		redistest.ErrorIf(t, other == first, "a request for other labels, by the same name, sits in %s", other)
 		w.Labels, w.Key = ranked(4).Labels, ""
 		for i := range 3 {
 			redistest.Equal(t, "others:", match(t, nodes[2], w, fmt.Sprint("b", i)), first)
@@ -196,9 +192,8 @@ func TestMatch_Again(t *testing.T) {
 		redistest.Equal(t, "the table that nobody has begun:", match(t, nodes[1], w, "c"), id)
 		_, _ = nodes[0].Do(t.Context(), id, room.Leave{User: "c", Session: "s"})
 		time.Sleep(10 * time.Minute)
-		if next := match(t, nodes[1], w, "d"); next == id || next == first {
-			t.Errorf("a table that was forgotten is found")
-		}
+		next := match(t, nodes[1], w, "d")
+		redistest.ErrorIf(t, next == id || next == first, "a table that was forgotten is found")
 	})
 }
 
@@ -286,8 +281,7 @@ func TestMatch_BadInput(t *testing.T) {
 		w, id := ranked(4), ""
 		change(&w)
 		err := tryMatch(t.Context(), c, w, "a", &id)
-		if invalid, is := errors.AsType[*room.InvalidError](err); !is || invalid.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
+		invalid, is := errors.AsType[*room.InvalidError](err)
+		redistest.ErrorIf(t, !is || invalid.Field != field, "%s: %v", field, err)
 	}
 }

@@ -46,9 +46,8 @@ func TestMove_MoverDies(t *testing.T) {
 			stop := l.observe(t, "a", "b")
 			test.faults(faults)
 			faults.dies(l.c)
-			if err := l.move(t, "a"); err == nil {
-				t.Error("a dead node has moved a user")
-			}
+			err := l.move(t, "a")
+			redistest.ErrorIf(t, err == nil, "a dead node has moved a user")
 			if got, err := l.users(soon(t)); err != nil || got != test.at {
 				t.Errorf("when it is dead the rooms are %s, %v", got, err)
 			}
@@ -135,9 +134,8 @@ func TestMove_SeatGivenBack(t *testing.T) {
 			}
 			stop()
 			got, err := l.users(soon(t))
-			if want := test.from + "; " + test.to; err != nil || got != want {
-				t.Errorf("the rooms are %s, not %s (%v)", got, want, err)
-			}
+			want := test.from + "; " + test.to
+			redistest.ErrorIf(t, err != nil || got != want, "the rooms are %s, not %s (%v)", got, want, err)
 		})
 	}
 }

@@ -67,9 +67,8 @@ func TestMove_Close(t *testing.T) {
 					}
 					return ""
 				})
-				if _, _, err := c.Move(soon(t), "A", "B", "r2", "b"); !errors.Is(err, room.ErrClosed) {
-					t.Errorf("a move after that: %v", err)
-				}
+				_, _, err := c.Move(soon(t), "A", "B", "r2", "b")
+				redistest.ErrorIf(t, !errors.Is(err, room.ErrClosed), "a move after that: %v", err)
 				return nil
 			}),
 			After: once(store.MoveScript, func() error {

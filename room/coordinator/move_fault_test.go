@@ -76,9 +76,8 @@ func TestMove_ReplyAndTraceLost(t *testing.T) {
 		mustMove(t, other, "B", "A", "r2", "a")
 		return io.ErrUnexpectedEOF
 	})})
-	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
-		t.Errorf("move: %v", err)
-	}
+	_, _, err := c.Move(soon(t), "A", "B", "r", "a")
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnknown), "move: %v", err)
 	redistest.Equal(t, "the rooms are", describeBoth(t, other), "4: (a)@0 b@1; 3: x@0")
 }
 
@@ -113,9 +112,8 @@ func TestMove_WorkersToken(t *testing.T) {
 			return lose(ctx, cmd)
 		}})
 		armed.Store(true)
-		if r, err := c.Do(soon(t), "A", room.Leave{User: "a", Session: "s"}); err != nil || r.Version != 3 {
-			t.Errorf("leave: version %d, %v", r.Version, err)
-		}
+		r, err := c.Do(soon(t), "A", room.Leave{User: "a", Session: "s"})
+		redistest.ErrorIf(t, err != nil || r.Version != 3, "leave: version %d, %v", r.Version, err)
 		redistest.Equal(t, "the rooms are", describeBoth(t, other), "4:; 2: x@0 (b)@1")
 	})
 }
@@ -158,9 +156,8 @@ func TestMove_Stalls(t *testing.T) {
 					t.Errorf("move: %v", err)
 				}
 				redistest.Equal(t, "the rooms are", describeBoth(t, other), stall.want)
-				if n := rdb.Exists(t.Context(), "LockRoom:A", "LockRoom:B").Val(); n != 0 {
-					t.Errorf("%d locks are left over", n)
-				}
+				n := rdb.Exists(t.Context(), "LockRoom:A", "LockRoom:B").Val()
+				redistest.ErrorIf(t, n != 0, "%d locks are left over", n)
 			})
 		})
 	}

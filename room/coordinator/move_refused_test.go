@@ -61,18 +61,16 @@ func TestMove_Replica(t *testing.T) {
 	t.Parallel() // it mostly waits
 	server := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	c, other := mover(t, server.Client, Options{Replicas: 1, LockTTL: time.Second}, redistest.Hook{})
-	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
-		t.Errorf("without a replica: %v", err)
-	}
+	_, _, err := c.Move(soon(t), "A", "B", "r", "a")
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnknown), "without a replica: %v", err)
 	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 	replica := redistest.Start(t)
 	host, port, _ := strings.Cut(server.Addr(), ":")
 	redistest.OK(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())
 	replicated(t, server.Client())
 	mustMove(t, c, "A", "B", "r", "b")
-	if _, inB := replica.Client().HGetAll(t.Context(), "Room:B:Users").Val()["b"]; !inB {
-		t.Error("the replica does not have it")
-	}
+	_, inB := replica.Client().HGetAll(t.Context(), "Room:B:Users").Val()["b"]
+	redistest.ErrorIf(t, !inB, "the replica does not have it")
 }
 
 // Redis has lost some of a room: the move begins a new epoch there, with those who are left.
@@ -102,9 +100,8 @@ func TestMove_TargetRefuses(t *testing.T) {
 		mustDo(t, other, "A", room.Join{User: "x", Session: "s"})
 		mustDo(t, other, "A", room.Join{User: "y", Session: "s"})
 		before := describeBoth(t, other)
-		if _, _, err := c.Move(soon(t), "A", "B", "r", "b", "x"); !errors.Is(err, room.ErrBanned) {
-			t.Errorf("banned: %v", err)
-		}
+		_, _, err := c.Move(soon(t), "A", "B", "r", "b", "x")
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrBanned), "banned: %v", err)
 		rule := errors.New("no more than two of us")
 		picky := newCoordinator(t, client(), Options{Rules: room.Rules{Seating: seatingFunc(func(in room.View, user string, asked int) (int, error) {
 			if user == "y" {
@@ -115,9 +112,8 @@ func TestMove_TargetRefuses(t *testing.T) {
 		if _, _, err := picky.Move(soon(t), "A", "B", "r", "b", "y"); !errors.Is(err, rule) || errors.Is(err, room.ErrUnavailable) {
 			t.Errorf("the game's rule: %v", err)
 		}
-		if got := describeBoth(t, other); got != before {
-			t.Errorf("refused moves made %s of %s", got, before)
-		}
+		got := describeBoth(t, other)
+		redistest.ErrorIf(t, got != before, "refused moves made %s of %s", got, before)
 		if _, joined, err := c.Move(soon(t), "A", "B", "r", "a"); err != nil || describeUsers(joined.Users()) != "a@1" {
 			t.Errorf("%+v, %v", joined, err)
 		}

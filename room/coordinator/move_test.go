@@ -65,9 +65,8 @@ func TestMove(t *testing.T) {
 		if err != nil || left.Version != 4 || joined.Version != 4 || left.Count() != 1 || joined.Count() != 3 {
 			t.Fatalf("%+v, %+v, %v", left, joined, err)
 		}
-		if got := describeRoom(t, other, "A") + "; " + describeRoom(t, other, "B"); got != "4: c@2; 4: (b)@0 y@1 (a)@2" {
-			t.Errorf("the rooms are %s", got)
-		}
+		got := describeRoom(t, other, "A") + "; " + describeRoom(t, other, "B")
+		redistest.ErrorIf(t, got != "4: c@2; 4: (b)@0 y@1 (a)@2", "the rooms are %s", got)
 		redistest.Equal(t, "the journal has", describeJournal(t, c, "A"), "4 -b@1 -a@0")
 		// Both nodes go on, from copies that are old now.
 		mustDo(t, other, "B", room.Join{User: "a", Session: "new"})

@@ -36,9 +36,8 @@ func TestNodes_OtherSettingsAreLogged(t *testing.T) {
 		start(other)
 		time.Sleep(time.Minute)
 		want := "node-ttl 7s instead of 5s, grace 1m0s instead of 10s, lock-ttl 2s instead of 3s, capacity 65536 instead of 4, journal 100 instead of 0, rules teams-2 instead of standard, duplicate reject instead of replace"
-		if n := log.count("other settings"); n != 1 || log.count(want) != 1 || log.count("10.0.0.7:8080") != 1 {
-			t.Errorf("%d lines say so", n)
-		}
+		n := log.count("other settings")
+		redistest.ErrorIf(t, n != 1 || log.count(want) != 1 || log.count("10.0.0.7:8080") != 1, "%d lines say so", n)
 		rdb.Set(t.Context(), unprefixed.Lease("old"), "1 5000 3000 10.0.0.8:8080", time.Hour) // of an older version; before anybody can look for it
 		redistest.OK(t, rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: "old"}).Err())
 		time.Sleep(10 * time.Second)

@@ -147,9 +147,8 @@ func TestRoom_ForeignKeys(t *testing.T) {
 					}
 				}
 				redistest.Equal(t, "LockRoom:42 is left over:", rdb.Exists(t.Context(), "LockRoom:42").Val(), 0)
-				if after := rdb.Dump(t.Context(), "Room:42:Users").Val(); after != before {
-					t.Error("Room:42:Users is not what it was")
-				}
+				after := rdb.Dump(t.Context(), "Room:42:Users").Val()
+				redistest.ErrorIf(t, after != before, "Room:42:Users is not what it was")
 			})
 		}
 	}
@@ -174,9 +173,8 @@ func TestRoom_ForeignWatched(t *testing.T) {
 		rdb.HSet(t.Context(), "Room:42:Users", "a", "1")
 		rdb.Publish(t.Context(), "Room:42:Events", "{") // not readable either: a snapshot is wanted
 		time.Sleep(time.Minute)
-		if n := loads.Load(); n > 15 {
-			t.Errorf("it was read %d times in a minute", n)
-		}
+		n := loads.Load()
+		redistest.ErrorIf(t, n > 15, "it was read %d times in a minute", n)
 		rdb.HSet(t.Context(), "Room:42:Users", "a", whole)
 		time.Sleep(10 * time.Second)
 		f.expect(t, "1= a@0")

@@ -79,9 +79,8 @@ func apart(t *testing.T, server *redistest.Server, cluster bool) {
 				"%s has written no key of the kind %s", d.name, kind)
 		}
 	}
-	if denied, err := admin.Do(t.Context(), "ACL", "LOG").Slice(); err != nil || len(denied) > 0 {
-		t.Errorf("Redis has refused: %v (%v)", denied, err)
-	}
+	denied, err := admin.Do(t.Context(), "ACL", "LOG").Slice()
+	redistest.ErrorIf(t, err != nil || len(denied) > 0, "Redis has refused: %v (%v)", denied, err)
 }
 
 // nameKinds are the names of keys and channels behind the prefix.
@@ -268,9 +267,8 @@ func (d *deployment) contend(t *testing.T) {
 	redistest.OK(t, d.admin.Set(t.Context(), lock, "42:another program's", time.Minute).Err())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := d.a.Do(ctx, "42", room.Join{User: d.user("early"), Session: "s"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("while another program holds the lock: %v", err)
-	}
+	_, err := d.a.Do(ctx, "42", room.Join{User: d.user("early"), Session: "s"})
+	redistest.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "while another program holds the lock: %v", err)
 	redistest.OK(t, d.admin.Del(t.Context(), lock).Err())
 	var wg sync.WaitGroup
 	for i, c := range []*Coordinator{d.a, d.b, d.a, d.b} {
@@ -278,9 +276,8 @@ func (d *deployment) contend(t *testing.T) {
 		wg.Go(func() {
 			for range 30 {
 				for _, a := range []room.Action{room.Join{User: user, Session: "s"}, room.Leave{User: user, Session: "s"}} {
-					if _, err := c.Do(soon(t), "42", a); err != nil {
-						t.Errorf("%s: %v", user, err)
-					}
+					_, err := c.Do(soon(t), "42", a)
+					redistest.ErrorIf(t, err != nil, "%s: %v", user, err)
 				}
 			}
 		})

@@ -114,9 +114,8 @@ func TestGiveUp_BehindTheLock(t *testing.T) {
 		go func() { gaveUp <- second(c.Do(ctx, "42", room.Join{User: "b", Session: "s"})) }()
 		synctest.Wait() // it is in the lock's queue
 		cancel()
-		if err := redistest.Receive(t, gaveUp, "the end of the join"); !errors.Is(err, context.Canceled) || errors.Is(err, room.ErrUnknown) {
-			t.Errorf("join: %v", err)
-		}
+		err := redistest.Receive(t, gaveUp, "the end of the join")
+		redistest.ErrorIf(t, !errors.Is(err, context.Canceled) || errors.Is(err, room.ErrUnknown), "join: %v", err)
 		rdb.Del(t.Context(), "LockRoom:42")
 		expectRoom(t, mustDo(t, c, "42", room.Join{User: "c", Session: "s"}).Snapshot, "a@0 c@1", 2)
 	})
@@ -151,9 +150,8 @@ func TestGiveUp_WhileQueued(t *testing.T) {
 		synctest.Wait() // the commit of the second is on its way
 		rdb.Set(t.Context(), "LockRoom:42", "somebody", time.Hour)
 		cancel()
-		if err := redistest.Receive(t, gaveUp, "the end of the second join"); !errors.Is(err, room.ErrUnknown) {
-			t.Errorf("the second join: %v", err)
-		}
+		err := redistest.Receive(t, gaveUp, "the end of the second join")
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrUnknown), "the second join: %v", err)
 		close(commits[1])
 		synctest.Wait()
 		rdb.Del(t.Context(), "LockRoom:42")
@@ -225,9 +223,8 @@ func TestGiveUp_TooLate(t *testing.T) {
 	})})
 	warm(t, rdb)
 	c := newCoordinator(t, rdb, Options{})
-	if _, err := c.Do(ctx, "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, room.ErrUnknown) || !errors.Is(err, context.Canceled) {
-		t.Errorf("join: %v", err)
-	}
+	_, err := c.Do(ctx, "42", room.Join{User: "a", Session: "s"})
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnknown) || !errors.Is(err, context.Canceled), "join: %v", err)
 	close(release)
 }
 

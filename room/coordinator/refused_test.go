@@ -28,9 +28,8 @@ func TestRedis_RefusesTheWrite(t *testing.T) {
 	defer stop()
 	expectRefused(t, "join", c, "42", room.Join{User: "张三", Session: "s"}, room.ErrUnavailable)
 	rdb.ConfigSet(t.Context(), "maxmemory", "0")
-	if got := keysOf(t, rdb); len(got) > 0 {
-		t.Errorf("%v were written or left over", got)
-	}
+	got := keysOf(t, rdb)
+	redistest.ErrorIf(t, len(got) > 0, "%v were written or left over", got)
 	expectRoom(t, mustDo(t, c, "42", room.Join{User: "李四", Session: "s"}).Snapshot, "李四@0", 0)
 	if e := redistest.Receive(t, events, "an event"); e.Version != 1 || len(e.Changes) != 1 {
 		t.Errorf("the first event is %+v", e)
@@ -54,9 +53,8 @@ func TestRedis_OutOfMemoryForABatch(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if s, err := c.Read(t.Context(), "42"); err != nil || s.Count() != 0 {
-		t.Errorf("the room holds %s, %v", describeUsers(s.Users()), err)
-	}
+	s, err := c.Read(t.Context(), "42")
+	redistest.ErrorIf(t, err != nil || s.Count() != 0, "the room holds %s, %v", describeUsers(s.Users()), err)
 }
 
 // Redis has no memory left, and evicts nothing. Joins are refused and write nothing; leaves

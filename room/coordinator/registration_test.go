@@ -26,9 +26,8 @@ import (
 // traceless checks that Redis has no record of a node in any room.
 func traceless(t *testing.T, rdb *redis.Client, node string) {
 	t.Helper()
-	if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(node)).Val(); len(rooms) > 0 {
-		t.Errorf("%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
-	}
+	rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(node)).Val()
+	redistest.ErrorIf(t, len(rooms) > 0, "%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
 	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
 		redistest.FatalIf(t, rdb.HExists(t.Context(), key, "by:"+node).Val(),
 			"%s remembers %s, and perhaps others do", key, node)
@@ -62,9 +61,8 @@ func TestRegistration_OldRecords(t *testing.T) {
 		}})
 		for range 90 {
 			time.Sleep(time.Second)
-			if n := requests.Swap(0); n > 50 {
-				t.Errorf("%d requests in a second", n)
-			}
+			n := requests.Swap(0)
+			redistest.ErrorIf(t, n > 50, "%d requests in a second", n)
 		}
 		if rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(c.Node())).Val(); !slices.Equal(rooms, []string{"stays"}) {
 			t.Errorf("it may have members in %d rooms: %v", len(rooms), rooms[:min(3, len(rooms))])
@@ -99,9 +97,8 @@ func TestRegistration_OldRecordsLater(t *testing.T) {
 			return nil
 		}})
 		time.Sleep(2 * copyIdle)
-		if n := log.count("could not be compared"); n == 0 || n > 5 {
-			t.Errorf("%d lines say so", n)
-		}
+		n := log.count("could not be compared")
+		redistest.ErrorIf(t, n == 0 || n > 5, "%d lines say so", n)
 		away.Store(false)
 		time.Sleep(2 * time.Minute)
 		traceless(t, rdb, c.Node())
@@ -206,9 +203,8 @@ func TestRegistration_LateRecord(t *testing.T) {
 		warmAll(t, rdb)
 		c := newCoordinator(t, client, Options{})
 		record := keepBack(client, rdb, cluster.RoomsScript, "add")
-		if _, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); err == nil {
-			t.Error("it was not recorded, and the join has succeeded")
-		}
+		_, err := c.Do(t.Context(), "42", room.Join{User: "a", Session: "s"})
+		redistest.ErrorIf(t, err == nil, "it was not recorded, and the join has succeeded")
 		redistest.OK(t, c.Close(t.Context()))
 		record.arrive(t)
 		noOtherNodes(t, rdb)
@@ -232,9 +228,8 @@ func TestRegistration_LateUnregister(t *testing.T) {
 		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
 		last := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val()
 		late.arrive(t)
-		if got := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val(); got != last || last == "" {
-			t.Errorf("the last commit is %q instead of %q", got, last)
-		}
+		got := rdb.HGet(t.Context(), "Room:42:Meta", "by:n").Val()
+		redistest.ErrorIf(t, got != last || last == "", "the last commit is %q instead of %q", got, last)
 	})
 }
 

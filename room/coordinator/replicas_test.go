@@ -83,9 +83,8 @@ func TestReplicas_RefusedFirst(t *testing.T) {
 	}})
 	expectRefused(t, "a leave that no replica has", c, "42", room.Leave{User: "a", Session: "s"}, room.ErrUnknown)
 	replica.Resume()
-	if s, _ := c.Read(t.Context(), "42"); sent < 2 || s.Count() != 0 {
-		t.Errorf("it was sent %d times, and the room holds %d", sent, s.Count())
-	}
+	s, _ := c.Read(t.Context(), "42")
+	redistest.ErrorIf(t, sent < 2 || s.Count() != 0, "it was sent %d times, and the room holds %d", sent, s.Count())
 }
 
 // aroundPipeline has do carry out each pipeline, by next.
@@ -119,9 +118,8 @@ func TestAcks_ScriptFlush(t *testing.T) {
 			if _, err := c.Do(soon(t), "42", room.Join{User: "a", Session: "s"}); replicas == 0 && err != nil || replicas > 0 && !errors.Is(err, room.ErrUnknown) {
 				t.Errorf("join: %v", err)
 			}
-			if s, err := c.Read(t.Context(), "42"); err != nil || s.Count() != 1 {
-				t.Errorf("the room holds %d: %v", s.Count(), err)
-			}
+			s, err := c.Read(t.Context(), "42")
+			redistest.ErrorIf(t, err != nil || s.Count() != 1, "the room holds %d: %v", s.Count(), err)
 		})
 	}
 }

@@ -182,11 +182,9 @@ func TestCommit_NodeStoodStill(t *testing.T) {
 		die(c)
 		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
 		noOtherNodes(t, rdb, other)
-		if reply, err := rdb.Do(t.Context(), commit...).Slice(); err != nil || reply[0] != "stale" {
-			t.Errorf("the commit is answered %v, %v", reply, err)
-		}
-		if left := rdb.HGetAll(t.Context(), "Room:42:Users").Val(); len(left) > 0 {
-			t.Errorf("members under the old name: %v", left)
-		}
+		reply, err := rdb.Do(t.Context(), commit...).Slice()
+		redistest.ErrorIf(t, err != nil || reply[0] != "stale", "the commit is answered %v, %v", reply, err)
+		left := rdb.HGetAll(t.Context(), "Room:42:Users").Val()
+		redistest.ErrorIf(t, len(left) > 0, "members under the old name: %v", left)
 	})
 }

@@ -98,9 +98,8 @@ func TestTrace_ActionsAndHolds(t *testing.T) {
 		n, c, _, rdb, before := tracedPair(t, Options{LockWait: 2 * time.Second})
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		redistest.Equal(t, "got", n.take(), "waited 0s, held 0s for 1, lost <nil>, join <nil> in 0s")
-		if _, err := c.Do(t.Context(), "42", room.Leave{User: "b", Session: "s"}); err == nil {
-			t.Error("b has left")
-		}
+		_, err := c.Do(t.Context(), "42", room.Leave{User: "b", Session: "s"})
+		redistest.ErrorIf(t, err == nil, "b has left")
 		if _, err := c.Do(t.Context(), "", room.Leave{User: "b", Session: "s"}); err == nil {
 			t.Error("a room without an id")
 		}

@@ -53,9 +53,8 @@ func TestWatch_AllNodesInOrder(t *testing.T) {
 		stop()
 		mustDo(t, a, "42", room.Join{User: "张三", Session: "s3"})
 		e := onB.expect(t, "4<3 ")
-		if outcome, _ := (room.Membership{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e); outcome != room.Replaced {
-			t.Errorf("s2: %v", outcome)
-		}
+		outcome, _ := (room.Membership{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e)
+		redistest.ErrorIf(t, outcome != room.Replaced, "s2: %v", outcome)
 		mustDo(t, a, "43", room.Join{User: "王五", Session: "s1"})
 		other.expect(t, "1<0 +王五@0")
 		redistest.ErrorIf(t, len(second.events) != 0, "told after stop")

@@ -45,7 +45,7 @@ func sourceOf(t *testing.T, pattern string) string {
 // named.
 func TestActions_AreEverywhere(t *testing.T) {
 	server, client, script, types := sourceOf(t, "*.go"), sourceOf(t, "client/*.go"), sourceOf(t, "page/roomd.js"), sourceOf(t, "page/roomd.d.ts")
-	document, plays := sourceOf(t, "PROTOCOL.md"), sourceOf(t, "../loadtest/mix.go")
+	document, plays := sourceOf(t, protocolPages), sourceOf(t, "../loadtest/mix.go")
 	unplayed, err := os.ReadFile("../loadtest/mix_test.go")
 	redistest.OK(t, err)
 	_, repeated, _ := strings.Cut(script, "const REPEATABLE = new Set([")
@@ -58,8 +58,8 @@ func TestActions_AreEverywhere(t *testing.T) {
 			"a method in transport/client":            a.Name == protocol.ActionPing || strings.Contains(client, constant),
 			"a request in transport/page/roomd.js":    strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
 			"a method in transport/page/roomd.d.ts":   a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
-			"its shape of the reply in PROTOCOL.md":   regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
-			"in PROTOCOL.md, that the host may do it": regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
+			"its shape of the reply in protocol/v1":   regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
+			"in protocol/v1, that the host may do it": regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
 			"REPEATABLE of roomd.js, or is too much":  strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
 		} {
 			if !has {

@@ -235,13 +235,11 @@ func TestDescription_IsAsyncAPI(t *testing.T) {
 // The documents have each setting, with its range or its choices.
 func TestDescription_Settings(t *testing.T) {
 	d := described()
-	protocolText, err := os.ReadFile("PROTOCOL.md")
-	redistest.OK(t, err)
 	types, err := os.ReadFile("page/roomd.d.ts")
 	redistest.OK(t, err)
 	_, inTypes, _ := strings.Cut(string(types), "export interface Settings {")
 	inTypes, _, _ = strings.Cut(inTypes, "\n}")
-	_, table, _ := strings.Cut(string(protocolText), "\n| setting |")
+	_, table, _ := strings.Cut(sourceOf(t, protocolPages), "\n| setting |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	for name, properties := range map[string]map[string]any{
 		"what the server sends": d.at("components", "schemas", "settings", "properties"),

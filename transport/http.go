@@ -100,7 +100,7 @@ func SecureHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// Documents are what clients in any language are written by: PROTOCOL.md and asyncapi.yaml.
+// Documents are what clients in any language are written by: PROTOCOL.md with its pages, and asyncapi.yaml.
 //
-//go:embed PROTOCOL.md asyncapi.yaml
+//go:embed PROTOCOL.md protocol/v1/*.md asyncapi.yaml
 var Documents embed.FS

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
@@ -22,12 +20,13 @@ import (
 
 var docBlock = regexp.MustCompile("(?ms)^```(session|http)(?: capacity=([0-9]+))?(?: burst=([0-9]+))?(?: (key))?\n(.*?)^```$")
 
-// PROTOCOL.md is true: its sessions happen as they are written, its HTTP answers are given, and
-// it has no frame outside of them. It explains every code.
+// protocolPages are those of PROTOCOL.md.
+const protocolPages = "protocol/v1/*.md"
+
+// The pages of PROTOCOL.md are true: their sessions happen as they are written, its HTTP answers are given, and
+// they have no frame outside of them. They explain every code.
 func TestDocument_Examples(t *testing.T) {
-	file, err := os.ReadFile("PROTOCOL.md")
-	redistest.OK(t, err)
-	text := string(file)
+	text := sourceOf(t, protocolPages)
 	blocks := docBlock.FindAllStringSubmatch(text, -1)
 	if len(blocks) < 6 {
 		t.Errorf("only %d blocks of examples", len(blocks))

@@ -16,12 +16,12 @@ import (
 	"roomd/transport/protocol"
 )
 
-// The client by hand of PROTOCOL.md follows a room, comes back when its node has restarted, and ends
+// The client by hand of the protocol's pages follows a room, comes back when its node has restarted, and ends
 // when a newer session of its user takes over.
 func TestProtocol_ClientByHand(t *testing.T) {
 	t.Parallel()
 	needNode(t)
-	script := programIn(t, "../PROTOCOL.md")
+	script := programIn(t, "../protocol/v1/by-hand.md")
 	db := openEmbedded(t)
 	n, stop := startNode(t, db, "127.0.0.1:0", transport.Options{})
 	other, _ := startNode(t, db, "127.0.0.1:0", transport.Options{})
@@ -106,7 +106,7 @@ func TestProtocol_ClientByHandComesBack(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if said := runNode(t, programIn(t, "../PROTOCOL.md"), "ws"+strings.TrimPrefix(server.URL, "http"), "42"); said != "out: room_full\n" || tries.Load() != 3 {
+	if said := runNode(t, programIn(t, "../protocol/v1/by-hand.md"), "ws"+strings.TrimPrefix(server.URL, "http"), "42"); said != "out: room_full\n" || tries.Load() != 3 {
 		t.Errorf("after %d tries it said %q", tries.Load(), said)
 	}
 }

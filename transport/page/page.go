@@ -60,8 +60,10 @@ func New(opts Options) *Handler {
 	h.addAll("/", assets, "assets/*")
 	h.addAll("/", library, "*")
 	h.add("/docs/browser.md", readme)
-	h.addDocument("/docs/protocol.md", "PROTOCOL.md")
-	h.addDocument("/docs/asyncapi.yaml", "asyncapi.yaml")
+	h.addAll("/docs/", transport.Documents, "*")
+	h.addAll("/docs/protocol/v1/", transport.Documents, "protocol/v1/*")
+	h.files["/docs/protocol.md"] = h.files["/docs/PROTOCOL.md"]
+	delete(h.files, "/docs/PROTOCOL.md")
 	h.files["/"] = h.files["/index.html"]
 	delete(h.files, "/index.html")
 	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version}, json.Deterministic(true))
@@ -84,14 +86,6 @@ func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
 			h.add(folder+path.Base(name), content)
 		}
 	}
-}
-
-func (h *Handler) addDocument(at, name string) {
-	content, err := transport.Documents.ReadFile(name)
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	h.add(at, content)
 }
 
 // kinds are the types of our files, whatever the machine's own table says.

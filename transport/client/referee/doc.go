@@ -5,7 +5,7 @@
 // room, and [Config.Run] and [Config.RunLobby] do so for many. The package promises:
 //
 //   - Each move is one version: the data, hands and timers that one call of the game's methods has made are seen together, or
-//     not at all. See the action txn in PROTOCOL.md.
+//     not at all. See transport/protocol/v1/referee.md.
 //   - A referee keeps nothing to itself. What it has done is in the room, together with what it has heeded: who
 //     is in the game, which timers run, and the last move. So another one goes on where it stopped, whenever that was, and each
 //     join, leave, timer and move counts once. Who has come and gone again while nobody looked was not there, and

@@ -27,7 +27,7 @@ import (
 func traceless(t *testing.T, rdb *redis.Client, node string) {
 	t.Helper()
 	rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(node)).Val()
-	redistest.ErrorIf(t, len(rooms) > 0, "%s may have members in %d rooms, such as %s", node, len(rooms), rooms[0])
+	redistest.ErrorIf(t, len(rooms) > 0, "%s may have members in %d rooms: %.99q", node, len(rooms), rooms)
 	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
 		redistest.FatalIf(t, rdb.HExists(t.Context(), key, "by:"+node).Val(),
 			"%s remembers %s, and perhaps others do", key, node)

@@ -30,7 +30,7 @@ func (a Close) apply(r *Room, rules Rules, by Origin) (int, error) {
 	s := r.state.settingsBy(rules)
 	s.Closed, s.Keep = true, false
 	if g, _ := r.state.gone.of(everybody); g.Version == 0 || r.state.settings != s {
-		r.updateState(Update{Type: KindSettings, Detail: &Detail{Settings: &s, Shut: true}})
+		r.updateState(Update{Type: KindSettings, At: by.At, Detail: &Detail{Settings: &s, Shut: true}})
 	}
 	return 0, nil
 }

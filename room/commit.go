@@ -34,7 +34,7 @@ type Update struct {
 	User    string `json:"user"` // empty if the update is of the room
 	Seat    int    `json:"seat"`
 	Session string `json:"session,omitzero"` // the user's active one now
-	At      int64  `json:"at,omitzero"`      // of a join: when, in ms since 1970
+	At      int64  `json:"at,omitzero"`      // of a join, and where the user or everybody was taken out: when, in ms since 1970
 	Old     string `json:"old,omitzero"`     // the session that was replaced
 	Reason  Reason `json:"reason,omitzero"`  // of a leave
 

@@ -105,13 +105,12 @@ func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
 	if e.Epoch == s.Epoch && e.Version <= s.Version {
 		return leave, false
 	}
-	for i := range e.Changes {
-		if c := &e.Changes[i]; c.Type == KindLeave && c.User == s.User {
-			leave = Gone{Version: e.Version, Reason: c.Reason}
-			if c.Detail != nil {
-				leave.Text, leave.Target = c.Text, c.Target
-			}
-			return leave, true
+	if e.commit == nil {
+		return leave, false
+	}
+	for i := range e.commit.Updates {
+		if u := &e.commit.Updates[i]; u.Type == KindLeave && u.User == s.User {
+			return u.gone(e.Version), true
 		}
 	}
 	return leave, false

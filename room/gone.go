@@ -15,6 +15,13 @@ type Gone struct {
 	Reason  Reason `json:"reason"`          // ReasonKicked, ReasonClosed or ReasonMoved
 	Text    string `json:"text,omitzero"`   // why the user was kicked
 	Target  string `json:"target,omitzero"` // the room to which the user was moved
+	At      int64  `json:"at,omitzero"`     // when, in ms since 1970: not later than the At of the user's next join
+}
+
+// gone returns why the user was taken out, as the room remembers it. Of a KindLeave.
+func (u *Update) gone(version uint64) Gone {
+	d := u.detail()
+	return Gone{version, u.Reason, d.Text, d.Target, u.At}
 }
 
 // GoneError is an [ErrConflict]: since the version that a join expects, somebody with authority has
@@ -53,7 +60,8 @@ func (l *goneList) with(user string, g Gone) *goneList {
 	if l != nil {
 		maps.Copy(next.byUser, l.byUser)
 	}
-	next.byUser[strings.Clone(user)] = Gone{g.Version, g.Reason, strings.Clone(g.Text), strings.Clone(g.Target)}
+	g.Text, g.Target = strings.Clone(g.Text), strings.Clone(g.Target)
+	next.byUser[strings.Clone(user)] = g
 	if len(next.byUser) > maxGone {
 		oldest := user
 		for other, o := range next.byUser {
@@ -86,11 +94,11 @@ func (l *goneList) after(u *Update, version uint64) *goneList {
 	case u.Type == KindJoin:
 		return l.without(u.User)
 	case u.Type == KindLeave && (u.Reason == ReasonKicked || u.Reason == ReasonMoved):
-		return l.with(u.User, Gone{version, u.Reason, d.Text, d.Target})
+		return l.with(u.User, u.gone(version))
 	case u.Type == KindLeave && u.Reason == ReasonClosed:
 		return l.without(u.User)
 	case u.Type == KindSettings && d.Shut:
-		return l.with(everybody, Gone{Version: version, Reason: ReasonClosed})
+		return l.with(everybody, Gone{Version: version, Reason: ReasonClosed, At: u.At})
 	case u.Type == KindSettings && d.Settings != nil && !d.Settings.Closed:
 		return l.without(everybody)
 	}

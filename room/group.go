@@ -103,7 +103,7 @@ func (a Release) check(Rules) (_ Action, err error) {
 func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 	u := Update{Type: KindLeave, Reason: ReasonLeft}
 	if a.Target != "" {
-		u.Reason, u.Detail = ReasonMoved, &Detail{Target: a.Target}
+		u.Reason, u.At, u.Detail = ReasonMoved, by.At, &Detail{Target: a.Target}
 	}
 	for _, user := range a.Users {
 		m, ok := r.Member(user)

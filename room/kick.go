@@ -54,7 +54,7 @@ func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
 	m, ok := r.Member(a.User)
 	switch {
 	case ok:
-		u := Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: ReasonKicked}
+		u := Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: ReasonKicked, At: by.At}
 		if a.Text != "" {
 			u.Detail = &Detail{Text: a.Text}
 		}

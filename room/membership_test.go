@@ -152,8 +152,7 @@ func TestLeaveOf_FirstBehindStanding(t *testing.T) {
 		if _, err := r.Apply(a, Rules{}, Origin{Node: "n"}); err != nil {
 			t.Fatal(err)
 		}
-		events = append(events, r.Pending("e", "n").Event("42"))
-		r.Commit("e", "")
+		events = append(events, commitPending(r, "e", "n"))
 	}
 	all := SnapshotEvent(r, nil, events)
 	for known, want := range map[uint64]Gone{

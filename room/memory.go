@@ -59,9 +59,13 @@ func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }
 
-// Recall gives the room back what m knows and Redis has lost, if it has: members with what is theirs, host, settings, bans
-// and data, but no timers. That is part of the next Commit, which begins an epoch behind all versions that m knows. An earlier copy becomes what
-// m knows. Of a room that others have begun meanwhile everything stays, and who finds no seat there any more is left out.
+// Recall gives the room back what m knows and Redis has lost, if it has: members with what is theirs, host, settings,
+// bans and data, but no timers. That is part of the next Commit, which begins an epoch behind all versions that m knows.
+// An earlier copy becomes what m knows.
+//
+// If others have begun the room meanwhile, whatever they did stays. A member stays out if they took the member out,
+// banned the member or gave away the seat. They may have gone on with an earlier copy: an entry of [Room.Gone] from
+// before the join that m knows does not count. A ban that was lifted since does, because bans have no time.
 func (r *Room) Recall(m *Memory) {
 	if !m.Outlives(r) {
 		return
@@ -119,8 +123,8 @@ func (r *Room) recallMembers(was *Room, whole bool) {
 	seats := r.state.settings.Seats()
 	for _, user := range users {
 		m := was.members.byUser[user]
-		_, out := r.state.gone.of(user)
-		out = out || r.state.bans[user] > was.state.bans[user]
+		gone, out := r.state.gone.of(user)
+		out = out && gone.At > m.At || r.state.bans[user] > was.state.bans[user]
 		free := r.Count() < seats && m.Seat < seats && !r.members.seats.has(m.Seat)
 		if r.isMember(user) || !whole && (out || !free) {
 			continue

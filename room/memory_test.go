@@ -35,10 +35,13 @@ func known(t *testing.T, settings Settings) *Room {
 	return r
 }
 
+// clocks say when an epoch is.
+var clocks = map[string]int64{"old": 1, "new": 100, "newer": 200}
+
 // commitTo commits an action by a node, and returns the event of that.
 func commitTo(t *testing.T, r *Room, epoch, node string, a Action) *Event {
 	t.Helper()
-	if _, err := r.Apply(a, Rules{Seating: Capacity(8)}, Origin{Node: node, At: 1}); err != nil {
+	if _, err := r.Apply(a, Rules{Seating: Capacity(8)}, Origin{Node: node, At: clocks[epoch]}); err != nil {
 		t.Fatal(err)
 	}
 	return commitPending(r, epoch, node)
@@ -137,6 +140,37 @@ func TestMemory_Recall(t *testing.T) {
 				t.Errorf("version %d would come back again", now.Version)
 			}
 		})
+	}
+}
+
+// An earlier copy may still say that a user was taken out of the room, who has come back since. Only what happened after
+// that keeps the user out.
+func TestMemory_RecallsWhoCameBack(t *testing.T) {
+	users, b := []string{"b"}, Join{User: "b", Session: "s"}
+	for name, test := range map[string]struct{ out, back []Action }{
+		"moved":  {[]Action{Release{Users: users, Target: "43"}}, []Action{b}},
+		"seated": {[]Action{Release{Users: users, Target: "43"}}, []Action{Reserve{Users: users, Session: "r"}}},
+		"kicked": {[]Action{Kick{User: "b"}}, []Action{b}},
+		"closed": {[]Action{Close{}}, []Action{Configure{}, b}},
+	} {
+		for _, again := range [][]Action{nil, {Configure{}, b, Kick{User: "b"}}, {Configure{}, b, Release{Users: users, Target: "44"}}} {
+			r := begun(t, append([]Action{b}, test.out...)...)
+			old := restarted(r)
+			for _, a := range test.back {
+				commitTo(t, r, "new", "n", a)
+			}
+			for range 9 { // so what others do with the old copy has lower versions
+				commitTo(t, r, "new", "n", Say{Text: "hello"})
+			}
+			commitTo(t, old, "newer", "third", SetData{Data: "1"})
+			for _, a := range again {
+				commitTo(t, old, "newer", "third", a)
+			}
+			old.Recall(memoryOf(r))
+			if _, in := old.Member("b"); in != (again == nil) {
+				t.Errorf("%s, and %d actions later: b is back: %v", name, len(again), in)
+			}
+		}
 	}
 }
 

@@ -4,7 +4,7 @@ package room
 type roster struct {
 	byUser map[string]Member
 	seats  seatMap
-	newest int64 // the latest At of those who have joined
+	newest int64 // the latest At of those who have joined, or were taken out
 }
 
 // joinTime returns when who joins now has joined: later than all others, although clocks of nodes differ.
@@ -12,10 +12,10 @@ func (m *roster) joinTime(by Origin) int64 { return max(by.At, m.newest+1) }
 
 // update carries out what becomes of one user at a version. node is that of the user's session.
 func (m *roster) update(node string, u Update, version uint64) {
+	m.newest = max(m.newest, u.At)
 	switch u.Type {
 	case KindJoin:
 		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
-		m.newest = max(m.newest, u.At)
 	case KindLeave:
 		m.remove(u.User)
 	case KindSeat:

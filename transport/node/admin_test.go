@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,8 +15,6 @@ import (
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
-	"roomd/room"
-	"roomd/transport"
 	"roomd/transport/auth"
 )
 
@@ -62,20 +59,6 @@ func get(t *testing.T, url string, headers ...string) (status int, body string) 
 	text, err := io.ReadAll(resp.Body)
 	redistest.OK(t, err)
 	return resp.StatusCode, string(text)
-}
-
-// An address that others can reach asks everybody for a token, because somebody on this machine may
-// forward to it.
-func TestAnOpenAdminAddressAsksForATokenOnLoopback(t *testing.T) {
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), AdminListen: "0.0.0.0:0", Admin: secrets, Serve: transport.Options{Auth: verifier(t)}})
-	_, port, _ := net.SplitHostPort(n.AdminAddr())
-	url := "http://127.0.0.1:" + port + "/metrics"
-	if status, body := get(t, url); status != 401 {
-		t.Errorf("without a token: %d %s", status, body)
-	}
-	if status, body := get(t, url, "Authorization", "Bearer "+token(t, auth.RoleAdmin)); status != 200 {
-		t.Errorf("with one: %d %s", status, body)
-	}
 }
 
 // outerAddr returns an address of this machine that is not loopback.
@@ -145,20 +128,6 @@ func TestWhoIsAnOperator(t *testing.T) {
 				t.Errorf("healthz: %d %s", status, body)
 			}
 		})
-	}
-}
-
-func TestUnusableAdminListen(t *testing.T) {
-	for _, addr := range []string{"0.0.0.0:0", ":0", "192.0.2.1:9090", "example.com:9090", "127.0.0.1"} {
-		_, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", AdminListen: addr, Redis: open(t, redisurl.Embedded), Insecure: true})
-		var invalid *room.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != "AdminListen" {
-			t.Errorf("%s: %v", addr, err)
-		}
-	}
-	taken := start(t, Config{Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0"})
-	if _, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", AdminListen: taken.AdminAddr(), Redis: open(t, redisurl.Embedded)}); err == nil || errors.Is(err, room.ErrInvalid) {
-		t.Errorf("a port that is taken: %v", err)
 	}
 }
 

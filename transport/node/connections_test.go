@@ -17,13 +17,10 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator"
 	"roomd/room/ratelog"
 	"roomd/transport"
-	"roomd/transport/client"
-	"roomd/transport/protocol"
 )
 
 func TestLimits(t *testing.T) {
@@ -74,42 +71,6 @@ func wantClosed(t *testing.T, c net.Conn) {
 	var late net.Error
 	if _, err := io.Copy(io.Discard, c); errors.As(err, &late) && late.Timeout() {
 		t.Error("the connection is open")
-	}
-}
-
-// HandshakeTimeout bounds what comes before the WebSocket. The default is longer than the wait here.
-func TestHandshakeTimeout(t *testing.T) {
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{HandshakeTimeout: 50 * time.Millisecond}})
-	for _, sent := range []string{"", "GET /ws?user=a HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"} {
-		c := send(t, n, sent)
-		_ = c.SetDeadline(time.Now().Add(transport.DefaultHandshakeTimeout / 2))
-		wantClosed(t, c)
-	}
-	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	redistest.OK(t, err)
-	defer a.Close()
-	if _, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
-		t.Error(err)
-	}
-}
-
-// A client learns that its address has too many connections, and that it sends too many requests.
-func TestAClientMeetsLimits(t *testing.T) {
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxPerAddress: 1, Rate: 1, Burst: 1}})
-	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a"})
-	redistest.OK(t, err)
-	defer a.Close()
-	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrRateLimited) || !strings.Contains(err.Error(), "429") {
-		t.Errorf("a second connection: %v", err)
-	}
-	var refused *protocol.Error
-	for giveUp := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(giveUp); {
-		if _, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil && !errors.As(err, &refused) {
-			t.Fatal(err)
-		}
-	}
-	if refused == nil || !errors.Is(refused, protocol.ErrRateLimited) || !refused.Retry {
-		t.Errorf("joins without a pause: %v", refused)
 	}
 }
 

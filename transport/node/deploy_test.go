@@ -28,7 +28,7 @@ var (
 // playedLittle returns what a node exports on which somebody has played.
 func playedLittle(t *testing.T) exported {
 	t.Helper()
-	n := observe(t, redisurl.Embedded, nil, newBackend(t).flags()...)
+	n := observe(t, redisurl.Embedded, nil, tellFlags(t)...)
 	join(t, n.dial("a"), "42")
 	all := make(exported)
 	for name := range n.scrape() {

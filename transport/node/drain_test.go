@@ -105,7 +105,7 @@ func TestLog_OfALife(t *testing.T) {
 		join(t, c, "42")
 	}, "--drain-delay", "1ms")
 	rest := log
-	for _, step := range []string{"ready: connect to", "stopping: /readyz fails", "draining: ", "stopped"} {
+	for _, step := range []string{"ready: connect to", "keeps nothing", "stopping: /readyz fails", "draining: ", "stopped"} {
 		_, after, found := strings.Cut(rest, step)
 		if !found {
 			t.Errorf("no %q in its place:\n%s", step, log)

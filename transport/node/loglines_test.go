@@ -1,13 +1,10 @@
 package node
 
 import (
-	"go/ast"
-	"go/parser"
-	gotoken "go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -15,114 +12,31 @@ import (
 	"roomd/transport/node/roomdtest"
 )
 
-// loud reports whether an argument is a level that a log has by default.
-func loud(e ast.Expr) bool {
-	s, ok := e.(*ast.SelectorExpr)
-	return ok && (s.Sel.Name == "LevelInfo" || s.Sel.Name == "LevelWarn" || s.Sel.Name == "LevelError")
-}
+// logged matches what logs a message at info, warn or error, now or later, and the message, of which a text may have several parts.
+var logged = regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|[^.]\bwarn\(|\bWarnOver\([^"\n]*|slog\.Level(?:Info|Warn|Error), |\b(?:Changed|Unusable): +|\bmessage(?:, \w+)? :?= )` +
+	`(?:fmt\.Sprintf\()?"((?:[^"\\]|\\.)*(?:" \+ "(?:[^"\\]|\\.)*)*)"[^:]`)
 
-// text returns a string literal, possibly of parts with + between them, up to what differs from line to
-// line.
-func text(e ast.Expr) (string, bool) {
-	words, _ := prefix(e)
-	words, _, _ = strings.Cut(words, "%")
-	return strings.TrimSpace(words), words != ""
-}
-
-func prefix(e ast.Expr) (words string, whole bool) {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		s, err := strconv.Unquote(e.Value)
-		return s, err == nil && e.Kind == gotoken.STRING
-	case *ast.BinaryExpr:
-		left, whole := prefix(e.X)
-		if !whole {
-			return left, false
-		}
-		right, whole := prefix(e.Y)
-		return left + right, whole
-	case *ast.CallExpr: // Sprintf
-		if s, ok := e.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Sprintf" {
-			return prefix(e.Args[0])
-		}
-	}
-	return "", false
-}
-
-// assigned returns the messages that a statement puts into a variable of that name.
-func assigned(a *ast.AssignStmt) (messages []string) {
-	for i, left := range a.Lhs {
-		if name, ok := left.(*ast.Ident); ok && name.Name == "message" && len(a.Rhs) == len(a.Lhs) {
-			if message, found := text(a.Rhs[i]); found {
-				messages = append(messages, message)
-			}
-		}
-	}
-	return messages
-}
-
-// loggedBy returns the message that a call logs at info, warn or error, now or later.
-func loggedBy(call *ast.CallExpr) (message string, found bool) {
-	switch fn := call.Fun.(type) {
-	case *ast.SelectorExpr:
-		if name := fn.Sel.Name; (name == "Info" || name == "Warn" || name == "Error") && len(call.Args) > 0 {
-			return text(call.Args[0])
-		}
-		if fn.Sel.Name == "WarnOver" && len(call.Args) == 2 {
-			return text(call.Args[1])
-		}
-	case *ast.Ident:
-		if fn.Name == "warn" && len(call.Args) == 1 {
-			return text(call.Args[0])
-		}
-	}
-	for i, arg := range call.Args {
-		if loud(arg) && i+1 < len(call.Args) { // ratelog.New, or a function around it
-			return text(call.Args[i+1])
-		}
-	}
-	return "", false
-}
-
-// logLines returns the messages that a node can log at info, warn or error, each with its place.
+// logLines returns the messages that a node can log at info, warn or error, up to what differs from line to line, each with its place.
 func logLines(t *testing.T) map[string]string {
 	t.Helper()
 	lines := make(map[string]string)
-	for _, root := range []string{".", "../../transport", "../../room", "../../lockmgr"} {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() && path == "../../transport/client" {
+	for _, root := range []string{top + "transport", top + "room", top + "lockmgr"} {
+		redistest.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && path == top+"transport/client" {
 				return filepath.SkipDir // no part of a node
 			}
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
-			files := gotoken.NewFileSet()
-			file, err := parser.ParseFile(files, path, nil, 0)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.CallExpr:
-					if message, found := loggedBy(n); found {
-						lines[message] = files.Position(n.Pos()).String()
-					}
-				case *ast.KeyValueExpr: // reload.Messages
-					if key, ok := n.Key.(*ast.Ident); ok && (key.Name == "Changed" || key.Name == "Unusable") {
-						if message, found := text(n.Value); found {
-							lines[message] = files.Position(n.Pos()).String()
-						}
-					}
-				case *ast.AssignStmt:
-					for _, message := range assigned(n) {
-						lines[message] = files.Position(n.Pos()).String()
-					}
+			source, err := os.ReadFile(path)
+			for _, found := range logged.FindAllSubmatch(source, -1) {
+				message, _, _ := strings.Cut(strings.ReplaceAll(string(found[1]), `" + "`, ""), "%")
+				if message != "" {
+					lines[strings.TrimSpace(message)] = path
 				}
-				return true
-			})
-			return nil
-		})
-		redistest.OK(t, err)
+			}
+			return err
+		}))
 	}
 	return lines
 }

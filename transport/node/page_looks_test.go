@@ -1,7 +1,9 @@
 package node
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -16,54 +18,170 @@ var sizes = []struct {
 	width, height int64
 }{{"desk", 1280, 800}, {"phone", 390, 844}, {"small", 320, 568}}
 
-// Every view in both themes and three sizes: nothing is wider than the window. The pictures are
-// for people to look at.
+// axe reads the checker of accessibility, which npm installs.
+func axe(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile("../../transport/page/testdata/node_modules/axe-core/axe.min.js")
+	switch {
+	case err == nil:
+		return string(script)
+	case os.Getenv("CI") != "":
+		t.Fatalf("%v: run npm ci --prefix transport/page/testdata; in CI it has to be there", err)
+	}
+	t.Skipf("%v: run npm ci --prefix transport/page/testdata", err)
+	return ""
+}
+
+// barrier is what axe complains of.
+type barrier struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML, FailureSummary string }
+}
+
+// look fails the test where a view, in both themes and three sizes, is wider than the window, covers itself, or keeps somebody
+// out as far as axe can see. The pictures are for people to look at.
+func (p *tab) look(view string) {
+	p.t.Helper()
+	p.eval(axe(p.t) + "; 0")
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		for _, size := range sizes {
+			p.do(chromedp.EmulateViewport(size.width, size.height))
+			p.until("the size", fmt.Sprintf("innerWidth === %d", size.width))
+			where := view + "-" + theme + "-" + size.name
+			if wide := p.eval(`document.documentElement.scrollWidth - innerWidth`); wide != "0" {
+				p.t.Errorf("%s: %s px too wide", where, wide)
+			}
+			p.fits(where)
+			if size.name != "small" {
+				p.barriers(where)
+				p.shot(where)
+			}
+		}
+	}
+	p.do(chromedp.EmulateViewport(1280, 800))
+}
+
+// fits fails the test if a cell or a line of a list covers another, or cannot be seen without scrolling sideways.
+func (p *tab) fits(view string) {
+	p.t.Helper()
+	found := unquote(p.t, p.eval(`(() => {
+		const wrong = []
+		const seen = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 1
+		for (const row of document.querySelectorAll("main tbody tr, .problems, .tiles")) {
+			const boxes = [...row.children].filter(seen).map((cell) => [cell, cell.getBoundingClientRect()])
+			for (const [i, [cell, a]] of boxes.entries()) {
+				const words = cell.innerText.slice(0, 40)
+				if (a.right > document.documentElement.clientWidth + 1 || a.left < 0) wrong.push(words + " is outside of the window")
+				if (cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).display !== "inline") wrong.push(words + " is wider than its place")
+				for (const [other, b] of boxes.slice(i + 1)) {
+					if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) wrong.push(words + " covers " + other.innerText.slice(0, 40))
+				}
+			}
+		}
+		for (const { lastChild: { lastChild: label } } of document.querySelectorAll(".legend tbody th")) {
+			const range = document.createRange()
+			range.setStart(label, label.data.lastIndexOf(" ") + 1)
+			range.setEnd(label, label.data.length)
+			if (/average|p99/.test(range) && range.getClientRects().length > 1) wrong.push(range + " breaks inside the word")
+		}
+		for (const part of document.querySelectorAll(".scroll")) if (seen(part) && part.scrollWidth > part.clientWidth) wrong.push(part.getAttribute("aria-label") + " scrolls sideways")
+		return [...new Set(wrong)].join("; ")
+	})()`))
+	if found != "" {
+		p.t.Errorf("%s: %s", view, found)
+	}
+}
+
+// barriers fails the test with what axe finds.
+func (p *tab) barriers(view string) {
+	p.t.Helper()
+	var found []barrier
+	if err := json.Unmarshal([]byte(p.eval(`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, f := range found {
+		for _, n := range f.Nodes {
+			p.t.Errorf("%s: %s (%s): %s\n%s\n%s", view, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
+		}
+	}
+}
+
+// The table, the form before it and the lobby look as they should while players do what they can.
 func TestPage_Looks(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--capacity", "8")
 	p := b.open("李四", nodes[0].page("42"))
-	look := func(view string) {
-		t.Helper()
-		for _, theme := range []string{"light", "dark"} {
-			p.theme(theme)
-			for _, size := range sizes {
-				p.do(chromedp.EmulateViewport(size.width, size.height))
-				p.until("the size", fmt.Sprintf("innerWidth === %d", size.width))
-				if wide := p.eval(`document.documentElement.scrollWidth - innerWidth`); wide != "0" {
-					t.Errorf("%s, %s, %s: %s px too wide", view, theme, size.name, wide)
-				}
-				p.shot(fmt.Sprintf("%s-%s-%s", view, theme, size.name))
-			}
-		}
-		p.do(chromedp.EmulateViewport(1280, 800))
-	}
 	p.until("the form", `!document.getElementById("login").hidden`)
-	look("login")
+	p.look("login")
 	p.take("李四")
 	p.until("the table", `document.querySelectorAll(".seat").length === 8`)
 	for i, name := range []string{"张三", "Ada Lovelace", "سارة", "王五", "Zoë"} {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
-		if i%2 == 0 {
-			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionReady, Room: "42", Value: true}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if i == 4 {
-			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "Shall we begin?"}); err != nil {
-				t.Fatal(err)
-			}
+		for _, request := range []protocol.Request{
+			{Action: protocol.ActionReady, Room: "42", Value: i%2 == 0}, {Action: protocol.ActionSay, Room: "42", Text: "Shall we begin?"},
+		} {
+			_, err := c.Do(t.Context(), request)
+			redistest.OK(t, err)
 		}
 	}
+	p.look("watching")
 	p.click(`.seat[data-seat="6"]`)
 	p.until("the own seat", own(6)+` && !document.getElementById("ready").hidden`)
 	p.click("#ready")
 	p.until("the mark", `document.querySelector('.seat[data-seat="6"]').dataset.ready === "true"`)
-	look("table")
+	p.click(`.seat[data-seat="0"]`)
+	p.until("words", `document.getElementById("table-problem").textContent !== ""`)
+	p.click("#facts summary")
+	p.eval(`document.getElementById("crowd").value = 8; document.getElementById("stampede-go").click(); 0`)
+	p.until("the comparison", `!document.getElementById("stampede-result").hidden`)
+	p.look("table")
 	join(t, nodes[0].player("someone", nil), "backgammon-7")
 	p.eval(`location.hash = ""; 0`)
 	p.until("the lobby", `document.querySelectorAll("#tables a").length === 2`)
-	look("lobby")
+	p.look("lobby")
+	p.silent()
+}
+
+// The table can be used with the keyboard alone, and the focus stays where it is while others come.
+func TestPage_Keyboard(t *testing.T) {
+	redistest.Thorough(t)
+	b := startBrowser(t)
+	nodes := launch(t, 1, redistest.Start(t).URL(), "--capacity", "4")
+	p := b.open("李四", nodes[0].page("42"))
+	p.until("the form", `document.activeElement?.id === "login-value"`)
+	p.do(chromedp.KeyEvent("Li Si\r"))
+	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	focus := func() string {
+		return unquote(t, p.eval(`document.activeElement.id || document.activeElement.dataset.seat || document.activeElement.className || "nothing"`))
+	}
+	seen := map[string]bool{}
+	for range 20 {
+		p.do(chromedp.KeyEvent("\t"))
+		seen[focus()] = true
+		if focus() == "2" {
+			break
+		}
+	}
+	if !seen["sit"] || !seen["0"] || !seen["1"] || focus() != "2" {
+		t.Fatalf("by Tab the focus came to %v", seen)
+	}
+	join(t, nodes[0].player("张三", nil), "42")
+	p.until("the other player", sits(0, "张三"))
+	if focus() != "2" {
+		t.Errorf("when another player came the focus went to %q", focus())
+	}
+	p.do(chromedp.KeyEvent("\r"))
+	p.until("the own seat", own(2))
+	if focus() != "2" {
+		t.Errorf("after sitting down the focus went to %q", focus())
+	}
+	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("You sit at seat 2.")`)
+	outline := unquote(t, p.eval(`getComputedStyle(document.activeElement).outlineStyle`))
+	if outline == "none" {
+		t.Error("the focus cannot be seen")
+	}
 	p.silent()
 }

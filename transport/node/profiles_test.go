@@ -59,47 +59,6 @@ func TestAdmin_Pages(t *testing.T) {
 	}
 }
 
-// From elsewhere an admin's token is needed, as "roomd token" makes it.
-func TestAdmin_Token(t *testing.T) {
-	t.Parallel()
-	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0", "--auth-secret", secret)
-	_, port, _ := net.SplitHostPort(n.AdminAddr())
-	var outside string
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
-			outside = ip.IP.String()
-		}
-	}
-	if outside == "" {
-		t.Skip("this machine has no address but loopback")
-	}
-	for role, want := range map[string]int{"": 401, "player": 403, "admin": 200} {
-		var stdout, stderr bytes.Buffer
-		if role != "" {
-			if code := command(room.Rules{}, []string{"token", "--user", "ops", "--role", role, "--auth-secret", secret}, &stdout, &stderr); code != 0 {
-				t.Fatal(stderr.String())
-			}
-		}
-		status, body := askAdmin(t, "http://"+net.JoinHostPort(outside, port)+"/metrics", strings.TrimSpace(stdout.String()))
-		if status != want || strings.Contains(body, "roomd_ready") != (want == 200) {
-			t.Errorf("role %q: %d %.200s", role, status, body)
-		}
-	}
-}
-
-// Without the flag nothing listens, and nothing is counted.
-func TestAdmin_None(t *testing.T) {
-	t.Parallel()
-	n, log := startNode(t, "--listen", "127.0.0.1:0")
-	if n.AdminAddr() != "" {
-		t.Errorf("operators find something at %s", n.AdminAddr())
-	}
-	if text := log(); strings.Contains(text, "operators") {
-		t.Errorf("the log:\n%s", text)
-	}
-}
-
 func TestAdmin_UnusableAddress(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -294,17 +294,3 @@ func TestReload_Process(t *testing.T) {
 	})
 	p.stop(syscall.SIGTERM)
 }
-
-// Without a file SIGHUP stops a node as SIGTERM does.
-func TestReload_WithoutFile(t *testing.T) {
-	t.Parallel()
-	if hangUp() != syscall.SIGHUP {
-		t.Skip("the tests ignore SIGHUP")
-	}
-	p := prepare(t, redistest.Start(t).URL())
-	p.start()
-	p.stop(syscall.SIGHUP)
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-}

@@ -80,30 +80,6 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TLS handshakes that never end have the few places of what is no WebSocket, too.
-func TestTLSHandshakesAreBounded(t *testing.T) {
-	server, clients := certified(t)
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{MaxConnections: 1}, TLS: server})
-	a, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: clients})
-	redistest.OK(t, err)
-	defer a.Close()
-	hello := clientHello(t, clients)
-	const extra = 20
-	var held []net.Conn
-	for i := range extra {
-		held = append(held, send(t, n, []string{"", hello[:5], hello[:len(hello)-1], hello}[i%4]))
-	}
-	for _, c := range held[:extra-4] {
-		wantClosed(t, c)
-	}
-	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b", TLS: clients}); !errors.Is(err, protocol.ErrUnavailable) || !strings.Contains(err.Error(), "503") {
-		t.Errorf("a client beyond the limit: %v", err)
-	}
-	if r, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
-		t.Errorf("the connected client: %+v, %v", r, err)
-	}
-}
-
 // clientHello returns the first message of a TLS handshake.
 func clientHello(t *testing.T, config *tls.Config) string {
 	t.Helper()

@@ -165,13 +165,3 @@ func TestToken_UnusableKeys(t *testing.T) {
 		t.Errorf("an empty secret in the environment: exit code %d: %s", code, &stderr)
 	}
 }
-
-// Without a key a node listens on loopback only, and says what would change that.
-func TestToken_NoKeyMeansLoopback(t *testing.T) {
-	t.Parallel()
-	var stderr bytes.Buffer
-	code := command(room.Rules{}, []string{"--listen", "0.0.0.0:0"}, &stderr, &stderr)
-	if text := stderr.String(); code != exitWrongUse || !strings.Contains(text, "--auth-secret-file") || !strings.Contains(text, "--insecure") {
-		t.Errorf("exit code %d: %s", code, text)
-	}
-}

@@ -40,19 +40,14 @@ func TestTheListedRightsAreEnough(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, _ = c.locks.Acquire(short, "b") // leaves
-	if err := lock.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, lock.Release(t.Context()))
 	for range 2 {
-		if err := redistest.Receive(t, next, "the next holder"); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, redistest.Receive(t, next, "the next holder"))
 	}
 	denied, err := server.Client().Do(t.Context(), "ACL", "LOG").Slice()
 	redistest.OK(t, err)
 	for _, entry := range denied {
-		if text := fmt.Sprint(entry); !strings.Contains(text, "info") {
-			t.Errorf("denied: %s", text)
-		}
+		text := fmt.Sprint(entry)
+		redistest.ErrorIf(t, !strings.Contains(text, "info"), "denied: %s", text)
 	}
 }

@@ -56,18 +56,15 @@ func mustNotLoad(context.Context) ([]byte, error) { panic("must not be called") 
 func want(t testing.TB, c *Cache, load Loader, value string) {
 	t.Helper()
 	got, err := c.Get(t.Context(), "k", load)
-	if err != nil || string(got) != value {
-		t.Errorf("%q, %v; want %q", got, err, value)
-	}
+	redistest.ErrorIf(t, err != nil || string(got) != value, "%q, %v; want %q", got, err, value)
 }
 
 // everythingExpires expects that all keys have a TTL.
 func everythingExpires(t testing.TB, client redis.UniversalClient) {
 	t.Helper()
 	for _, key := range client.Keys(t.Context(), "*").Val() {
-		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 0 {
-			t.Errorf("%s has TTL %v", key, ttl)
-		}
+		ttl := client.PTTL(t.Context(), key).Val()
+		redistest.ErrorIf(t, ttl <= 0, "%s has TTL %v", key, ttl)
 	}
 }
 
@@ -76,9 +73,7 @@ func free(t testing.TB, c *Cache, client redis.UniversalClient) {
 	t.Helper()
 	e, err := c.redis.entry("k")
 	redistest.OK(t, err)
-	if n := client.Exists(t.Context(), c.locks.Keys(e.lock)[:2]...).Val(); n != 0 {
-		t.Error("the lock is left over")
-	}
+	redistest.Equal(t, "the lock is left over:", client.Exists(t.Context(), c.locks.Keys(e.lock)[:2]...).Val(), 0)
 	everythingExpires(t, client)
 }
 
@@ -105,9 +100,8 @@ func TestOneLoadForAll(t *testing.T) {
 			time.Sleep(DefaultFresh)
 		}
 		time.Sleep(10 * time.Minute) // the last fence goes after that
-		if keys := client.Keys(t.Context(), "*").Val(); len(keys) != 0 {
-			t.Errorf("left over: %v", keys)
-		}
+		keys := client.Keys(t.Context(), "*").Val()
+		redistest.ErrorIf(t, len(keys) != 0, "left over: %v", keys)
 	})
 }
 
@@ -136,9 +130,7 @@ func testOneLoad(t *testing.T, clients []redis.UniversalClient) {
 		}
 	}
 	wg.Wait()
-	if n := calls.Load(); n != 1 {
-		t.Errorf("%d loads", n)
-	}
+	redistest.Equal(t, "loads:", calls.Load(), 1)
 }
 
 func TestOneLoadOnRedis(t *testing.T) {
@@ -153,9 +145,8 @@ func TestOneLoadOnCluster(t *testing.T) {
 	testOneLoad(t, []redis.UniversalClient{cluster.Client(), cluster.Client(), cluster.Client()})
 	c := newNode(t, cluster.Client(), Options{})
 	for _, key := range []string{"{k}", "k}", "{"} {
-		if _, err := c.Get(t.Context(), key, loader(new(atomic.Int32), 0)); !errors.Is(err, lockmgr.ErrInvalid) {
-			t.Errorf("key %q: %v", key, err)
-		}
+		_, err := c.Get(t.Context(), key, loader(new(atomic.Int32), 0))
+		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "key %q: %v", key, err)
 	}
 }
 
@@ -164,9 +155,7 @@ func TestANilValueIsEmpty(t *testing.T) {
 	_, client := redistest.Mini(t)
 	for i, c := range []*Cache{newNode(t, client, Options{}), newNode(t, client, Options{})} {
 		got, err := c.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, nil })
-		if err != nil || got == nil || len(got) != 0 {
-			t.Errorf("caller %d: %#v, %v", i, got, err)
-		}
+		redistest.ErrorIf(t, err != nil || got == nil || len(got) != 0, "caller %d: %#v, %v", i, got, err)
 	}
 }
 
@@ -188,9 +177,7 @@ func TestLoadedMeanwhile(t *testing.T) {
 		broken := errors.New("the database is on fire")
 		meanwhile = func() {
 			_, err := other.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, broken })
-			if !errors.Is(err, broken) {
-				t.Error(err)
-			}
+			redistest.ErrorIf(t, !errors.Is(err, broken), "%v", err)
 		}
 		if _, err := c.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
 			t.Errorf("after a load that failed meanwhile: %v", err)
@@ -218,15 +205,11 @@ func TestFreshThenStaleThenGone(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			if took := time.Since(start); took != 0 {
-				t.Errorf("took %v", took)
-			}
+			redistest.Equal(t, "took", time.Since(start), 0)
 		}
 		time.Sleep(time.Minute - time.Millisecond)
 		atOnce("value 1")
-		if n := calls.Load(); n != 1 {
-			t.Errorf("%d loads of a fresh value", n)
-		}
+		redistest.Equal(t, "loads of a fresh value:", calls.Load(), 1)
 		time.Sleep(time.Millisecond)
 		for range 5 { // while one caller refreshes it
 			atOnce("value 1")
@@ -241,12 +224,8 @@ func TestFreshThenStaleThenGone(t *testing.T) {
 		time.Sleep(2 * time.Minute) // nothing is left to serve
 		start := time.Now()
 		want(t, all[1], load, "value 4")
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("took %v", took)
-		}
-		if n := calls.Load(); n != 4 {
-			t.Errorf("%d loads, want 4", n)
-		}
+		redistest.Equal(t, "took", time.Since(start), time.Second)
+		redistest.Equal(t, "loads, want 4:", calls.Load(), 4)
 		free(t, all[0], client)
 	})
 }
@@ -277,14 +256,11 @@ func TestSlowRefresh(t *testing.T) {
 			want(t, c, load, "value 1")
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := looks.Load(); n > 91 {
-			t.Errorf("%d looks at who loads: more than one caller waits", n)
-		}
+		n := looks.Load()
+		redistest.ErrorIf(t, n > 91, "%d looks at who loads: more than one caller waits", n)
 		time.Sleep(10 * time.Second)
 		want(t, c, load, "value 2")
-		if n := calls.Load(); n != 2 {
-			t.Errorf("%d loads", n)
-		}
+		redistest.Equal(t, "loads:", calls.Load(), 2)
 	})
 }
 
@@ -296,9 +272,8 @@ func TestALoadThatWaitsForItself(t *testing.T) {
 		get := func(key string, then Loader) Loader {
 			return func(ctx context.Context) ([]byte, error) { return c.Get(ctx, key, then) }
 		}
-		if _, err := c.Get(t.Context(), "k", get("k", mustNotLoad)); !errors.Is(err, lockmgr.ErrInvalid) {
-			t.Errorf("its own entry: %v", err)
-		}
+		_, err := c.Get(t.Context(), "k", get("k", mustNotLoad))
+		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "its own entry: %v", err)
 		if _, err := c.Get(t.Context(), "a", get("b", get("a", mustNotLoad))); !errors.Is(err, lockmgr.ErrInvalid) {
 			t.Errorf("by way of another: %v", err)
 		}

@@ -43,9 +43,7 @@ func TestTheServersClockSteps(t *testing.T) {
 				want(t, all[0], loader(&calls, 0), "value 1")
 				time.Sleep(time.Second)
 				stepClock(t, client, e, step)
-				if _, err := all[1].Get(t.Context(), "k", loader(&calls, 0)); err != nil {
-					t.Error(err)
-				}
+				redistest.OK(t, redistest.Err(all[1].Get(t.Context(), "k", loader(&calls, 0))))
 				synctest.Wait()
 				want(t, all[0], mustNotLoad, "value 2")
 			})
@@ -77,9 +75,7 @@ func TestTheClockStepsBackAfterAFailure(t *testing.T) {
 		slow := redistest.MiniClient(t, r)
 		first, second, third := newNode(t, slow, Options{}), newNode(t, client, Options{}), newNode(t, redistest.MiniClient(t, r), Options{})
 		e, _ := first.redis.entry("k")
-		if _, err := second.Get(t.Context(), "k", fail); !errors.Is(err, broken) {
-			t.Fatal(err)
-		}
+		redistest.ErrorIs(t, "the error is", redistest.Err(second.Get(t.Context(), "k", fail)), broken)
 		// It looks while that is known. The clock steps while it waits for another.
 		var wg sync.WaitGroup
 		wg.Go(func() { want(t, third, loader(new(atomic.Int32), time.Second), "value 1") })
@@ -126,9 +122,7 @@ func TestOptionsDiffer(t *testing.T) {
 		var wg sync.WaitGroup
 		var now, calls atomic.Int32
 		load := func(context.Context) ([]byte, error) {
-			if now.Add(1) > 1 {
-				t.Error("two loads at a time")
-			}
+			redistest.ErrorIf(t, now.Add(1) > 1, "two loads at a time")
 			defer now.Add(-1)
 			calls.Add(1)
 			time.Sleep(time.Second)
@@ -141,8 +135,7 @@ func TestOptionsDiffer(t *testing.T) {
 			wg.Go(func() { want(t, c, load, "value") })
 		}
 		wg.Wait()
-		if n := calls.Load(); n > 2 {
-			t.Errorf("%d loads", n)
-		}
+		n := calls.Load()
+		redistest.ErrorIf(t, n > 2, "%d loads", n)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
 )
 
 // A caller that gives up disturbs nobody, not even if it began the load.
@@ -22,9 +23,7 @@ func TestCallerLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), tag{}, "trace"), time.Second, reason)
 		defer cancel()
 		load := func(ctx context.Context) ([]byte, error) {
-			if ctx.Value(tag{}) != "trace" {
-				t.Error("the context has lost its values")
-			}
+			redistest.ErrorIf(t, ctx.Value(tag{}) != "trace", "the context has lost its values")
 			select {
 			case <-time.After(2 * time.Second):
 				return []byte("value"), nil
@@ -73,34 +72,26 @@ func TestCloseEndsAll(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, c := range all { // one loads, one waits
 			wg.Go(func() {
-				if _, err := c.Get(t.Context(), "k", load); !errors.Is(err, lockmgr.ErrClosed) {
-					t.Errorf("while it was closed: %v", err)
-				}
+				_, err := c.Get(t.Context(), "k", load)
+				redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrClosed), "while it was closed: %v", err)
 			})
 			time.Sleep(time.Millisecond)
 		}
 		all[1].Close()
 		all[0].Close()
 		wg.Wait()
-		if ended.Load() != 1 {
-			t.Error("Close has not waited for the load")
-		}
+		redistest.ErrorIf(t, ended.Load() != 1, "Close has not waited for the load")
 		free(t, all[0], client)
-		if n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val(); n != 0 {
-			t.Error("that a node was closed counts as a failed load")
-		}
-		if _, err := all[0].Get(t.Context(), "k", load); !errors.Is(err, lockmgr.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val()
+		redistest.ErrorIf(t, n != 0, "that a node was closed counts as a failed load")
+		redistest.ErrorIs(t, "after Close", redistest.Err(all[0].Get(t.Context(), "k", load)), lockmgr.ErrClosed)
 		c := newNode(t, client, Options{Fresh: time.Second, Stale: time.Hour}) // one that refreshes
 		want(t, c, loader(new(atomic.Int32), 0), "value 1")
 		time.Sleep(time.Second)
 		want(t, c, load, "value 1")
 		synctest.Wait()
 		c.Close()
-		if ended.Load() != 2 {
-			t.Error("Close has not waited for the refresh")
-		}
+		redistest.ErrorIf(t, ended.Load() != 2, "Close has not waited for the refresh")
 		free(t, c, client)
 	})
 }

@@ -47,24 +47,18 @@ func TestLoadErrorReachesAll(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			if took := time.Since(start); took > time.Second+2*lockmgr.DefaultWaitPoll {
-				t.Errorf("the error took %v", took)
-			}
-			if n := calls.Load(); n != int32(round) {
-				t.Errorf("%d loads in %d rounds", n, round)
-			}
+			took := time.Since(start)
+			redistest.ErrorIf(t, took > time.Second+2*lockmgr.DefaultWaitPoll, "the error took %v", took)
+			n := calls.Load()
+			redistest.ErrorIf(t, n != int32(round), "%d loads in %d rounds", n, round)
 			free(t, all[0], client)
-			if n := client.Exists(t.Context(), "Cache:k").Val(); n != 0 {
-				t.Error("a failed load has stored something")
-			}
+			redistest.Equal(t, "a failed load has stored something:", client.Exists(t.Context(), "Cache:k").Val(), 0)
 		}
-		if here.Load() != 20 || elsewhere.Load() != 60 {
-			t.Errorf("%d got the error in its process, %d elsewhere", here.Load(), elsewhere.Load())
-		}
+		redistest.ErrorIf(t, here.Load() != 20 || elsewhere.Load() != 60,
+			"%d got the error in its process, %d elsewhere", here.Load(), elsewhere.Load())
 		want(t, all[2], loader(new(atomic.Int32), 0), "value 1")
-		if n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val(); n != 0 {
-			t.Error("the failure is still known")
-		}
+		n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val()
+		redistest.ErrorIf(t, n != 0, "the failure is still known")
 	})
 }
 
@@ -74,9 +68,7 @@ func TestFailedRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32
 		all, _ := nodes(t, 2, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(key string, err error) {
-			if key != "k" || !strings.Contains(err.Error(), "on fire") {
-				t.Errorf("told %q, %v", key, err)
-			}
+			redistest.ErrorIf(t, key != "k" || !strings.Contains(err.Error(), "on fire"), "told %q, %v", key, err)
 			told.Add(1)
 		}})
 		want(t, all[0], loader(new(atomic.Int32), 0), "value 1")
@@ -91,12 +83,9 @@ func TestFailedRefresh(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := calls.Load(); n < 9 || n > 11 {
-			t.Errorf("%d loads in 10s, with a backoff of %v", n, DefaultBackoff)
-		}
-		if told.Load() < calls.Load() {
-			t.Errorf("told of %d failures of %d", told.Load(), calls.Load())
-		}
+		n := calls.Load()
+		redistest.ErrorIf(t, n < 9 || n > 11, "%d loads in 10s, with a backoff of %v", n, DefaultBackoff)
+		redistest.ErrorIf(t, told.Load() < calls.Load(), "told of %d failures of %d", told.Load(), calls.Load())
 	})
 }
 
@@ -107,9 +96,7 @@ func TestRefreshThatRedisRefuses(t *testing.T) {
 		_, client := redistest.Mini(t)
 		var told atomic.Int32
 		c := newNode(t, client, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(_ string, err error) {
-			if !errors.Is(err, full) {
-				t.Errorf("told %v", err)
-			}
+			redistest.ErrorIf(t, !errors.Is(err, full), "told %v", err)
 			told.Add(1)
 		}})
 		want(t, c, loader(new(atomic.Int32), 0), "value 1")
@@ -124,9 +111,8 @@ func TestRefreshThatRedisRefuses(t *testing.T) {
 			want(t, c, mustNotLoad, "value 1")
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := told.Load(); n < 9 || n > 11 {
-			t.Errorf("%d attempts in 10s, with a backoff of %v", n, DefaultBackoff)
-		}
+		n := told.Load()
+		redistest.ErrorIf(t, n < 9 || n > 11, "%d attempts in 10s, with a backoff of %v", n, DefaultBackoff)
 	})
 }
 
@@ -151,16 +137,13 @@ func TestLoaderPanics(t *testing.T) {
 							return tt.load(ctx)
 						})
 						var p *PanicError
-						if !errors.As(err, &p) || !tt.check(p) || len(p.Stack) == 0 {
-							t.Errorf("in its process: %v", err)
-						}
+						redistest.ErrorIf(t, !errors.As(err, &p) || !tt.check(p) || len(p.Stack) == 0,
+							"in its process: %v", err)
 					})
 				}
 				time.Sleep(time.Millisecond)
 				_, err := all[1].Get(t.Context(), "k", mustNotLoad)
-				if !errors.Is(err, ErrLoadFailed) {
-					t.Errorf("elsewhere: %v", err)
-				}
+				redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "elsewhere: %v", err)
 				wg.Wait()
 				free(t, all[0], client)
 				want(t, all[1], loader(new(atomic.Int32), 0), "value 1")
@@ -176,16 +159,14 @@ func TestTimeouts(t *testing.T) {
 		wg.Go(func() { // a load takes its time, with its lock kept
 			start := time.Now()
 			_, err := all[0].Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
-			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 20*time.Second {
-				t.Errorf("%v after %v", err, time.Since(start))
-			}
+			redistest.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 20*time.Second,
+				"%v after %v", err, time.Since(start))
 		})
 		time.Sleep(time.Second)
 		start := time.Now()
 		_, err := all[1].Get(t.Context(), "k", loader(new(atomic.Int32), 0))
-		if !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultWaitTimeout {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
+		redistest.ErrorIf(t, !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultWaitTimeout,
+			"%v after %v", err, time.Since(start))
 		time.Sleep(13 * time.Second) // waits for the end of it, and hears of it
 		if _, err = all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) || !strings.Contains(err.Error(), "longer than 20s") {
 			t.Errorf("after the load ran out of time: %v", err)
@@ -233,11 +214,7 @@ func TestRedisIsAway(t *testing.T) {
 		var told error
 		c := newNode(t, client, Options{Failed: func(_ string, err error) { told = err }})
 		want(t, c, func(context.Context) ([]byte, error) { away.Store(true); return []byte("v"), nil }, "v")
-		if !errors.Is(told, gone) {
-			t.Errorf("told %v", told)
-		}
-		if _, err := c.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, gone) {
-			t.Errorf("%v", err)
-		}
+		redistest.ErrorIf(t, !errors.Is(told, gone), "told %v", told)
+		redistest.ErrorIs(t, "the error is", redistest.Err(c.Get(t.Context(), "k", mustNotLoad)), gone)
 	})
 }

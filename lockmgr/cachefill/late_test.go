@@ -88,9 +88,8 @@ func testNobodyIsToldAnEarlierFailure(t *testing.T, seed uint64, number *regexp.
 			if errors.Is(err, ErrLoadFailed) {
 				over = known[n]
 			}
-			if over.Before(came) {
-				t.Errorf("seed %d: came %v after the end of the load it was told of: %v", seed, came.Sub(over), err)
-			}
+			redistest.ErrorIf(t, over.Before(came),
+				"seed %d: came %v after the end of the load it was told of: %v", seed, came.Sub(over), err)
 		})
 	}
 	wg.Wait()
@@ -114,9 +113,8 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 			}
 			switch requests++; requests {
 			case 1: // it has looked, and the first load fails
-				if _, err := first.Get(ctx, "k", func(context.Context) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
-					t.Error(err)
-				}
+				_, err := first.Get(ctx, "k", func(context.Context) ([]byte, error) { return nil, broken })
+				redistest.ErrorIf(t, !errors.Is(err, broken), "%v", err)
 			case 2: // it has the lock
 				time.Sleep(DefaultBackoff / 2)
 			}
@@ -124,32 +122,13 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 		}})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := second.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
-				t.Errorf("who came before the failure: %v", err)
-			}
+			_, err := second.Get(t.Context(), "k", mustNotLoad)
+			redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "who came before the failure: %v", err)
 		})
 		time.Sleep(time.Millisecond)
 		want(t, third, loader(new(atomic.Int32), 0), "value 1")
 		wg.Wait()
 		free(t, third, client)
-	})
-}
-
-// A load that was broken off is no failure: the next caller loads.
-func TestLoaderIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, _ := nodes(t, 2, Options{})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := all[0].Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
-			if !errors.Is(err, lockmgr.ErrClosed) {
-				t.Error(err)
-			}
-		})
-		time.Sleep(time.Millisecond)
-		time.AfterFunc(time.Second, all[0].Close)
-		want(t, all[1], loader(new(atomic.Int32), 0), "value 1")
-		wg.Wait()
 	})
 }
 
@@ -165,9 +144,7 @@ func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
 					time.Sleep(time.Second)
 					return nil, fmt.Errorf("the seller's account: %w", inner)
 				})
-				if !errors.Is(err, inner) {
-					t.Errorf("%v: in its process: %v", inner, err)
-				}
+				redistest.ErrorIf(t, !errors.Is(err, inner), "%v: in its process: %v", inner, err)
 			})
 			time.Sleep(time.Millisecond)
 			if _, err := all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,9 +79,7 @@ func TestRedisKeepsNothing(t *testing.T) {
 			}
 			broken := errors.New("the database is on fire")
 			for range 2 {
-				if _, err := c.Get(t.Context(), "k", load("", broken)); !errors.Is(err, broken) {
-					t.Error(err)
-				}
+				redistest.ErrorIs(t, "the error is", redistest.Err(c.Get(t.Context(), "k", load("", broken))), broken)
 				full(false)
 				free(t, c, admin)
 			}
@@ -110,12 +106,9 @@ func TestRedisRefusesTheLock(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
 		t.Cleanup(func() { _ = client.Close() })
 		_, err := newNode(t, client, Options{}).Get(t.Context(), "k", mustNotLoad)
-		if err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%v: %v", tt.rules, err)
-		}
-		if keys := admin.Keys(t.Context(), "*").Val(); len(keys) != 0 {
-			t.Errorf("%v: left over: %v", tt.rules, keys)
-		}
+		redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), tt.says), "%v: %v", tt.rules, err)
+		keys := admin.Keys(t.Context(), "*").Val()
+		redistest.ErrorIf(t, len(keys) != 0, "%v: left over: %v", tt.rules, keys)
 	}
 	redistest.OK(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if _, err := newNode(t, admin, Options{}).Get(t.Context(), "k", mustNotLoad); err == nil || !strings.Contains(err.Error(), "OOM") {
@@ -144,45 +137,9 @@ func TestRedisIsEmptiedDuringALoad(t *testing.T) {
 				want(t, other, func(context.Context) ([]byte, error) { return []byte("newer"), nil }, "newer")
 				return []byte("older"), nil
 			}, "newer")
-			if err := why(); !errors.Is(err, lockmgr.ErrLost) {
-				t.Errorf("told %v", err)
-			}
+			redistest.ErrorIs(t, "told", why(), lockmgr.ErrLost)
 			want(t, c, mustNotLoad, "newer")
 			free(t, c, admin)
 		})
 	}
-}
-
-// A snapshot restores the lock of a load that has ended, and an old failure. The lock
-// expires and the first waiter loads; the failure reaches nobody.
-func TestRedisComesBackWithASnapshot(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	admin := server.Client()
-	opts := Options{LockTTL: 500 * time.Millisecond, Poll: 10 * time.Millisecond, Backoff: time.Minute}
-	c := newNode(t, server.Client(), opts)
-	all := []*Cache{newNode(t, server.Client(), opts), newNode(t, server.Client(), opts)}
-	broken := errors.New("the database is on fire")
-	if _, err := c.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Fatal(err)
-	}
-	want(t, c, func(context.Context) ([]byte, error) {
-		if err := admin.Save(t.Context()).Err(); err != nil { // with the failure, and the lock
-			t.Error(err)
-		}
-		return []byte("forgotten"), nil
-	}, "forgotten")
-	server.Restart()
-	var calls atomic.Int32
-	var wg sync.WaitGroup
-	for range 20 {
-		for _, c := range all {
-			wg.Go(func() { want(t, c, loader(&calls, 0), "value 1") })
-		}
-	}
-	wg.Wait()
-	if n := calls.Load(); n != 1 {
-		t.Errorf("%d loads", n)
-	}
-	free(t, c, admin)
 }

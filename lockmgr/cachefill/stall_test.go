@@ -24,9 +24,7 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 			redistest.OK(t, err)
 			defer locks.Close()
 			stalled, err := New(locks, Options{Load: time.Hour, Failed: func(_ string, err error) {
-				if !errors.Is(err, lockmgr.ErrLost) {
-					t.Errorf("told %v", err)
-				}
+				redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrLost), "told %v", err)
 				told.Add(1)
 			}})
 			redistest.OK(t, err)
@@ -42,12 +40,8 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 				}
 				return []byte("old"), nil
 			})
-			if err != nil || string(got) != expected {
-				t.Errorf("%q, %v; want %q", got, err, expected)
-			}
-			if told.Load() != 1 {
-				t.Errorf("told %d times", told.Load())
-			}
+			redistest.ErrorIf(t, err != nil || string(got) != expected, "%q, %v; want %q", got, err, expected)
+			redistest.ErrorIf(t, told.Load() != 1, "told %d times", told.Load())
 			if got := client.HGet(t.Context(), "Cache:k", "value").Val(); newer && got != "value 1" || !newer && got != "" {
 				t.Errorf("the entry holds %q", got)
 			}
@@ -73,15 +67,13 @@ func TestLoaderLosesItsLock(t *testing.T) {
 		_, err := c.Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) {
 			away.Store(true)
 			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), lockmgr.ErrUnreachable) {
-				t.Errorf("cancelled by %v", context.Cause(ctx))
-			}
+			redistest.ErrorIf(t, !errors.Is(context.Cause(ctx), lockmgr.ErrUnreachable),
+				"cancelled by %v", context.Cause(ctx))
 			<-release
 			return []byte("too late"), nil
 		})
-		if !errors.Is(err, lockmgr.ErrUnreachable) || time.Since(start) > lockmgr.DefaultWaitTTL {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
+		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrUnreachable) || time.Since(start) > lockmgr.DefaultWaitTTL,
+			"%v after %v", err, time.Since(start))
 		want(t, newNode(t, client, Options{}), loader(new(atomic.Int32), 0), "value 1")
 		away.Store(false)
 		close(release)
@@ -114,8 +106,7 @@ func TestFinishSentTwice(t *testing.T) {
 		if done, err := tt.finish(lock); done || err != nil {
 			t.Errorf("%s over a newer one: %v, %v", tt.name, done, err)
 		}
-		if got := client.HGet(t.Context(), tt.key, tt.field).Val(); got != "newer" {
-			t.Errorf("%s: %q is left", tt.name, got)
-		}
+		got := client.HGet(t.Context(), tt.key, tt.field).Val()
+		redistest.ErrorIf(t, got != "newer", "%s: %q is left", tt.name, got)
 	}
 }

@@ -23,14 +23,17 @@ func OK(tb interface {
 	}
 }
 
+// reporter is a testing.TB or a rapid.T.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
 // Err returns the error of a call that returns something else besides.
 func Err[T any](_ T, err error) error { return err }
 
 // Equal fails the test unless got is want. The message begins with what: "the lock holds".
-func Equal[T comparable](tb interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, got, want T) {
+func Equal[T comparable](tb reporter, what string, got, want T) {
 	tb.Helper()
 	if got != want {
 		tb.Errorf("%s %#v, want %#v", what, got, want)
@@ -38,7 +41,7 @@ func Equal[T comparable](tb interface {
 }
 
 // ErrorIs fails the test unless err is target, or wraps it. The message begins with what: "a second Release".
-func ErrorIs(tb testing.TB, what string, err, target error) {
+func ErrorIs(tb reporter, what string, err, target error) {
 	tb.Helper()
 	if !errors.Is(err, target) {
 		tb.Errorf("%s: %v, want %v", what, err, target)
@@ -46,7 +49,7 @@ func ErrorIs(tb testing.TB, what string, err, target error) {
 }
 
 // ErrorIf fails the test, with that message, if something is wrong.
-func ErrorIf(tb testing.TB, wrong bool, format string, args ...any) {
+func ErrorIf(tb reporter, wrong bool, format string, args ...any) {
 	tb.Helper()
 	if wrong {
 		tb.Errorf(format, args...)
@@ -54,7 +57,10 @@ func ErrorIf(tb testing.TB, wrong bool, format string, args ...any) {
 }
 
 // FatalIf is like ErrorIf, and ends the test at once. Call it in the goroutine of the test.
-func FatalIf(tb testing.TB, wrong bool, format string, args ...any) {
+func FatalIf(tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, wrong bool, format string, args ...any) {
 	tb.Helper()
 	if wrong {
 		tb.Fatalf(format, args...)

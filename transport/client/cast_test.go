@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -131,9 +132,7 @@ func (c *cast) dial(ctx context.Context, address string, opts Options) (*Conn, e
 func (c *cast) connect(cfg Config) *Client {
 	c.t.Helper()
 	client, err := Connect(c.t.Context(), cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	redistest.OK(c.t, err)
 	c.t.Cleanup(client.Close)
 	return client
 }
@@ -173,9 +172,7 @@ func (s *server) expect(want string) protocol.Request {
 	if req.Expect != nil {
 		got += fmt.Sprint("!", *req.Expect)
 	}
-	if !ok || got != want {
-		s.t.Errorf("the server got %q, want %q", got, want)
-	}
+	redistest.ErrorIf(s.t, !ok || got != want, "the server got %q, want %q", got, want)
 	return req
 }
 
@@ -219,8 +216,6 @@ func joined(then script) script {
 func (c *Client) mustJoin(t *testing.T, room string) *Room {
 	t.Helper()
 	r, err := c.Join(t.Context(), room)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return r
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -47,9 +48,8 @@ func TestConn_EndsWhileRequestsWait(t *testing.T) {
 				calls.Go(func() {
 					_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 					wantClosed(t, err, tt.code, tt.text)
-					if err != nil && strings.Contains(err.Error(), "not sent") {
-						t.Errorf("%v: but it was sent", err)
-					}
+					redistest.ErrorIf(t, err != nil && strings.Contains(err.Error(), "not sent"),
+						"%v: but it was sent", err)
 				})
 			}
 			calls.Wait()
@@ -57,9 +57,8 @@ func TestConn_EndsWhileRequestsWait(t *testing.T) {
 			wantClosed(t, c.Err(), tt.code, tt.text)
 			_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
 			wantClosed(t, err, tt.code, tt.text)
-			if err != nil && !strings.Contains(err.Error(), "not sent") {
-				t.Errorf("%v: does not say that it was not sent", err)
-			}
+			redistest.ErrorIf(t, err != nil && !strings.Contains(err.Error(), "not sent"),
+				"%v: does not say that it was not sent", err)
 			c.Close()
 			c.Close()
 		})
@@ -68,9 +67,8 @@ func TestConn_EndsWhileRequestsWait(t *testing.T) {
 
 // wantClose reads the client's close frame.
 func (s *server) wantClose(code int) {
-	if _, _, err := s.ReadMessage(); !websocket.IsCloseError(err, code) {
-		s.t.Errorf("server: read %v, want close code %d", err, code)
-	}
+	_, _, err := s.ReadMessage()
+	redistest.ErrorIf(s.t, !websocket.IsCloseError(err, code), "server: read %v, want close code %d", err, code)
 }
 
 func wantClosed(t *testing.T, err error, code int, text string) {
@@ -80,9 +78,8 @@ func wantClosed(t *testing.T, err error, code int, text string) {
 		t.Errorf("got %v, want ErrClosed", err)
 		return
 	}
-	if closed.Code != code || !strings.HasPrefix(closed.Text, text) {
-		t.Errorf("got code %d %q, want %d %q", closed.Code, closed.Text, code, text)
-	}
+	redistest.ErrorIf(t, closed.Code != code || !strings.HasPrefix(closed.Text, text),
+		"got code %d %q, want %d %q", closed.Code, closed.Text, code, text)
 }
 
 // What the server sent before it closed is delivered, even if both are read at one go.
@@ -111,9 +108,7 @@ func TestConn_Close(t *testing.T) {
 		_, _, err := s.ReadMessage()
 		ended <- err
 	})
-	if err := c.Err(); err != nil {
-		t.Errorf("Err while connected: %v", err)
-	}
+	redistest.OK(t, c.Err())
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
@@ -144,9 +139,8 @@ func TestConn_CloseIsBounded(t *testing.T) {
 		c := inMemory(t, Options{}, func(*server) { <-finish }) // neither reads nor answers
 		begin := time.Now()
 		c.Close()
-		if took := time.Since(begin); took > 5*time.Second {
-			t.Errorf("took %v", took)
-		}
+		took := time.Since(begin)
+		redistest.ErrorIf(t, took > 5*time.Second, "took %v", took)
 		wantClosed(t, c.Err(), 1006, "closed here, and the server did not answer")
 		close(finish)
 	})
@@ -161,12 +155,8 @@ func TestConn_SilentServer(t *testing.T) {
 		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		wantClosed(t, err, 1006, "read pipe: i/o timeout")
 		var timeout net.Error
-		if !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Errorf("%v does not wrap a timeout", err)
-		}
-		if took := time.Since(begin); took != 90*time.Second {
-			t.Errorf("noticed after %v, want 1m30s", took)
-		}
+		redistest.ErrorIf(t, !errors.As(err, &timeout) || !timeout.Timeout(), "%v does not wrap a timeout", err)
+		redistest.Equal(t, "noticed after … , want 1m30s:", time.Since(begin), 90*time.Second)
 	})
 }
 
@@ -183,9 +173,7 @@ func TestConn_PingsAndFramesKeepIt(t *testing.T) {
 			}()
 			for range 3 {
 				time.Sleep(80 * time.Second) // virtual
-				if err := s.WriteControl(websocket.PingMessage, []byte("p"), time.Time{}); err != nil {
-					s.t.Error(err)
-				}
+				redistest.OK(s.t, s.WriteControl(websocket.PingMessage, []byte("p"), time.Time{}))
 				time.Sleep(80 * time.Second)
 				s.send(`{"event":"changes"}`)
 			}
@@ -195,9 +183,8 @@ func TestConn_PingsAndFramesKeepIt(t *testing.T) {
 		defer c.Close()
 		<-c.Done()
 		wantClosed(t, c.Err(), 1012, "")
-		if len(pongs) != 3 || <-pongs != "p" {
-			t.Errorf("%d pongs left, want 3 with the ping's data", len(pongs))
-		}
+		redistest.ErrorIf(t, len(pongs) != 3 || <-pongs != "p",
+			"%d pongs left, want 3 with the ping's data", len(pongs))
 	})
 }
 
@@ -210,9 +197,7 @@ func TestConn_ServerStopsReading(t *testing.T) {
 		begin := time.Now()
 		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 		wantClosed(t, err, 1006, "sending: write pipe: i/o timeout")
-		if took := time.Since(begin); took != 3*time.Second+closeWait {
-			t.Errorf("noticed after %v", took)
-		}
+		redistest.Equal(t, "noticed after", time.Since(begin), 3*time.Second+closeWait)
 		close(finish)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -22,15 +23,11 @@ func TestRequest_Refused(t *testing.T) {
 	})
 	reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	var refused *protocol.Error
-	if !errors.As(err, &refused) || *refused != *protocol.NewError("room_full", "room 42 is full") {
-		t.Errorf("got %v, want room_full", err)
-	}
-	if reply != nil || !errors.Is(err, protocol.ErrRoomFull) || errors.Is(err, ErrClosed) {
-		t.Errorf("got %+v, %v", reply, err)
-	}
-	if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "43"}); err != nil {
-		t.Errorf("the next request: %v", err)
-	}
+	redistest.ErrorIf(t, !errors.As(err, &refused) || *refused != *protocol.NewError("room_full", "room 42 is full"),
+		"got %v, want room_full", err)
+	redistest.ErrorIf(t, reply != nil || !errors.Is(err, protocol.ErrRoomFull) || errors.Is(err, ErrClosed),
+		"got %+v, %v", reply, err)
+	redistest.OK(t, redistest.Err(c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "43"})))
 }
 
 func TestRequest_Concurrent(t *testing.T) {
@@ -55,9 +52,7 @@ func TestRequest_Concurrent(t *testing.T) {
 		calls.Go(func() {
 			room := fmt.Sprint("room-", i)
 			reply, err := c.Do(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room})
-			if err != nil || reply.Room != room {
-				t.Errorf("asked for %s, got %+v, %v", room, reply, err)
-			}
+			redistest.ErrorIf(t, err != nil || reply.Room != room, "asked for %s, got %+v, %v", room, reply, err)
 		})
 	}
 	calls.Wait()
@@ -70,9 +65,8 @@ func TestConn_CallbacksInOrder(t *testing.T) {
 	c := dialScript(t, Options{
 		OnReply: func(r *protocol.Reply) {
 			seen = append(seen, fmt.Sprint("reply ", r.Version))
-			if r.Version == 5 && !waitsFor(<-connected, *r.ID) {
-				t.Error("the call got its reply before OnReply")
-			}
+			redistest.ErrorIf(t, r.Version == 5 && !waitsFor(<-connected, *r.ID),
+				"the call got its reply before OnReply")
 		},
 		OnEvent: func(e *protocol.Event) { seen = append(seen, fmt.Sprint(e.Event, " ", e.Version)) },
 	}, func(s *server) {
@@ -89,14 +83,11 @@ func TestConn_CallbacksInOrder(t *testing.T) {
 	})
 	connected <- c
 	reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
-	if err != nil || reply.Version != 5 {
-		t.Errorf("got %+v, %v, want the first reply with the id", reply, err)
-	}
+	redistest.ErrorIf(t, err != nil || reply.Version != 5,
+		"got %+v, %v, want the first reply with the id", reply, err)
 	c.Close() // reads everything that was sent before the server's close frame
 	want := []string{"changes 1", "changes 2", "reply 3", "reply 4", "reply 5", "reply 6", "snapshot 7", "later 8"}
-	if !reflect.DeepEqual(seen, want) {
-		t.Errorf("got  %q\nwant %q", seen, want)
-	}
+	redistest.ErrorIf(t, !reflect.DeepEqual(seen, want), "got  %q\nwant %q", seen, want)
 }
 
 func waitsFor(c *Conn, id int64) bool {
@@ -110,15 +101,11 @@ func TestConn_SecondReplyDoesNotBlock(t *testing.T) {
 	c := &Conn{calls: map[int64]*call{}}
 	k := plainCall(protocol.ActionUsers, "42")
 	k.answer = make(chan *protocol.Reply, 1)
-	if err := c.expect(k); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, c.expect(k))
 	first, second := &protocol.Reply{ID: &k.req.ID}, &protocol.Reply{ID: &k.req.ID}
 	c.deliver(first)
 	c.deliver(second) // before the call has looked at the first
-	if got := <-k.answer; got != first {
-		t.Error("the second reply took the first one's place")
-	}
+	redistest.Equal(t, "the second reply took the first one's place:", <-k.answer, first)
 }
 
 func TestRequest_ContextEndsFirst(t *testing.T) {
@@ -141,9 +128,7 @@ func TestRequest_ContextEndsFirst(t *testing.T) {
 	if reply != nil || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "not sent") {
 		t.Errorf("got %+v, %v, want Canceled with unknown outcome", reply, err)
 	}
-	if waitsFor(c, 1) {
-		t.Error("the request is still waited for")
-	}
+	redistest.ErrorIf(t, waitsFor(c, 1), "the request is still waited for")
 	close(answer)
 	if reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "43"}); err != nil || reply.Room != "43" {
 		t.Errorf("the next request got %+v, %v", reply, err)
@@ -156,9 +141,8 @@ func TestRequest_ContextEndsFirst(t *testing.T) {
 func TestRequest_NotSent(t *testing.T) {
 	t.Parallel()
 	c := dialScript(t, Options{}, func(s *server) {
-		if req, ok := s.next(); ok {
-			s.t.Errorf("the server got %+v", req)
-		}
+		req, ok := s.next()
+		redistest.ErrorIf(s.t, ok, "the server got %+v", req)
 	})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -41,14 +42,10 @@ func TestDial_ChecksFirst(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Dial(t.Context(), tt.address, tt.opts)
-			if err == nil || err.Error() != tt.want {
-				t.Errorf("got  %v\nwant %s", err, tt.want)
-			}
+			redistest.ErrorIf(t, err == nil || err.Error() != tt.want, "got  %v\nwant %s", err, tt.want)
 		})
 	}
-	if touched {
-		t.Error("the server was asked")
-	}
+	redistest.ErrorIf(t, touched, "the server was asked")
 }
 
 func TestDial_SendsWhoAndWhat(t *testing.T) {
@@ -73,9 +70,7 @@ func TestDial_SendsWhoAndWhat(t *testing.T) {
 			}))
 			tt.opts.Header = http.Header{"Authorization": {"Bearer t"}}
 			c, err := Dial(t.Context(), address+tt.path, tt.opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			defer c.Close()
 			r := <-requests
 			q := r.URL.Query()
@@ -87,9 +82,8 @@ func TestDial_SendsWhoAndWhat(t *testing.T) {
 				"Sec-Websocket-Protocol":   "roomd.v1",
 				"Sec-Websocket-Extensions": "",
 			} {
-				if got := r.Header.Get(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
+				got := r.Header.Get(name)
+				redistest.ErrorIf(t, got != want, "%s: %q, want %q", name, got, want)
 			}
 		})
 	}
@@ -120,12 +114,9 @@ func TestDial_Refused(t *testing.T) {
 				_, _ = io.WriteString(w, tt.body)
 			}))
 			_, err := Dial(t.Context(), address+"/ws?token=secret", Options{})
-			if err == nil {
-				t.Fatal("connected")
-			}
-			if !errors.Is(err, tt.is) || !strings.HasSuffix(err.Error(), "/ws: "+tt.want) {
-				t.Errorf("got  %v\nwant … %s", err, tt.want)
-			}
+			redistest.FatalIf(t, err == nil, "connected")
+			redistest.ErrorIf(t, !errors.Is(err, tt.is) || !strings.HasSuffix(err.Error(), "/ws: "+tt.want),
+				"got  %v\nwant … %s", err, tt.want)
 		})
 	}
 }
@@ -156,9 +147,8 @@ func TestDial_WrongServer(t *testing.T) {
 				}
 			}))
 			_, err := Dial(t.Context(), address, Options{})
-			if err == nil || !strings.HasSuffix(err.Error(), tt.want) {
-				t.Errorf("got  %v\nwant … %s", err, tt.want)
-			}
+			redistest.ErrorIf(t, err == nil || !strings.HasSuffix(err.Error(), tt.want),
+				"got  %v\nwant … %s", err, tt.want)
 		})
 	}
 }
@@ -179,18 +169,14 @@ func TestDial_UnofferedExtension(t *testing.T) {
 	}))
 	const want = "the server uses a WebSocket extension that was not offered"
 	_, err := Dial(t.Context(), address, Options{})
-	if err == nil || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("got  %v\nwant … %s", err, want)
-	}
+	redistest.ErrorIf(t, err == nil || !strings.HasSuffix(err.Error(), want), "got  %v\nwant … %s", err, want)
 }
 
 // unanswered listens, but never answers. asked gets a value for each handshake begun.
 func unanswered(t *testing.T) (address string, asked <-chan struct{}) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	begun, ended := make(chan struct{}, 10), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -229,9 +215,7 @@ func TestDial_EndsWithItsContext(t *testing.T) {
 	t.Run("cancelled before", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := Dial(ctx, address, Options{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want Canceled", err)
-		}
+		redistest.ErrorIs(t, "got , want Canceled", redistest.Err(Dial(ctx, address, Options{})), context.Canceled)
 	})
 	t.Run("deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -243,9 +227,7 @@ func TestDial_EndsWithItsContext(t *testing.T) {
 	t.Run("handshake timeout", func(t *testing.T) {
 		_, err := Dial(t.Context(), address, Options{HandshakeTimeout: 20 * time.Millisecond})
 		var timeout net.Error
-		if !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Errorf("got %v, want a timeout", err)
-		}
+		redistest.ErrorIf(t, !errors.As(err, &timeout) || !timeout.Timeout(), "got %v, want a timeout", err)
 	})
 }
 
@@ -253,12 +235,8 @@ func TestDial_ContextMeansNothingLater(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	c, err := Dial(ctx, serve(t, handler(t, echo)), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	cancel()
-	if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, redistest.Err(c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})))
 }

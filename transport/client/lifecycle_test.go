@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -31,9 +32,7 @@ func TestReconnect_Attempts(t *testing.T) {
 		client := c.connect(cfg)
 		time.Sleep(settled)
 		synctest.Wait()
-		if _, err := client.Users(t.Context(), "1"); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Err(client.Users(t.Context(), "1")))
 		time.Sleep(settled)
 		synctest.Wait()
 		client.session.conn.drop(errors.New("unplugged"))
@@ -48,47 +47,6 @@ func TestReconnect_Attempts(t *testing.T) {
 		}
 		if fmt.Sprint(gaps[:3]) != "[125ms 250ms 500ms]" || gaps[3] != 20*time.Second-875*time.Millisecond+125*time.Millisecond {
 			t.Errorf("pauses %v", gaps)
-		}
-	})
-}
-
-func TestClient_States(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t, joined((*server).cut), func(s *server) {
-			s.list(s.expect("join 42@0!1"), 1, "a")
-			s.expect("leave 42")
-			s.close(protocol.CloseReplaced, "a newer session took over")
-		})
-		client := c.connect(c.config())
-		states := make(chan []State)
-		go func() {
-			var all []State
-			for state := range client.States(context.Background()) {
-				all = append(all, state)
-			}
-			states <- all
-		}()
-		r := client.mustJoin(t, "42")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if err := r.Leave(t.Context()); !errors.Is(err, ErrClosed) {
-			t.Error(err)
-		}
-		var closed *CloseError
-		<-client.Done()
-		if !errors.As(client.Err(), &closed) || closed.Code != protocol.CloseReplaced {
-			t.Error(client.Err())
-		}
-		<-r.Done()
-		if r.Err() != client.Err() {
-			t.Error(r.Err())
-		}
-		if _, err := client.Join(t.Context(), "42"); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "not sent") {
-			t.Error(err)
-		}
-		if got := fmt.Sprint(<-states); got != "[connected reconnecting connected lost]" {
-			t.Error(got)
 		}
 	})
 }
@@ -112,49 +70,6 @@ func TestReconnect_EndsForGood(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSession_Heartbeat(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		finish := make(chan struct{})
-		c := newCast(t, joined(func(s *server) {
-			pings := 0
-			s.SetPingHandler(func(string) error {
-				if pings++; pings > 2 {
-					<-finish // reads no more
-					return errors.New("finished")
-				}
-				return s.WriteControl(10, nil, time.Now().Add(time.Second))
-			})
-			s.drain()
-		}), func(s *server) {
-			s.list(s.expect("join 42@0!1"), 1, "a")
-			quiet(s)
-		})
-		cfg := c.config()
-		cfg.random = func() float64 { return 0 }
-		client := c.connect(cfg)
-		client.mustJoin(t, "42")
-		begin := time.Now()
-		// Answers come 6 and 12 seconds later, but none to the ping after 18.
-		time.Sleep(22 * time.Second)
-		synctest.Wait()
-		if len(c.attempts().dialed) != 1 {
-			t.Error("dropped too early")
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if len(c.attempts().dialed) != 2 || c.attempts().times[1].Sub(begin) != 23*time.Second {
-			t.Errorf("connected again after %v", c.attempts().times[len(c.attempts().times)-1].Sub(begin))
-		}
-		close(finish)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		if len(c.attempts().dialed) != 2 {
-			t.Error("dropped a server that answers")
-		}
-	})
 }
 
 // Who waits for a server that is not there is told so, once.

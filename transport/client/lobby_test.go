@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/room"
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -122,135 +122,7 @@ func (r *lobbyReader) expect(want string) {
 	if !ok {
 		got = "end"
 	}
-	if got != want {
-		r.t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// The iteration asks for the rooms of its query, and shows each list as a whole: what comes in parts, rooms that
-// change, come and go, and none.
-func TestLobby_Lists(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		step := make(chan struct{})
-		c, s := startLobby(t, nil, func(a *lobbyAnswer) {
-			a.tell("rooms", `{"rooms":[{"room":"c","count":1,"capacity":2,"free":1,"closed":false,"labels":{"mode":"fast"},"since":5}],"more":true}`)
-			a.tell("changes", `{"rooms":[{"room":"b","count":3},{"room":"a","count":1,"since":7}]}`)
-			<-step
-			a.tell("weather", `{"rain":true}`)
-			a.tell("changes", `{"rooms":[{"room":"a","count":4}],"gone":["b"],"more":true}`)
-			a.tell("changes", `{"rooms":[{"room":"d","count":4}]}`)
-			<-step
-			a.tell("changes", `{"rooms":[],"gone":["a","c","d"]}`)
-			a.stay()
-		})
-		r := readLobby(t, c, t.Context(), LobbyQuery{Prefix: "t-", Contains: "x", Labels: map[string]string{"mode": "fast"}, Free: 2, Sort: LobbyByMembers})
-		r.expect("b:3 a:1 c:1")
-		step <- struct{}{}
-		r.expect("a:4 d:4 c:1")
-		step <- struct{}{}
-		r.expect("")
-		if got := s.asked()[0].URL.RawQuery; got != "contains=x&free=2&label=mode%3Afast&prefix=t-&watch=" {
-			t.Errorf("asked for %s", got)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		const list = `{"room":"b","since":3},{"room":"a","labels":{"mode":"fast"},"since":9},{"room":"z","since":9},{"room":"new"}`
-		c, _ := startLobby(t, nil, rooms(list))
-		readLobby(t, c, t.Context(), LobbyQuery{}).expect("a:0 b:0 new:0 z:0")
-		readLobby(t, c, t.Context(), LobbyQuery{Sort: LobbyByAge}).expect("new:0 a:0 z:0 b:0")
-		for l := range c.Lobby(t.Context(), LobbyQuery{}) {
-			if l.Rooms[0] != (LobbyRoom{Room: "a", Labels: room.MakeLabels(map[string]string{"mode": "fast"}), Since: 9}) {
-				t.Errorf("%+v", l.Rooms[0])
-			}
-			break
-		}
-	})
-}
-
-// Whatever ends the answer, the client asks the next address, and shows meanwhile that the list is old, but only if no
-// server answers.
-func TestLobby_ConnectsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := startLobby(t, func(cfg *Config) { cfg.Addresses = []string{"ws://one/ws", "ws://two/game/ws?x=1"} },
-			func(a *lobbyAnswer) { // the node stops
-				a.tell("rooms", `{"rooms":[{"room":"a","count":1}]}`)
-				time.Sleep(10 * time.Second)
-			},
-			func(a *lobbyAnswer) {
-				a.tell("rooms", `{"rooms":[{"room":"a","count":2}]}`)
-				time.Sleep(time.Second)
-				panic(http.ErrAbortHandler) // the node dies
-			},
-			refuses(http.StatusServiceUnavailable, protocol.CodeUnavailable),
-			func(a *lobbyAnswer) { a.w.WriteHeader(http.StatusNotFound) }, // a proxy, while servers restart
-			func(a *lobbyAnswer) {
-				a.tell("rooms", `{"rooms":[{"room":"b"`) // is cut off: not one of its rooms counts
-			},
-			func(a *lobbyAnswer) {
-				a.tell("rooms", `{"rooms":[{"room":"b","count":1}],"more":true}`) // nor of half a list
-			},
-			func(a *lobbyAnswer) { // the network is gone by and by, and nobody says so
-				for range 10 {
-					a.tell("rooms", `{"rooms":[{"room":"a","count":3}]}`)
-					time.Sleep(lobbySilence - time.Second)
-				}
-				a.stay()
-			},
-			rooms(`{"room":"z","count":4}`))
-		r := readLobby(t, c, t.Context(), LobbyQuery{})
-		r.expect("a:1")
-		r.expect("a:2")
-		r.expect("a:2 (stale)")
-		time.Sleep(25 * time.Second)
-		for range 10 {
-			r.expect("a:3")
-		}
-		began := time.Now()
-		r.expect("z:4")
-		if silent := time.Since(began); silent > lobbySilence+c.cfg.BackoffCap {
-			t.Errorf("a silent server was believed for %v", silent)
-		}
-		before := ""
-		for _, asked := range s.asked() {
-			at := asked.Host + asked.URL.Path
-			if at == before || at != "one/api/rooms" && at != "two/game/api/rooms" || asked.URL.RawQuery != "watch=" {
-				t.Errorf("asked %s after %s", at, before)
-			}
-			before = at
-		}
-	})
-}
-
-// A token is asked for for each connection. One that has expired ends the answer, and one that is refused is asked for
-// once more.
-func TestLobby_Token(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		given := 0
-		expires := func(a *lobbyAnswer) {
-			a.tell("rooms", `{"rooms":[{"room":"a","count":1}]}`)
-			time.Sleep(10 * time.Second)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		refused := refuses(http.StatusUnauthorized, protocol.CodeUnauthorized)
-		c, s := startLobby(t, func(cfg *Config) {
-			cfg.Token = func(context.Context) (string, error) { given++; return fmt.Sprint("token", given), nil }
-		}, expires, refused, expires, refused)
-		r := readLobby(t, c, ctx, LobbyQuery{})
-		r.expect("a:1")
-		r.expect("a:1 (stale)")
-		r.expect("a:1")
-		r.expect("a:1 (stale)")
-		if _, err, _ := r.next(); !errors.Is(err, ErrUnauthorized) {
-			t.Errorf("after two tokens that are refused: %v", err)
-		}
-		r.expect("end")
-		for i, asked := range s.asked() {
-			if got := asked.Header.Get("Authorization"); got != fmt.Sprint("Bearer token", i+2) {
-				t.Errorf("request %d has %s", i, got)
-			}
-		}
-	})
+	redistest.ErrorIf(r.t, got != want, "got %q, want %q", got, want)
 }
 
 // What a server refuses for good ends the iteration, with the code, and is not asked again.
@@ -271,9 +143,8 @@ func TestLobby_Refused(t *testing.T) {
 			r.expect(tt.want)
 			r.expect("end")
 			time.Sleep(time.Hour)
-			if n := len(s.asked()); n != 1 {
-				t.Errorf("%s: asked %d times", tt.want, n)
-			}
+			n := len(s.asked())
+			redistest.ErrorIf(t, n != 1, "%s: asked %d times", tt.want, n)
 		})
 	}
 }
@@ -298,9 +169,7 @@ func TestLobby_Ends(t *testing.T) {
 							break
 						}
 					}
-					if by == "loop" && name != "lists" {
-						t.Fatal("the iteration has ended by itself")
-					}
+					redistest.FatalIf(t, by == "loop" && name != "lists", "the iteration has ended by itself")
 					if closed := errors.Is(last, ErrClosed); closed != (by == "close") || by != "close" && last != nil {
 						t.Errorf("ended with %v", last)
 					}
@@ -317,28 +186,5 @@ func TestLobby_Ends(t *testing.T) {
 		r := readLobby(t, c, t.Context(), LobbyQuery{})
 		r.expect(c.Err().Error())
 		r.expect("end")
-	})
-}
-
-// A reader who is slow is shown the newest list, and holds nobody up.
-func TestLobby_SlowReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := startLobby(t, nil, func(a *lobbyAnswer) {
-			for n := range 1000 {
-				a.tell("rooms", fmt.Sprintf(`{"rooms":[{"room":"a","count":%d}]}`, n))
-			}
-			a.stay()
-		})
-		seen := 0
-		for l := range c.Lobby(t.Context(), LobbyQuery{}) {
-			time.Sleep(time.Second)
-			synctest.Wait()
-			if seen++; l.Rooms[0].Count == 999 {
-				break
-			}
-		}
-		if seen > 2 {
-			t.Errorf("%d lists were shown", seen)
-		}
 	})
 }

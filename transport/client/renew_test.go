@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -55,9 +56,8 @@ func TestToken_Renewed(t *testing.T) {
 		synctest.Wait()
 		client.Close()
 		want := "[1m20s 14m40s 14m40.125s 28m0.025s 41m20.005s 54m40.001s]" // expires is in whole seconds
-		if fmt.Sprint(shown) != want || !slices.Equal(asked[1:], shown) {
-			t.Errorf("asked after %v, shown after %v, want %s", asked, shown, want)
-		}
+		redistest.ErrorIf(t, fmt.Sprint(shown) != want || !slices.Equal(asked[1:], shown),
+			"asked after %v, shown after %v, want %s", asked, shown, want)
 	})
 }
 
@@ -92,9 +92,8 @@ func TestReconnect_TokenRefused(t *testing.T) {
 				client := c.connect(cfg)
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if asked != tt.asked || (client.State() == Lost) != tt.ends {
-					t.Errorf("asked %d times, %v, %v", asked, client.State(), client.Err())
-				}
+				redistest.ErrorIf(t, asked != tt.asked || (client.State() == Lost) != tt.ends,
+					"asked %d times, %v, %v", asked, client.State(), client.Err())
 				if tt.ends && (!errors.Is(client.Err(), ErrUnauthorized) || !errors.Is(client.Err(), ErrClosed)) {
 					t.Error(client.Err())
 				}

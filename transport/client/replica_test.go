@@ -3,85 +3,17 @@ package client
 import (
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 
 	"roomd/room"
 )
-
-func TestReplica_Events(t *testing.T) {
-	t.Parallel()
-	admins := &room.Settings{Capacity: 2, Data: room.DataAdmins}
-	start := View{Epoch: "e", Version: 4, Data: "1", Member: true, Users: []protocol.Seated{{User: "a", Seat: 0}, {User: "c", Seat: 2, Ready: true}}}
-	changes := func(from, version uint64, list ...protocol.Change) *protocol.Event {
-		return &protocol.Event{Event: protocol.EventChanges, Epoch: "e", From: from, Version: version, Changes: list}
-	}
-	for _, tt := range []struct {
-		name  string
-		event *protocol.Event
-		want  bool
-		view  func(*View)
-	}{
-		{"join", changes(4, 5, protocol.Change{Type: "join", User: "b", Seat: 1, Away: true}), true, func(v *View) { v.Users = []protocol.Seated{v.Users[0], {User: "b", Seat: 1, Away: true}, v.Users[1]} }},
-		{"leave", changes(4, 5, protocol.Change{Type: "leave", User: "a"}), true, func(v *View) { v.Users = v.Users[1:] }},
-		{"a seat changes hands", changes(4, 6, protocol.Change{Type: "leave", User: "c", Seat: 2}, protocol.Change{Type: "join", User: "d", Seat: 2}), true, func(v *View) { v.Version, v.Users = 6, []protocol.Seated{v.Users[0], {User: "d", Seat: 2}} }},
-		{"away", changes(4, 5, protocol.Change{Type: "away", User: "c", Seat: 2}), true, func(v *View) { v.Users[1].Away = true }},
-		{"away and back", changes(4, 6, protocol.Change{Type: "away", User: "c"}, protocol.Change{Type: "back", User: "c"}), true, func(v *View) { v.Version = 6 }},
-		{"member", changes(4, 5, protocol.Change{Type: "member", User: "c", Seat: 2, Data: "7"}), true, func(v *View) { v.Users[1].Data = "7" }},
-		{"ready", changes(4, 5, protocol.Change{Type: "member", User: "c", Seat: 2, Ready: new(false)}), true, func(v *View) { v.Users[1].Ready = false }},
-		{"no data of a member", changes(4, 5, protocol.Change{Type: "member", User: "c", Seat: 2, Data: "null"}), true, func(v *View) { v.Users[1].Data = "" }},
-		{"data", changes(4, 5, protocol.Change{Type: "data", User: "a", Data: "2"}), true, func(v *View) { v.Data = "2" }},
-		{"no data", changes(4, 5, protocol.Change{Type: "data"}), true, func(v *View) { v.Data = "" }},
-		{"settings", changes(4, 5, protocol.Change{Type: "settings", Settings: admins}), true, func(v *View) { v.Settings = *admins }},
-		{"two swap", changes(4, 5, protocol.Change{Type: "seat", User: "a", Seat: 2}, protocol.Change{Type: "seat", User: "c", Seat: 0}), true,
-			func(v *View) {
-				v.Users = []protocol.Seated{{User: "c", Seat: 0, Ready: true}, {User: "a", Seat: 2}}
-				v.Seat = 2
-			}},
-		{"a timer of others is cancelled", changes(4, 5, protocol.Change{Type: "countdown", Name: "turn"}), true, nil},
-		{"a timer that has fired", changes(4, 5, protocol.Change{Type: "timer", Name: "turn"}), true, nil},
-		{"message", changes(4, 5, protocol.Change{Type: "message", User: "a", Text: "hi", Data: "3"}), true, nil},
-		{"of tomorrow", changes(4, 5, protocol.Change{Type: "dance", User: "a", Data: "3"}), true, nil},
-		{"nothing", changes(4, 5), true, nil},
-		{"gap", changes(5, 6, protocol.Change{Type: "data", Data: "2"}), false, func(v *View) { v.Version = 4 }},
-		{"twice", changes(3, 4, protocol.Change{Type: "data", Data: "2"}), false, func(v *View) { v.Version = 4 }},
-		{"another epoch", &protocol.Event{Event: "changes", Epoch: "f", From: 4, Version: 5}, false, func(v *View) { v.Version = 4 }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := replica{view: start}
-			r.view.Users = slices.Clone(start.Users)
-			before := r.share()
-			want := start
-			want.Version = 5
-			want.Users = append([]protocol.Seated(nil), start.Users...)
-			if tt.view != nil {
-				tt.view(&want)
-			}
-			if got := r.apply(tt.event, "a"); got != tt.want || !reflect.DeepEqual(r.view, want) {
-				t.Errorf("applied: %v\ngot  %+v\nwant %+v", got, r.view, want)
-			}
-			if !reflect.DeepEqual(before, start) {
-				t.Errorf("a view that was given away became %+v", before)
-			}
-		})
-	}
-	replaced := replica{view: start}
-	replaced.replace(&protocol.Event{Epoch: "f", Version: 1, Settings: admins}, "a")
-	if want := (View{Epoch: "f", Version: 1, Settings: *admins, Member: true}); !reflect.DeepEqual(replaced.view, want) {
-		t.Errorf("after a snapshot: %+v", replaced.view)
-	}
-	began := replica{view: View{Users: []protocol.Seated{}}}
-	if got := began.apply(changes(0, 1, protocol.Change{Type: "join", User: "a"}), "a"); !got || began.view.Epoch != "e" {
-		t.Errorf("the first event of a room: %v, %+v", got, began.view)
-	}
-}
 
 // modelRoom is a server's room, one event a version.
 type modelRoom struct {
@@ -246,9 +178,8 @@ func (f *reader) read(t *rapid.T, r *Room) {
 			f.copy = replica{view: *c.View, lent: true}
 			continue
 		}
-		if c.Version < f.copy.view.Version {
-			t.Fatalf("%s of version %d behind version %d", c.Type, c.Version, f.copy.view.Version)
-		}
+		redistest.FatalIf(t, c.Version < f.copy.view.Version,
+			"%s of version %d behind version %d", c.Type, c.Version, f.copy.view.Version)
 		f.copy.change(&c)
 		f.copy.view.Epoch, f.copy.view.Version = c.Epoch, c.Version
 	}
@@ -270,13 +201,10 @@ func TestReplica_Timers(t *testing.T) {
 		}
 		at(2, protocol.Change{Type: "timer", Name: "game"})
 		at(3, protocol.Change{Type: "countdown", Name: "turn", In: new(int64(5000))})
-		if want := map[string]time.Time{"turn": now.Add(6 * time.Second)}; !maps.EqualFunc(r.view.Timers, want, time.Time.Equal) {
-			t.Errorf("%v, want %v", r.view.Timers, want)
-		}
+		want := map[string]time.Time{"turn": now.Add(6 * time.Second)}
+		redistest.ErrorIf(t, !maps.EqualFunc(r.view.Timers, want, time.Time.Equal), "%v, want %v", r.view.Timers, want)
 		at(4, protocol.Change{Type: "countdown", Name: "turn"})
-		if r.view.Timers != nil {
-			t.Errorf("%v, want none", r.view.Timers)
-		}
+		redistest.ErrorIf(t, r.view.Timers != nil, "%v, want none", r.view.Timers)
 		if want := map[string]time.Time{"turn": now.Add(5 * time.Second), "game": now}; !maps.EqualFunc(first.Timers, want, time.Time.Equal) {
 			t.Errorf("the first view is %v, want %v", first.Timers, want)
 		}

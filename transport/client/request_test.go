@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 
 	"roomd/room"
@@ -70,18 +71,14 @@ func TestRequest_Frames(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			reply, err := c.do(t.Context(), tt.call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, err)
 			tt.want.ID, tt.want.Room = int64(i+1), "42"
 			if req := <-got; !reflect.DeepEqual(req, tt.want) {
 				t.Errorf("the server got %+v, want %+v", req, tt.want)
 			}
 			want := &protocol.Reply{ID: &tt.want.ID, Room: "42", Epoch: "e", Version: 18, Seat: new(2),
 				Count: 1, Users: []protocol.Seated{{User: "张三", Seat: 2}}}
-			if !reflect.DeepEqual(reply, want) {
-				t.Errorf("got %+v, want %+v", reply, want)
-			}
+			redistest.ErrorIf(t, !reflect.DeepEqual(reply, want), "got %+v, want %+v", reply, want)
 		})
 	}
 }
@@ -104,9 +101,8 @@ func TestRequest_Conflict(t *testing.T) {
 	for _, want := range []ConflictError{{"e", 19, `{"round":3}`, changed}, {"", 0, "", changed}} {
 		reply, err := c.do(t.Context(), setCall("42", "", 1, []Condition{Expect("e", 18)}))
 		var conflict *ConflictError
-		if !errors.As(err, &conflict) || !reflect.DeepEqual(*conflict, want) {
-			t.Fatalf("got %v, want %+v", err, want)
-		}
+		redistest.FatalIf(t, !errors.As(err, &conflict) || !reflect.DeepEqual(*conflict, want),
+			"got %v, want %+v", err, want)
 		var refused *protocol.Error
 		if reply != nil || !errors.Is(err, protocol.ErrConflict) || !errors.As(err, &refused) || errors.Is(err, ErrClosed) {
 			t.Errorf("got %+v, %v", reply, err)
@@ -138,18 +134,15 @@ func TestRequest_SayToNobody(t *testing.T) {
 	})
 	for _, users := range [][]string{nil, {}} {
 		_, err := c.do(t.Context(), sayToCall("42", users, Message{Text: "psst"}))
-		if err != nil || !strings.Contains(<-frames, `"to":[]`) {
-			t.Errorf("to %#v: got %v", users, err)
-		}
+		redistest.ErrorIf(t, err != nil || !strings.Contains(<-frames, `"to":[]`), "to %#v: got %v", users, err)
 	}
 }
 
 func TestRequest_DataNotSent(t *testing.T) {
 	t.Parallel()
 	c := dialScript(t, Options{}, func(s *server) {
-		if req, ok := s.next(); ok {
-			s.t.Errorf("the server got %+v", req)
-		}
+		req, ok := s.next()
+		redistest.ErrorIf(s.t, ok, "the server got %+v", req)
 	})
 	long := strings.Repeat("x", protocol.MaxFrame)
 	for want, k := range map[string]*call{
@@ -164,8 +157,7 @@ func TestRequest_DataNotSent(t *testing.T) {
 		`client: set of room "42": not sent: data: makes a frame of 16429 bytes, the limit is 16384`:       setCall("42", "", long, nil),
 		`client: kick of room "42": not sent: text: makes a frame of 16441 bytes, the limit is 16384`:      kickCall("42", "a", long, 0),
 	} {
-		if _, err := c.do(t.Context(), k); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
+		_, err := c.do(t.Context(), k)
+		redistest.ErrorIf(t, err == nil || err.Error() != want, "got  %v\nwant %s", err, want)
 	}
 }

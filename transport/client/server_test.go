@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -57,9 +58,7 @@ func serve(t *testing.T, h http.Handler) string {
 func dialScript(t *testing.T, opts Options, script func(*server)) *Conn {
 	t.Helper()
 	c, err := Dial(t.Context(), serve(t, handler(t, script)), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -79,15 +78,11 @@ func (s *server) next() (req protocol.Request, ok bool) {
 }
 
 func (s *server) send(format string, args ...any) {
-	if err := s.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, format, args...)); err != nil {
-		s.t.Errorf("server: send: %v", err)
-	}
+	redistest.OK(s.t, s.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, format, args...)))
 }
 
 func (s *server) close(code int, text string) {
-	if err := s.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(code, text)); err != nil {
-		s.t.Errorf("server: close: %v", err)
-	}
+	redistest.OK(s.t, s.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(code, text)))
 }
 
 // drain reads until the client has closed.
@@ -111,8 +106,6 @@ func echo(s *server) {
 func inMemory(t *testing.T, opts Options, script func(*server)) *Conn {
 	t.Helper()
 	c, err := newCast(t, script).dial(t.Context(), "ws://memory", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return c
 }

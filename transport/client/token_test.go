@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -20,17 +21,13 @@ func TestToken_Sent(t *testing.T) {
 	}))
 	header := http.Header{"X-Game": {"cards"}}
 	c, err := Dial(t.Context(), address, Options{Token: StaticToken("a.b.c"), Header: header})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer c.Close()
 	r := <-requests
 	if r.Header.Get("Authorization") != "Bearer a.b.c" || r.Header.Get("X-Game") != "cards" || r.URL.RawQuery != "" {
 		t.Errorf("asked %s with %v", r.URL, r.Header)
 	}
-	if len(header) != 1 {
-		t.Errorf("the caller's header became %v", header)
-	}
+	redistest.ErrorIf(t, len(header) != 1, "the caller's header became %v", header)
 }
 
 func TestToken_Unusable(t *testing.T) {
@@ -46,9 +43,7 @@ func TestToken_Unusable(t *testing.T) {
 			"client: option Header: Authorization is set by option Token"},
 	} {
 		_, err := Dial(t.Context(), "ws://127.0.0.1:1/ws", tt.opts)
-		if err == nil || err.Error() != tt.want {
-			t.Errorf("got  %v\nwant %s", err, tt.want)
-		}
+		redistest.ErrorIf(t, err == nil || err.Error() != tt.want, "got  %v\nwant %s", err, tt.want)
 	}
 	if _, err := Dial(t.Context(), "ws://127.0.0.1:1/ws", Options{Token: func(context.Context) (string, error) { return "", broken }}); !errors.Is(err, broken) {
 		t.Errorf("%v does not wrap the error of Token", err)
@@ -87,9 +82,8 @@ func TestToken_Auth(t *testing.T) {
 	}
 	_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionAuth, Token: "last"})
 	var closed *CloseError
-	if !errors.Is(err, ErrUnauthorized) || !errors.Is(err, ErrClosed) || !errors.As(err, &closed) {
-		t.Errorf("after the token has expired: %v", err)
-	}
+	redistest.ErrorIf(t, !errors.Is(err, ErrUnauthorized) || !errors.Is(err, ErrClosed) || !errors.As(err, &closed),
+		"after the token has expired: %v", err)
 }
 
 func TestDial_Unauthorized(t *testing.T) {

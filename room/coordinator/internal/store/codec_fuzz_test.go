@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -29,15 +30,12 @@ func FuzzParseCommit(f *testing.F) {
 		var theirs room.Commit
 		theirErr := json.Unmarshal([]byte(payload), &theirs)
 		ours, err := ParseCommit(payload)
-		if (err == nil) != (theirErr == nil && theirs.Version > 0) {
-			t.Fatalf("%q: %v, the library: %v", payload, err, theirErr)
-		}
+		redistest.FatalIf(t, (err == nil) != (theirErr == nil && theirs.Version > 0),
+			"%q: %v, the library: %v", payload, err, theirErr)
 		if err != nil {
 			return
 		}
-		if !reflect.DeepEqual(*ours, theirs) {
-			t.Fatalf("%q: %+v, the library: %+v", payload, ours, theirs)
-		}
+		redistest.FatalIf(t, !reflect.DeepEqual(*ours, theirs), "%q: %+v, the library: %+v", payload, ours, theirs)
 		if at, ok := PositionIn(payload); ok && at != theirs.Position {
 			t.Fatalf("%q is at %+v, the library: %+v", payload, at, theirs.Position)
 		}
@@ -63,9 +61,7 @@ func FuzzParseMember(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m.Seat < 0 || m.Seat >= room.MaxSeats {
-			t.Errorf("%q sits on %d", stored, m.Seat)
-		}
+		redistest.ErrorIf(t, m.Seat < 0 || m.Seat >= room.MaxSeats, "%q sits on %d", stored, m.Seat)
 		written := appendMember(nil, m)
 		if theirs, err := json.Marshal(m); err != nil || string(written) != string(theirs) {
 			t.Errorf("written as %s, by the library as %s, %v", written, theirs, err)

@@ -26,13 +26,9 @@ func TestEvent(t *testing.T) {
 		}
 		ours := appendCommit(nil, &want)
 		theirs, err := json.Marshal(&want)
-		if err != nil || string(ours) != string(theirs) {
-			t.Fatalf("%s\nlibrary: %s, %v", ours, theirs, err)
-		}
+		redistest.FatalIf(t, err != nil || string(ours) != string(theirs), "%s\nlibrary: %s, %v", ours, theirs, err)
 		read, err := ParseCommit(string(ours))
-		if err != nil || !reflect.DeepEqual(*read, want) {
-			t.Fatalf("%s\nread as %+v, %v", ours, read, err)
-		}
+		redistest.FatalIf(t, err != nil || !reflect.DeepEqual(*read, want), "%s\nread as %+v, %v", ours, read, err)
 		if at, ok := PositionIn(string(ours)); ok && at != want.Position {
 			t.Fatalf("%s is at %+v", ours, at)
 		}
@@ -74,9 +70,8 @@ func TestEvent_InOtherWords(t *testing.T) {
 		``: false,
 	} {
 		c, err := ParseCommit(payload)
-		if (err == nil) != ok || ok && (c.Version != 2 || c.Epoch != "e") {
-			t.Errorf("%s: %+v, %v", payload, c, err)
-		}
+		redistest.ErrorIf(t, (err == nil) != ok || ok && (c.Version != 2 || c.Epoch != "e"),
+			"%s: %+v, %v", payload, c, err)
 	}
 }
 
@@ -96,9 +91,7 @@ func BenchmarkEvent(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := ParseCommit(payload); err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, redistest.Err(ParseCommit(payload)))
 		}
 	})
 	b.Run("decode with the library", func(b *testing.B) {
@@ -110,9 +103,7 @@ func BenchmarkEvent(b *testing.B) {
 	b.Run("encode with the library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := json.Marshal(&w); err != nil {
-				b.Fatal(err)
-			}
+			redistest.OK(b, redistest.Err(json.Marshal(&w)))
 		}
 	})
 }
@@ -121,7 +112,5 @@ func BenchmarkEvent(b *testing.B) {
 func TestParseCommit_SettingsOfAnotherVersion(t *testing.T) {
 	c, err := ParseCommit(`{"epoch":"e","version":2,"mark":"m","prev":"l","node":"n","changes":[{"type":"settings","settings":{"capacity":-1,"watch":"friends"}}]}`)
 	redistest.OK(t, err)
-	if got := *c.Updates[0].Settings; got != (room.Settings{Watch: room.WatchMembers}) {
-		t.Errorf("%+v", got)
-	}
+	redistest.Equal(t, "it is", *c.Updates[0].Settings, (room.Settings{Watch: room.WatchMembers}))
 }

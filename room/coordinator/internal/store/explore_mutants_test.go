@@ -12,9 +12,7 @@ import (
 // replaced returns a text with another piece of it.
 func replaced(t *testing.T, text, old, new string) string {
 	t.Helper()
-	if strings.Count(text, old) != 1 {
-		t.Fatalf("%q is %d times in the script", old, strings.Count(text, old))
-	}
+	redistest.FatalIf(t, strings.Count(text, old) != 1, "%q is %d times in the script", old, strings.Count(text, old))
 	return strings.Replace(text, old, new, 1)
 }
 
@@ -101,9 +99,8 @@ func TestExplorerFindsFaults(t *testing.T) {
 			}
 			trace, stats := c.explore(t, m.scripts(t), 1e5)
 			t.Logf("%v: %s", stats, trace)
-			if first, _, _ := strings.Cut(trace, "\n"); !strings.Contains(first, m.found) {
-				t.Errorf("it says %q, and not %q", first, m.found)
-			}
+			first, _, _ := strings.Cut(trace, "\n")
+			redistest.ErrorIf(t, !strings.Contains(first, m.found), "it says %q, and not %q", first, m.found)
 		})
 	}
 }

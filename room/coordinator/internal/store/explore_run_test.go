@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"hash/maphash"
+	"roomd/lockmgr/redistest"
 	"slices"
 	"strings"
 	"testing"
@@ -90,9 +91,7 @@ func (e *explorer) explore(start *state, most int) (trace string) {
 			}
 			level[k] = nil
 		}
-		if len(nodes) > most {
-			e.t.Fatalf("more than %d states", most)
-		}
+		redistest.FatalIf(e.t, len(nodes) > most, "more than %d states", most)
 		level, at = next, nextAt
 	}
 	if stuck := stuckAt(nodes, smooth); stuck >= 0 && !e.rules.mayLeave {

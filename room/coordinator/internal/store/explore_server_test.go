@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
+	"roomd/lockmgr/redistest"
 )
 
 // server is what Redis has of one room, as far as it matters for what can happen. It does not change.
@@ -201,9 +202,7 @@ func (x *executor) run(t *testing.T, before *server, r request) effect {
 	var err error
 	script, keys, args := x.command(r)
 	reply, err := script.Run(t.Context(), x.client, keys, args...).Result()
-	if err != nil {
-		t.Fatal(r.text, err)
-	}
+	redistest.FatalIf(t, err != nil, "%v %v", r.text, err)
 	switch reply {
 	case int64(0):
 		e.reply = doneAlone

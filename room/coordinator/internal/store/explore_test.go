@@ -100,9 +100,7 @@ func TestAllOrders(t *testing.T) {
 				}
 				fault, stats := c.explore(t, shippedScripts(), 3e6)
 				t.Log(stats)
-				if fault != "" {
-					t.Error(fault)
-				}
+				redistest.ErrorIf(t, fault != "", "%v", fault)
 			})
 		}
 	}

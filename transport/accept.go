@@ -1,8 +1,12 @@
 package transport
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +14,10 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/room"
+	"roomd/transport/auth"
+	"roomd/transport/internal/pending"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -28,14 +36,15 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	}
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, protocol.Subprotocol) {
 		Refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest,
-			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", protocol.Subprotocol)) // what it offers may be a token
+			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", // what it offers may be a token
+			protocol.Subprotocol))
 		return
 	}
-	if wait := s.users.penalty(user); wait > 0 {
+	if wait := s.sessions.Users.Penalty(user); wait > 0 {
 		s.opts.Trace.refused(LimitFlood)
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		Refuse(w, http.StatusTooManyRequests, protocol.NewError(protocol.CodeRateLimited,
-			"%s has sent too much that asks for nothing; wait %v", user, roundUp(wait)))
+			"%s has sent too much that asks for nothing; wait %v", user, wait))
 		return
 	}
 	address := clientAddress(r, s.opts.TrustProxy)
@@ -48,15 +57,17 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	socket, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		s.conns.remove(c)
-		s.debug.write("connection refused", slog.String("remote", remote), slog.Any("error", err))
+		s.sessions.Debug.Write("connection refused", slog.String("remote", remote), slog.Any("error", err))
 		return // Upgrade has answered
 	}
 	s.opts.Trace.connected()
-	s.debug.write("connected", slog.String("remote", remote), slog.String("user", user), slog.String("session", c.session.id))
+	s.sessions.Debug.Write("connected",
+		slog.String("remote", remote), slog.String("user", user), slog.String("session", c.session.ID))
 	go func() { // connections waits for it
 		defer s.conns.remove(c)
 		reason := c.serve(socket.NetConn())
-		s.debug.write("disconnected", slog.String("user", c.session.user), slog.String("session", c.session.id), slog.Any("reason", reason))
+		s.sessions.Debug.Write("disconnected", slog.String("user", c.session.User),
+			slog.String("session", c.session.ID), slog.Any("reason", reason))
 	}()
 }
 
@@ -87,4 +98,150 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 		s.rateLimitedLogs.full.Happened(refusal)
 	}
 	return http.StatusServiceUnavailable, refusal
+}
+
+// identify returns who asks for a connection, and the access of the connection, which is nil if
+// the server asks for no token. A user who has shown no token yet is "".
+func (s *Server) identify(r *http.Request) (user string, a *session.Access, err error) {
+	named, err := userOf(r, s.opts.Auth == nil)
+	if err != nil {
+		return "", nil, protocol.NewError(protocol.CodeBadRequest, "%v", err)
+	}
+	if s.opts.Auth == nil {
+		return named, nil, nil
+	}
+	a = session.NewAccess(s.opts.Auth, named)
+	switch tokens := tokensOf(r); len(tokens) {
+	case 0:
+		if r.Header.Get("Origin") == "" { // a program can forge one, but a page cannot leave it out
+			return "", nil, protocol.NewError(protocol.CodeUnauthorized, "a client without an Origin, which is no browser, "+
+				"must send its token with the handshake: as Authorization: Bearer, or as a subprotocol")
+		}
+		return "", a, nil
+	case 1:
+		user, err = a.Show(tokens[0])
+		return user, a, err
+	}
+	return "", nil, protocol.NewError(protocol.CodeUnauthorized, "the request has more than one token")
+}
+
+// userOf returns the user that ?user= names. If that is required, nothing else says who the client
+// is; it is safe only on a server that nobody else can reach, and whoever starts one has to make
+// sure of it.
+func userOf(r *http.Request, required bool) (string, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "", fmt.Errorf("the query cannot be read: %w", err)
+	}
+	switch names := query["user"]; {
+	case len(names) == 0 && !required:
+		return "", nil
+	case len(names) != 1:
+		return "", errors.New("user must be given once, as in /ws?user=NAME")
+	default:
+		return room.ParseUser(names[0])
+	}
+}
+
+// tokensOf returns the tokens in the headers of a request.
+func tokensOf(r *http.Request) (tokens []string) {
+	tokens = auth.Bearers(r.Header)
+	for _, offered := range websocket.Subprotocols(r) {
+		if token, is := strings.CutPrefix(offered, protocol.TokenSubprotocol); is {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+// refuseIdentity answers a request that does not say who the client is as it should.
+func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
+	e := ErrorOf(err)
+	if e.Code != protocol.CodeUnauthorized {
+		Refuse(w, http.StatusBadRequest, e)
+		return
+	}
+	s.rateLimitedLogs.Refused[e.Code].Happened(e)
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	Refuse(w, http.StatusUnauthorized, e)
+}
+
+// forwardedFor is the header in which a proxy appends the address of its client.
+const forwardedFor = "X-Forwarded-For"
+
+// clientAddress returns the address from which a client connects. It is the zero Addr if there is
+// none, as with a Unix socket.
+//
+// If the peer is a trusted proxy, that is the right-most address of X-Forwarded-For that no trusted
+// proxy has: whatever stands to the left of it the client may have made up. Where an entry is no
+// address, the last one read counts. The header of others is not read.
+func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
+	address, ok := parseAddress(r.RemoteAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	lines := r.Header[forwardedFor]
+	for _, line := range slices.Backward(lines) {
+		for entry := range entriesBackward(line) {
+			if !isTrusted(address, trusted) {
+				return address
+			}
+			next, ok := parseAddress(entry)
+			if !ok {
+				return address
+			}
+			address = next
+		}
+	}
+	return address
+}
+
+// entriesBackward yields the entries of a list, the last one first. Empty ones do not count
+// (RFC 9110, section 5.6.1).
+func entriesBackward(list string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for list != "" {
+			comma := strings.LastIndexByte(list, ',')
+			entry := strings.Trim(list[comma+1:], " \t")
+			list = list[:max(comma, 0)]
+			if entry != "" && !yield(entry) {
+				return
+			}
+		}
+	}
+}
+
+// parseAddress reads an address, which may have brackets and a port. IPv4 in IPv6 becomes IPv4.
+func parseAddress(text string) (netip.Addr, bool) {
+	bare := text
+	if inside, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inside, "]") {
+		bare = strings.TrimSuffix(inside, "]")
+	}
+	address, err := netip.ParseAddr(bare)
+	if err != nil {
+		withPort, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		address = withPort.Addr()
+	}
+	return address.Unmap().WithZone(""), true
+}
+
+func isTrusted(address netip.Addr, trusted []netip.Prefix) bool {
+	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// NetworkOf returns what counts as the address of a request's client. It is the zero Prefix if there
+// is none, as with a Unix socket.
+func (s *Server) NetworkOf(r *http.Request) netip.Prefix {
+	return pending.Network(clientAddress(r, s.opts.TrustProxy))
+}
+
+// remoteOf is a client's address as logs show it.
+func remoteOf(r *http.Request, address netip.Addr) string {
+	if direct, ok := parseAddress(r.RemoteAddr); !ok || direct == address {
+		return r.RemoteAddr
+	}
+	return address.String()
 }

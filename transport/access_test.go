@@ -137,19 +137,6 @@ func TestToken_Expires(t *testing.T) {
 	})
 }
 
-// The clock can step past the end of a token before the connection's timer, which does not step.
-func TestToken_ClockSteps(t *testing.T) {
-	ended := 0
-	a := &access{
-		granted: auth.Identity{User: "a", Expires: time.Now().Add(-time.Second)},
-		end:     func(code int, _ string) { ended = code },
-	}
-	err := a.fresh()
-	if e := ErrorOf(err); e.Code != protocol.CodeUnauthorized || ended != protocol.CloseUnauthorized {
-		t.Errorf("%v, closed with %d", err, ended)
-	}
-}
-
 // The rooms of a token limit what its user may enter and see, but not where the user may leave, and stop to watch.
 func TestToken_Rooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func sourceOf(t *testing.T, pattern string) string {
 // An action of the protocol's table is everywhere where one has to be. A place that was forgotten is
 // named.
 func TestActions_AreEverywhere(t *testing.T) {
-	server, client, script, types := sourceOf(t, "*.go"), sourceOf(t, "client/*.go"), sourceOf(t, "page/roomd.js"), sourceOf(t, "page/roomd.d.ts")
+	server, client, script, types := sourceOf(t, "internal/session/*.go"), sourceOf(t, "client/*.go"), sourceOf(t, "page/roomd.js"), sourceOf(t, "page/roomd.d.ts")
 	document, plays := sourceOf(t, protocolPages), sourceOf(t, "../loadtest/mix.go")
 	unplayed, err := os.ReadFile("../loadtest/mix_test.go")
 	redistest.OK(t, err)
@@ -53,14 +53,14 @@ func TestActions_AreEverywhere(t *testing.T) {
 	for _, a := range protocol.Actions {
 		constant := "protocol.Action" + strings.ToUpper(a.Name[:1]) + a.Name[1:]
 		for place, has := range map[string]bool{
-			"its room.Action, or a case in transport": isMade(a.Name) || strings.Contains(server, "case "+constant+":") || strings.Contains(server, "== "+constant+":"),
-			"a row of plays in loadtest/mix.go":       strings.Contains(plays, constant+",") || strings.Contains(string(unplayed), constant+":"),
-			"a method in transport/client":            a.Name == protocol.ActionPing || strings.Contains(client, constant),
-			"a request in transport/page/roomd.js":    strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
-			"a method in transport/page/roomd.d.ts":   a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
-			"its shape of the reply in protocol/v1":   regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
-			"in protocol/v1, that the host may do it": regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
-			"REPEATABLE of roomd.js, or is too much":  strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
+			"its room.Action, or a case in internal/session": isMade(a.Name) || strings.Contains(server, "case "+constant+":") || strings.Contains(server, "== "+constant+":"),
+			"a row of plays in loadtest/mix.go":              strings.Contains(plays, constant+",") || strings.Contains(string(unplayed), constant+":"),
+			"a method in transport/client":                   a.Name == protocol.ActionPing || strings.Contains(client, constant),
+			"a request in transport/page/roomd.js":           strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
+			"a method in transport/page/roomd.d.ts":          a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
+			"its shape of the reply in protocol/v1":          regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
+			"in protocol/v1, that the host may do it":        regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
+			"REPEATABLE of roomd.js, or is too much":         strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
 		} {
 			if !has {
 				t.Errorf("%s: %s is missing", a.Name, place)
@@ -70,9 +70,19 @@ func TestActions_AreEverywhere(t *testing.T) {
 	}
 }
 
+// nobody is an actor without rights.
+type nobody struct{}
+
+func (nobody) User() string                  { return "" }
+func (nobody) Session() string               { return "" }
+func (nobody) Now() int64                    { return 0 }
+func (nobody) Authority() bool               { return false }
+func (nobody) Claim() room.Claim             { return room.Claim{} }
+func (nobody) RequireAuthority(string) error { return nil }
+
 // isMade reports whether the table makes the room.Action of an action.
 func isMade(action string) bool {
-	_, err := (&protocol.Request{Action: action, Settings: new(room.Settings)}).ActionBy(&request{session: new(session)})
+	_, err := (&protocol.Request{Action: action, Settings: new(room.Settings)}).ActionBy(nobody{})
 	unknown, is := errors.AsType[*protocol.Error](err)
 	return !is || unknown.Code != protocol.CodeUnknownAction
 }

@@ -42,7 +42,7 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 			s.conns.mu.Lock()
 			total, conns := 0, len(s.conns.open)
 			for _, c := range s.conns.open {
-				total += c.session.out.Kept()
+				total += c.out.Kept()
 			}
 			s.conns.mu.Unlock()
 			if conns != clients || total < clients*most || total > clients*(most+tt.size+10*64) {

@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -227,7 +228,7 @@ func (c *testClient) expectSilence() {
 }
 
 // expectClose expects that the connection is closed with that code. An idle client reads until then;
-// of one that reads all the time it has to be closed by now, or behind [lastRoomWait].
+// of one that reads all the time it has to be closed by now, or behind [session.LastRoomWait].
 func (c *testClient) expectClose(code int) {
 	c.t.Helper()
 	var err error
@@ -235,7 +236,7 @@ func (c *testClient) expectClose(code int) {
 		err = c.readAll()
 	} else {
 		if code == protocol.CloseReplaced {
-			time.Sleep(lastRoomWait)
+			time.Sleep(session.LastRoomWait)
 		}
 		synctest.Wait()
 		select {

@@ -2,22 +2,28 @@ package transport
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"runtime/debug"
+	"slices"
+	"sync"
 
 	"github.com/gorilla/websocket"
 
 	"roomd/transport/internal/outbox"
 	"roomd/transport/internal/pending"
+	"roomd/transport/internal/session"
 	"roomd/transport/internal/ws"
+	"roomd/transport/protocol"
 )
 
 // conn is one WebSocket of a server. Its session is what the user does with it.
 type conn struct {
 	*ws.Conn
 	server  *Server
-	session *session
+	session *session.Session
+	out     *outbox.Outbox
 	network netip.Prefix  // of the client's address; the zero Prefix if that is not known
 	removed chan struct{} // closed when the server has removed it from its connections
 
@@ -25,39 +31,30 @@ type conn struct {
 	evicted         bool                  // guarded by connections.mu: aborted to make room
 }
 
-func newConn(s *Server, user string, access *access, address netip.Addr) *conn {
+func newConn(s *Server, user string, access *session.Access, address netip.Addr) *conn {
 	limits := s.limits.Load()
 	c := &conn{server: s, network: pending.Network(address), removed: make(chan struct{})}
-	out := outbox.New(func() { c.StartWriting() }, limits.maxQueue)
-	c.session = newSession(s, user, access, out, func(code int, text string) { c.End(code, text) })
-	c.Conn = s.sockets.New(c.session, out, limits.maxFrame)
-	c.session.isOver, c.session.maxFrame = c.IsOver, limits.maxFrame
-	c.session.onUser = func() {
-		s.conns.name(c)
-		c.session.enter()
-	}
+	c.out = outbox.New(func() { c.StartWriting() }, limits.MaxQueue)
+	c.session = session.New(s.sessions, user, access, c.out, c)
+	c.Conn = s.sockets.New(c.session, c.out, limits.MaxFrame)
 	return c
 }
+
+// Named protects a connection that has shown a token from eviction.
+func (c *conn) Named() { c.server.conns.name(c) }
 
 // serve runs the connection until it ends, and returns why it ended.
 func (c *conn) serve(raw net.Conn) error {
 	c.Open(raw)
 	c.server.health.add(c)
 	defer c.server.health.remove(c)
-	if c.session.user != "" {
-		c.session.enter()
-	}
-	defer c.session.exit()
-	if access := c.session.access; access != nil {
-		access.start(c.server.limits.Load().authTimeout)
-		defer access.stop()
-	}
+	c.session.Begin()
 	reason := c.read()
-	rooms := c.session.close()
+	rooms, timers := c.session.Close(), c.server.disconnectTimers
 	if websocket.IsCloseError(reason, websocket.CloseNormalClosure) { // on purpose
-		c.server.disconnectTimers.skip(c.session.user, c.session.id, rooms)
+		timers.skip(c.session.User, c.session.ID, rooms)
 	} else {
-		c.server.disconnectTimers.begin(c.session.user, c.session.id, rooms)
+		timers.begin(c.session.User, c.session.ID, rooms)
 	}
 	c.Close()
 	return reason
@@ -69,9 +66,151 @@ func (c *conn) read() (err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 			c.End(0, "")
-			c.session.out.Cut(nil) // the reply, too: the close frame of a restart would say that the request was not begun
-			c.server.rateLimitedLogs.panics.Happened(err, "user", c.session.user, "stack", string(debug.Stack()))
+			c.out.Cut(nil) // the reply, too: the close frame of a restart would say that the request was not begun
+			c.server.rateLimitedLogs.panics.Happened(err, "user", c.session.User, "stack", string(debug.Stack()))
 		}
 	}()
 	return c.Read()
 }
+
+var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
+
+// connections are the open connections of a server, at most max of them, and perAddress of one
+// address; a negative perAddress sets no limit.
+type connections struct {
+	wg sync.WaitGroup // open connections
+
+	mu              sync.Mutex
+	max             int                  // guarded by mu
+	perAddress      int                  // guarded by mu
+	open            map[string]*conn     // guarded by mu: by session
+	networks        map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
+	unauthenticated pending.Set[*conn]   // guarded by mu: those that have shown no token yet
+	leaving         int                  // guarded by mu: evicted, and still in open
+	draining        bool                 // guarded by mu
+}
+
+// maxUnauthenticated returns how many of max connections may have shown no token yet.
+func maxUnauthenticated(max int) int { return min(max, 4+max/8) }
+
+func newConnections(max, perAddress int) *connections {
+	return &connections{max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int)}
+}
+
+// setLimits binds connections that are added from now on.
+func (cs *connections) setLimits(max, perAddress int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.max, cs.perAddress = max, perAddress
+}
+
+// add reserves a place for a connection, or returns why there is none. It returns the connection
+// to abort for it, if any: where places are few, those that have shown no token make room, as
+// [pending.Set] says whose. So nobody without a token takes all places, and no address those that
+// are for logging in.
+func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case cs.draining:
+		return nil, errDraining
+	case cs.perAddress >= 0 && c.network.IsValid() && cs.networks[c.network] >= cs.perAddress:
+		return nil, protocol.NewError(protocol.CodeRateLimited, "this node has %d connections from your address, the limit", cs.perAddress)
+	}
+	if c.session.User == "" {
+		c.unauthenticated = cs.unauthenticated.Add(c.network, c)
+	}
+	full := len(cs.open)-cs.leaving >= cs.max
+	if full || cs.unauthenticated.Len() > maxUnauthenticated(cs.max) {
+		evicted, _ = cs.unauthenticated.Next()
+	}
+	if full && (evicted == nil || evicted == c) {
+		cs.removeUnauthenticatedLocked(c)
+		return nil, protocol.NewError(protocol.CodeUnavailable, "this node has %d connections, its limit", cs.max)
+	}
+	if evicted != nil {
+		cs.removeUnauthenticatedLocked(evicted)
+		evicted.evicted = true
+		cs.leaving++
+	}
+	cs.open[c.session.ID] = c
+	cs.networks[c.network]++
+	cs.wg.Add(1)
+	return evicted, nil
+}
+
+// name protects a connection that has shown a token from eviction.
+func (cs *connections) name(c *conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.removeUnauthenticatedLocked(c)
+}
+
+func (cs *connections) removeUnauthenticatedLocked(c *conn) {
+	if c.unauthenticated != nil {
+		cs.unauthenticated.Remove(c.unauthenticated)
+		c.unauthenticated = nil
+	}
+}
+
+// remove gives the place of a connection back when that has ended.
+func (cs *connections) remove(c *conn) {
+	cs.mu.Lock()
+	delete(cs.open, c.session.ID)
+	if cs.networks[c.network]--; cs.networks[c.network] == 0 {
+		delete(cs.networks, c.network)
+	}
+	cs.removeUnauthenticatedLocked(c)
+	if c.evicted {
+		cs.leaving--
+	}
+	cs.mu.Unlock()
+	close(c.removed)
+	cs.wg.Done()
+}
+
+// find returns a session's connection, or nil, and whether the server drains.
+func (cs *connections) find(session string) (c *conn, draining bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.open[session], cs.draining
+}
+
+// list returns the open connections, and how many of them have shown no token yet.
+func (cs *connections) list() (open []*conn, unauthenticated int) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Collect(maps.Values(cs.open)), cs.unauthenticated.Len()
+}
+
+func (cs *connections) count() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.open)
+}
+
+// drain refuses further connections, and returns those that are open.
+func (cs *connections) drain() []*conn {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.draining = true
+	return slices.Collect(maps.Values(cs.open))
+}
+
+func (cs *connections) isDraining() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.draining
+}
+
+// abort closes the sockets of all connections at once.
+func (cs *connections) abort() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, c := range cs.open {
+		c.Abort()
+	}
+}
+
+// wait returns when all connections have ended. It is called after drain.
+func (cs *connections) wait() { cs.wg.Wait() }

@@ -11,6 +11,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/internal/session"
 )
 
 // eventOf returns the event of one version of room 42.
@@ -254,7 +255,7 @@ func TestRequest_DuringRejoin(t *testing.T) {
 			time.Sleep(time.Second)
 			a.expectSilence()
 			down.Store(false)
-			a.expectWithin(eventABackIn, seatWait)
+			a.expectWithin(eventABackIn, session.SeatWait)
 			a.expect(`{"id":7,"room":"42","version":5,"count":2}`)
 			b.expect(eventARejoined)
 			if got := b.next("an event", time.Second); !strings.HasPrefix(got, `{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"`) {
@@ -267,7 +268,7 @@ func TestRequest_DuringRejoin(t *testing.T) {
 				<-a.frames
 			}
 			a.send(`{"id":7,"room":"42","action":` + request + `}`)
-			a.expectWithin(`{"id":7,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, 2*seatWait)
+			a.expectWithin(`{"id":7,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, 2*session.SeatWait)
 		})
 	}
 }
@@ -286,7 +287,7 @@ func TestQueue_DataAndTexts(t *testing.T) {
 			for i := range 20 {
 				b.send(`{"id":7,"room":"42","action":` + fmt.Sprintf(request, strings.Repeat("x", 1000), i) + `}`)
 				time.Sleep(10 * time.Millisecond) // in all less than a write may take
-				kept = max(kept, slow.session.out.Kept())
+				kept = max(kept, slow.out.Kept())
 			}
 			if kept < 6_000 || kept > 10_500 {
 				t.Errorf("%s: %d bytes were kept for the client", request, kept)

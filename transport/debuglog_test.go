@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/session"
 )
 
 func withLog(log *bytes.Buffer, level slog.Level) Options {
@@ -50,18 +51,18 @@ func TestDebugLog_Requests(t *testing.T) {
 func TestDebugLog_Bounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		d := newDebugLog(withLog(&log, slog.LevelDebug).Log, stopwatch())
-		for range 10 * maxDebugLines {
-			d.write("connected")
+		d := session.NewDebugLog(withLog(&log, slog.LevelDebug).Log, stopwatch())
+		for range 10 * session.MaxDebugLines {
+			d.Write("connected")
 		}
-		if n := strings.Count(log.String(), "\n"); n != maxDebugLines {
+		if n := strings.Count(log.String(), "\n"); n != session.MaxDebugLines {
 			t.Errorf("%d lines in an instant", n)
 		}
 		time.Sleep(time.Second)
 		log.Reset()
-		d.write("connected")
-		d.write("connected")
-		if text := log.String(); strings.Count(text, "left_out=") != 1 || !strings.Contains(text, fmt.Sprint("left_out=", 9*maxDebugLines)) {
+		d.Write("connected")
+		d.Write("connected")
+		if text := log.String(); strings.Count(text, "left_out=") != 1 || !strings.Contains(text, fmt.Sprint("left_out=", 9*session.MaxDebugLines)) {
 			t.Errorf("it does not say once what it left out:\n%s", text)
 		}
 	})

@@ -2,11 +2,14 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/membership"
+	"roomd/transport/internal/session"
 )
 
 // disconnectTimers have the sessions whose connections have ended, and whose users keep their seats for
@@ -164,3 +167,29 @@ func (g *disconnectTimers) stop() {
 
 // wait returns when no action runs. It is called after stop.
 func (g *disconnectTimers) wait() { g.wg.Wait() }
+
+// retrier runs actions until they have an answer.
+type retrier struct {
+	rooms   Rooms
+	life    context.Context // of attempts
+	timeout time.Duration   // of one attempt
+}
+
+// do runs an action until it has an answer, or ctx ends; an attempt that runs then is not
+// broken off. It calls tried after each attempt. That the user is not a member is no error:
+// the user came back with another session, or has left.
+func (r *retrier) do(ctx context.Context, id string, action room.Action, tried func()) error {
+	backoff := session.NewBackoff()
+	for {
+		attempt, cancel := context.WithTimeout(r.life, r.timeout)
+		_, err := r.rooms.Do(attempt, id, action)
+		cancel()
+		tried()
+		switch {
+		case errors.Is(err, room.ErrNotMember):
+			return nil
+		case !membership.IsTransient(err), backoff.Wait(ctx) != nil:
+			return err
+		}
+	}
+}

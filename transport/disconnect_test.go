@@ -11,6 +11,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -127,10 +128,10 @@ func TestGrace_LeaveTriedAgain(t *testing.T) {
 	for _, passing := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown, context.DeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
 			first, _, a, b := twoNodes(t, room.Rules{}, Options{})
-			session := first.session(t, "a")
-			attempts, leave := 0, room.Leave{User: "a", Session: session, Reason: room.ReasonTimeout}
+			id := first.session(t, "a")
+			attempts, leave := 0, room.Leave{User: "a", Session: id, Reason: room.ReasonTimeout}
 			first.hook.setBefore(func(_ context.Context, action room.Action) error {
-				if action == (room.Detach{User: "a", Session: session}) {
+				if action == (room.Detach{User: "a", Session: id}) {
 					return nil
 				}
 				if action != leave {
@@ -143,7 +144,7 @@ func TestGrace_LeaveTriedAgain(t *testing.T) {
 			})
 			a.cut()
 			b.expect(eventAAway)
-			b.expectWithin(eventATimedOut, 10*lastPause+defaultGrace)
+			b.expectWithin(eventATimedOut, 10*session.LastPause+defaultGrace)
 			if attempts != 10 {
 				t.Errorf("%d attempts", attempts)
 			}
@@ -168,7 +169,7 @@ func TestGrace_LeaveHangs(t *testing.T) {
 		})
 		a.cut()
 		time.Sleep(time.Minute)
-		if after := time.Duration(again.Load()); after < 3*time.Second || after > 3*time.Second+lastPause {
+		if after := time.Duration(again.Load()); after < 3*time.Second || after > 3*time.Second+session.LastPause {
 			t.Errorf("tried again after %v", after)
 		}
 		b.expect(eventAGone)
@@ -270,7 +271,7 @@ func TestGrace_DetachTriedAgain(t *testing.T) {
 		a.cut()
 		time.Sleep(20 * time.Second)
 		down.Store(false)
-		time.Sleep(lastPause)
+		time.Sleep(session.LastPause)
 		other := second.connect(t, "a")
 		other.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 	})

@@ -7,14 +7,13 @@
 //
 // # A reader's way
 //
-// A request goes down through accept.go and identify.go (the handshake, and who asks for it),
-// internal/ws (its bytes), session.go and requests.go (what it asks for) to package room. An event
-// comes up from there: it enters in presence.go, which is a session in one room, and goes on through
-// internal/outbox (the queue that orders and bounds events and replies) and internal/frames (which encodes it)
-// to internal/ws, which writes it. What an event or a reply makes of a session is one
-// table, in internal/membership. Beside these ways are recovery.go (how a session comes back after a
-// failure, or follows a move), waiting.go (what waits for that), disconnect.go (how long it keeps its seats
-// without a connection) and access.go (what its token allows).
+// A request goes down through accept.go (the handshake, and who asks for it), internal/ws (its bytes) and
+// internal/session: session.go and request.go (what it asks for), to package room. An event comes up from there: it
+// enters in presence.go of the session, which is a session in one room, and goes on through internal/outbox (the queue
+// that orders and bounds events and replies) and internal/frames (which encodes it) to internal/ws, which writes it.
+// What an event or a reply makes of a session is one table, in internal/membership. Beside these ways are, in the
+// session, recovery.go (how it comes back after a failure, or follows a move), waiting.go (what waits for that) and
+// access.go (what its token allows), and here disconnect.go (how long it keeps its seats without a connection).
 //
 // # What it promises
 //

@@ -19,7 +19,7 @@ func TestFlusher_FullSocket(t *testing.T) {
 			if n%4 > 0 {
 				size = 1000
 			}
-			c.session.out.Ping(fmt.Appendf([]byte{0x81, 126, byte(size >> 8), byte(size)}, `{"id":%06d,"of":"%0*d"}`, n, size-21, most))
+			c.out.Ping(fmt.Appendf([]byte{0x81, 126, byte(size >> 8), byte(size)}, `{"id":%06d,"of":"%0*d"}`, n, size-21, most))
 		}
 		_ = p.ws.SetReadDeadline(time.Now().Add(testTimeout))
 		for n := range most {

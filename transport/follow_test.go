@@ -10,7 +10,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/transport/internal/outbox"
 	"roomd/transport/protocol"
 )
 
@@ -318,35 +317,6 @@ func TestMove_LostBeforeReply(t *testing.T) {
 		a.expectWithin(fmt.Sprintf(lostReplaced, "T"), time.Minute)
 		a.expect(`{"id":9,"room":"T","error":{"code":"not_member","message":"a is in room T with another session","retry":false}}`)
 		a.expectClose(protocol.CloseReplaced)
-	})
-}
-
-// A session is kicked while it joins, and the events of the room have ended before the request has: it hears so.
-func TestLost_WhileJoining(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, room.Rules{}, Options{})
-		s.rooms.AnswerFor(func(string, string) bool { return true }) // the session has no connection
-		out := outbox.New(func() {}, 1<<20)
-		a := newSession(s.Server, "a", nil, out, func(int, string) {})
-		defer a.close()
-		s.hook.after = func(room.Action) {
-			s.hook.mu.Lock()
-			s.hook.after = nil
-			s.hook.mu.Unlock()
-			time.Sleep(time.Millisecond) // so that it is not the commit of the join
-			s.act(t, room.Kick{User: "a"})
-			time.Sleep(time.Second) // until the event has come
-		}
-		r := &request{session: a, in: protocol.Request{ID: 1, Action: protocol.ActionJoin, Room: "42"}}
-		r.begin()
-		r.dispatch()
-		synctest.Wait() // until the events have ended
-		r.finish()
-		var got []string
-		for frame, events := out.Next(); len(frame)+len(events) > 0; frame, events = out.Next() {
-			got = append(got, string(frame[2:15])) // behind the header of the frame
-		}
-		redistest.Equal(t, "the client hears", strings.Join(got, " "), `{"id":1,"room {"event":"los`)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/internal/session"
 	"roomd/transport/internal/ws"
 	"roomd/transport/internal/ws/wstest"
 	"roomd/transport/protocol"
@@ -20,7 +21,7 @@ func TestFlood_Fragments(t *testing.T) {
 		{"one more", together(wstest.Fragments(usersOf(1), ws.MaxFragments+1)), "close 1008"},
 		{"never the last", together(first(""), strings.Repeat(more(""), 1000)), "close 1008"},
 		{"never the last, one byte each", together(first("x"), strings.Repeat(more("x"), 1000)), "close 1008"},
-		{"with pings between them", together(first(""), strings.Repeat(more("")+pong(""), noopBurst)), "close 1008"},
+		{"with pings between them", together(first(""), strings.Repeat(more("")+pong(""), session.NoopBurst)), "close 1008"},
 	})
 }
 
@@ -34,7 +35,7 @@ func TestFlood_CutOff(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := serve(t, sizedRooms{}, Options{Rate: -1})
 			c := s.connectRawAs(t, "a")
-			go c.write(strings.Repeat(unit, noopBurst), text(usersOf(7)), strings.Repeat(unit, 100))
+			go c.write(strings.Repeat(unit, session.NoopBurst), text(usersOf(7)), strings.Repeat(unit, 100))
 			got := strings.TrimSpace(strings.ReplaceAll(c.readAll(), "bad_request ", ""))
 			if want := fmt.Sprint("7 close ", protocol.CloseTooMany); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
@@ -50,11 +51,11 @@ func TestFlood_AtTheRate(t *testing.T) {
 		c := s.connectRawAs(t, "a")
 		_ = c.raw.SetDeadline(time.Time{})
 		for range 10 * 60 {
-			c.write(strings.Repeat(pong(""), noopRate))
+			c.write(strings.Repeat(pong(""), session.NoopRate))
 			time.Sleep(time.Second)
 		}
-		time.Sleep((noopBurst/noopRate + 1) * time.Second)
-		go c.write(strings.Repeat(pong(""), noopBurst), text(usersOf(1)), closing(1000, ""))
+		time.Sleep((session.NoopBurst/session.NoopRate + 1) * time.Second)
+		go c.write(strings.Repeat(pong(""), session.NoopBurst), text(usersOf(1)), closing(1000, ""))
 		redistest.Equal(t, "got", c.readAll(), "1 close 1000")
 	})
 }

@@ -40,7 +40,7 @@ func (h *health) add(c *conn) {
 		h.running.Go(func() { h.run(ctx) })
 	}
 	if h.degraded {
-		c.session.out.Ping(nodeFrame(true))
+		c.out.Ping(nodeFrame(true))
 	}
 }
 
@@ -86,7 +86,7 @@ func (h *health) become(degraded bool) {
 	}
 	h.degraded = degraded
 	for c := range h.conns {
-		c.session.out.Ping(nodeFrame(degraded))
+		c.out.Ping(nodeFrame(degraded))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"roomd/lockmgr/redisconn"
 	"roomd/room/coordinator"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -98,6 +99,25 @@ func SecureHeaders(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// ErrorOf turns an error of package room into the one that a client gets. An error of the
+// protocol stays as it is.
+func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
+
+// retryAfter is the pause that a refused client is asked for, in seconds. It is longer than a
+// moment, so that a crowd does not come back at once, and shorter than the grace.
+const retryAfter = "5"
+
+// Refuse answers an HTTP request with an error: one that does not become a connection, and what is
+// beside /ws.
+func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
+	if w.Header().Get("Retry-After") == "" && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(protocol.AppendReply(nil, &protocol.Reply{Error: e}), '\n'))
 }
 
 // Documents are what clients in any language are written by: PROTOCOL.md with its pages, and asyncapi.yaml.

@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport/internal/session"
 )
 
 var matched = regexp.MustCompile(`^\{"id":\d+,"room":"([^"]+)"`)
@@ -34,7 +35,7 @@ func (c *testClient) match(more string) string {
 // leave nothing behind in their sessions.
 func TestMatch_Session(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := start(t, room.Rules{}, Options{Rate: -1})
+		first := start(t, room.Rules{}, Options{Rate: -1, MaxRooms: 3})
 		nodes := []*testNode{first, first.beside(t, room.Rules{}, Options{Rate: -1})}
 		for i, s := range []room.Settings{{Capacity: 1}, {Capacity: 3}} {
 			s.Labels = `{"mode":"ranked"}`
@@ -49,18 +50,12 @@ func TestMatch_Session(t *testing.T) {
 		redistest.Equal(t, "c sits in", c.match(`,"brief":true`), "t1")
 		a.expect(`{"event":"changes","room":"t1","version":4,"from":3,"changes":[{"type":"join","user":"c","seat":2}]}`)
 		table := a.match(`,"settings":{"capacity":2,"data":"admins"}`)
-		if !strings.HasPrefix(table, newRoomPrefix) {
+		if !strings.HasPrefix(table, session.NewRoomPrefix) {
 			t.Errorf("a new room is called %s", table)
 		}
 		redistest.Equal(t, "b sits in", b.match(""), table)
 		a.expect(`{"event":"changes","room":"` + table + `","version":2,"from":1,"changes":[{"type":"join","user":"b","seat":1}]}`)
-		nodes[0].conns.mu.Lock()
-		for _, conn := range nodes[0].conns.open {
-			if conn.session.user == "a" && len(conn.session.presences) != 2 {
-				t.Errorf("a is in two rooms, and the session knows %d", len(conn.session.presences))
-			}
-		}
-		nodes[0].conns.mu.Unlock()
+		a.exchange(`{"id":7,"action":"watch","room":"42"}`, `{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`) // the third room
 		again := nodes[0].connect(t, "again")
 		theirs := again.match(`,"settings":{"capacity":3}`)
 		for range 4 { // who sits there takes no seat from others

@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -280,7 +281,7 @@ func TestSeats_ReservedForMember(t *testing.T) {
 		removeA(t, first, second)
 		second.reserveIn42(t, "a")
 		down.Store(false)
-		a.expectWithin(`{"event":"snapshot","room":"42","version":5,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, lastPause)
+		a.expectWithin(`{"event":"snapshot","room":"42","version":5,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, session.LastPause)
 		time.Sleep(time.Minute)
 		a.expectSilence()
 	})

@@ -9,6 +9,7 @@ import (
 
 	"roomd/room"
 	"roomd/transport/auth"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -132,6 +133,11 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those of the match,
+// and the rest is then as it is there. A match that gives no settings takes the first. Where none has such labels, players begin no
+// room by a match. Nil lets players choose, except keep and closed, which only admins give.
+type MatchSettings = session.MatchSettings
+
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -195,18 +201,25 @@ func (o Options) validateLimits() error {
 	return nil
 }
 
-// rateLimit returns how often a client may ask.
-func (o Options) requestLimit() rateLimit {
-	if o.Rate < 0 {
-		return rateLimit{}
+// limits are those of sessions.
+func (o Options) limits() session.Limits {
+	return session.Limits{
+		MaxRooms: o.MaxRooms, MaxNewRooms: o.MaxNewRooms, Rate: o.Rate, Burst: o.Burst, AuthTimeout: o.AuthTimeout,
 	}
-	return newRateLimit(o.Rate, o.Burst)
 }
 
-// newRoomsLimit returns how often a user may begin a room.
-func (o Options) newRoomsLimit() rateLimit {
-	if o.MaxNewRooms < 0 {
-		return rateLimit{}
+// SetLimits puts other limits in force: MaxConnections, MaxPerAddress, MaxRooms, MaxNewRooms, Rate, Burst,
+// MaxFrame, MaxQueue and AuthTimeout of opts; nothing else there is used. Rates and numbers of rooms count from
+// the next request on, the last three for connections that are made from now on. Nobody is sent away: where more are connected,
+// or in more rooms, than may be, there is no further one. It returns an error that names the field, and
+// changes nothing, if an option cannot be used.
+func (s *Server) SetLimits(opts Options) error {
+	opts = opts.withDefaults()
+	if err := opts.validate(); err != nil {
+		return err
 	}
-	return rateLimit{time.Minute / time.Duration(o.MaxNewRooms), time.Minute}
+	s.limits.Store(&opts)
+	s.sessions.SetLimits(opts.limits())
+	s.conns.setLimits(opts.MaxConnections, opts.MaxPerAddress)
+	return nil
 }

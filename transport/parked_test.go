@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/internal/session"
 )
 
 // A member who is being brought back asks for the list: the reply waits for that, and without it
@@ -25,14 +25,14 @@ func TestList_DuringRejoin(t *testing.T) {
 					removeA(t, first, second)
 					synctest.Wait()
 					a.send(fmt.Sprintf(`{"id":3,"action":%q,"room":"42"}`, action))
-					time.Sleep(500 * time.Millisecond) // the next attempt comes long before seatWait has passed
+					time.Sleep(500 * time.Millisecond) // the next attempt comes long before session.SeatWait has passed
 					a.expectSilence()
 					if !back {
-						a.expectWithin(`{"id":3,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, seatWait)
+						a.expectWithin(`{"id":3,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, session.SeatWait)
 						return
 					}
 					first.hook.setBefore(nil)
-					a.expectWithin(`{"id":3,"room":"42","version":4,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, seatWait)
+					a.expectWithin(`{"id":3,"room":"42","version":4,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, session.SeatWait)
 					a.expectSilence() // the reply has what a snapshot would have
 				})
 			})
@@ -59,25 +59,6 @@ func TestList_BeforeTheEvent(t *testing.T) {
 			}
 		}
 	})
-}
-
-// roomOf is a room of one user.
-func roomOf(user string) room.Snapshot {
-	return room.NewRoom("42", room.Position{Epoch: "e", Version: 4}, map[string]room.Member{user: {Seat: 1}}).Snapshot()
-}
-
-// A place can be taken away in the very commit that gives it. Its join is not acknowledged with a
-// list that lacks the session.
-func TestJoin_UndoneInItsCommit(t *testing.T) {
-	s := &session{user: "a"}
-	if err := s.ifListed(room.Result{Seat: 1, Snapshot: roomOf("b")}); !errors.Is(err, room.ErrUnknown) {
-		t.Errorf("a list without the user: %v", err)
-	}
-	for _, seat := range []int{1, 2} { // a seat that is not that of the list, too
-		if err := s.ifListed(room.Result{Seat: seat, Snapshot: roomOf("a")}); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // undoneRooms undo joins of a's session, as often as left says, as if that were in the same commit.
@@ -129,7 +110,7 @@ func TestEvents_WaitForConfirmation(t *testing.T) {
 		time.Sleep(time.Second)
 		a.expectSilence()
 		first.hook.setBefore(nil)
-		a.expectWithin(`{"event":"changes","room":"42","version":4,"from":2,"changes":[{"type":"join","user":"c","seat":2}]}`, lastPause)
+		a.expectWithin(`{"event":"changes","room":"42","version":4,"from":2,"changes":[{"type":"join","user":"c","seat":2}]}`, session.LastPause)
 		a.expectSilence()
 	})
 }

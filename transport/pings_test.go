@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/room"
+	"roomd/transport/internal/session"
 )
 
 // The pongs of pings that arrive together are written together, also with the smallest queue, and
@@ -36,11 +37,11 @@ func TestPings_Many(t *testing.T) {
 func TestPings_OfUser(t *testing.T) {
 	s := start(t, room.Rules{}, Options{})
 	first, second := s.connectRawAs(t, "a"), s.connectRawAs(t, "a")
-	first.write(strings.Repeat(ping(""), noopBurst-20), closing(1000, ""))
+	first.write(strings.Repeat(ping(""), session.NoopBurst-20), closing(1000, ""))
 	if got := first.readAll(); !strings.Contains(got, "1000") {
 		t.Errorf("the first connection: %s", got)
 	}
-	second.write(strings.Repeat(ping(""), noopBurst-20), closing(1000, ""))
+	second.write(strings.Repeat(ping(""), session.NoopBurst-20), closing(1000, ""))
 	if got := second.readAll(); !strings.Contains(got, "4009") {
 		t.Errorf("the user's second connection: %s", got)
 	}

@@ -15,6 +15,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -169,7 +170,7 @@ func (s *docSession) happen(what string) {
 		synctest.Wait()
 		s.second.joins(s.t, "王五", "42")
 		s.first.hook.setBefore(nil)
-		time.Sleep(lastPause)
+		time.Sleep(session.LastPause)
 	case "an admin kicks 王五, and moves 李四 to room 43":
 		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick{User: "王五", Text: "too loud"}); err != nil {
 			s.t.Fatal(err)

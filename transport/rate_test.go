@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/lockmgr/redistest"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -76,9 +77,7 @@ func counts(ok, limited int, rest ...string) map[string]int {
 }
 
 func knownUsers(s *testNode) int {
-	s.users.mu.Lock()
-	defer s.users.mu.Unlock()
-	return len(s.users.byName)
+	return s.sessions.Users.Known()
 }
 
 // A client may send what it has to say at once, up to the burst, in one segment.
@@ -153,7 +152,7 @@ func TestRate_FloodCutOff(t *testing.T) {
 		s := serve(t, counted(&reads), Options{Trace: limits.trace()})
 		c := s.connectRawAs(t, "a")
 		go c.write(requests(10_000))
-		got, want := outcome(c.readAll()), counts(defaultBurst, noopBurst+1, "close4009")
+		got, want := outcome(c.readAll()), counts(defaultBurst, session.NoopBurst+1, "close4009")
 		if !maps.Equal(got, want) || reads.Load() != defaultBurst {
 			t.Errorf("got %v, %d of them from the rooms; want %v", got, reads.Load(), want)
 		}
@@ -170,7 +169,7 @@ func TestRate_TooFastClientStays(t *testing.T) {
 		const seconds = 20
 		go func() {
 			for range seconds {
-				c.write(requests(defaultRate + noopRate))
+				c.write(requests(defaultRate + session.NoopRate))
 				time.Sleep(time.Second)
 			}
 			c.write(closing(1000, ""))
@@ -216,7 +215,7 @@ func TestRate_ManyConnections(t *testing.T) {
 		other := s.connect(t, "another")
 		other.exchange(usersOf(5), `{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 		wg.Wait()
-		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > noopBurst+connections {
+		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > session.NoopBurst+connections {
 			t.Errorf("got %v", total)
 		}
 		redistest.Equal(t, "traced:", limits.names(), "flood user_rate")

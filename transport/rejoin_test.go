@@ -11,6 +11,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/internal/session"
 )
 
 const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"join","user":"a","seat":1}]}`
@@ -69,7 +70,7 @@ func TestRejoin_TriedAgain(t *testing.T) {
 			}
 			down.Store(false)
 			a.expectSilence()
-			b.expectWithin(eventARejoined, lastPause)
+			b.expectWithin(eventARejoined, session.LastPause)
 			a.expect(eventABackIn)
 		})
 	}
@@ -88,7 +89,7 @@ func TestRejoin_AnotherSeat(t *testing.T) {
 		c.send(`{"id":1,"action":"join","room":"42","seat":1}`)
 		c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":3},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
 		down.Store(false)
-		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, lastPause)
+		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, session.LastPause)
 		removeA(t, first, second) // the server knows the new seat
 		c.expectLeaveAndRejoin(6, 2)
 		b.send(leave42)
@@ -118,7 +119,7 @@ func TestRejoin_LostSeat(t *testing.T) {
 			c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":2},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
 			a.expectSilence()
 			down.Store(false)
-			a.expectWithin(`{"event":"lost","room":"42","reason":"room_full"}`, lastPause)
+			a.expectWithin(`{"event":"lost","room":"42","reason":"room_full"}`, session.LastPause)
 			if watches { // then it sees how that came
 				a.expect(`{"event":"changes","room":"42","version":4,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"},{"type":"join","user":"c","seat":1}]}`)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -90,7 +91,7 @@ func TestList_AnyLength(t *testing.T) {
 	}
 }
 
-// A join that gets no subscription from Redis fails after watchTimeout.
+// A join that gets no subscription from Redis fails after session.WatchTimeout.
 func TestJoin_WithoutSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, room.Rules{}, Options{})
@@ -98,11 +99,11 @@ func TestJoin_WithoutSubscription(t *testing.T) {
 		a, b := s.connect(t, "a"), s.connect(t, "b")
 		refused := `{"id":1,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`
 		a.send(join42)
-		time.Sleep(watchTimeout / 8)
+		time.Sleep(session.WatchTimeout / 8)
 		b.send(join42)
-		time.Sleep(watchTimeout*7/8 - time.Millisecond)
+		time.Sleep(session.WatchTimeout*7/8 - time.Millisecond)
 		a.expectSilence()
-		a.expectWithin(refused, watchTimeout/8+10*time.Millisecond)
+		a.expectWithin(refused, session.WatchTimeout/8+10*time.Millisecond)
 		b.expectWithin(refused, 10*time.Millisecond)
 		s.hook.unreachable.Store(false)
 		a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,6 +9,7 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport/internal/session"
 )
 
 // reservation has the disconnect timers of users whose seats are reserved under one session, which no client
@@ -41,7 +43,7 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 
 // minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move
 // need a moment.
-const minReservation = seatWait
+const minReservation = session.SeatWait
 
 // settle says what came of the reservation. Without an error the users have the grace from now on, also
 // those whose seats were reserved before; so they have if it is not known: their sessions may be on
@@ -95,4 +97,18 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	left, joined, err = s.rooms.Move(ctx, from, to, held.session, users...)
 	held.settle(err)
 	return left, joined, err
+}
+
+// Match seats users who have not come yet together in a room that Rooms.Match finds, or in none, as [Server.Reserve] does.
+func (s *Server) Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error) {
+	w.Seats = len(users)
+	if w.Allow == nil {
+		w.Prefix = cmp.Or(w.Prefix, session.NewRoomPrefix)
+	}
+	err = s.rooms.Match(ctx, w, func(ctx context.Context, found string, begin *room.Settings) (room.Result, error) {
+		id = found
+		result, err = s.seatParty(ctx, found, begin, users)
+		return result, err
+	})
+	return id, result, err
 }

@@ -157,8 +157,8 @@ func (s *testNode) session(t *testing.T, user string) string {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	for _, c := range s.conns.open {
-		if c.session.user == user {
-			return c.session.id
+		if c.session.User == user {
+			return c.session.ID
 		}
 	}
 	t.Fatalf("%s is not connected", user)

@@ -13,7 +13,7 @@ import (
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
 	"roomd/room/coordinator"
-	"roomd/transport/internal/frames"
+	"roomd/transport/internal/session"
 	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
 )
@@ -34,12 +34,9 @@ type Rooms interface {
 	Now() int64
 }
 
-// watchTimeout bounds the wait for a room's subscription before a join or a watch.
-const watchTimeout = 5 * time.Second
-
 // Server answers game clients. It is safe for concurrent use.
 type Server struct {
-	rooms            *sharedReads
+	rooms            Rooms
 	opts             Options
 	origins          *origins
 	upgrader         websocket.Upgrader
@@ -48,13 +45,10 @@ type Server struct {
 	sockets          *ws.Group
 	disconnectTimers *disconnectTimers
 	rateLimitedLogs  *rateLimitedLogs
-	debug            *debugLog
-	watching         *redisconn.SharedTimeout // bounds the wait for a room's subscription
 	retired          atomic.Bool
-	users            *users
-	limits           atomic.Pointer[limits]
+	limits           atomic.Pointer[Options] // those of SetLimits, for connections
+	sessions         *session.Shared
 	began            time.Time // the clock of limits counts from here
-	now              frames.Clock
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -76,19 +70,22 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	life, kill := context.WithCancel(context.Background())
 	s := &Server{
-		life: life, kill: kill,
-		rooms: newSharedReads(life, rooms), opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
-		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress),
-		began: time.Now(), now: rooms.Now,
+		life: life, kill: kill, rooms: rooms, opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
+		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress), began: time.Now(),
 	}
-	s.limits.Store(opts.limits())
+	s.sessions = &session.Shared{
+		Life: life, Now: rooms.Now, Clock: s.clock, Rooms: session.NewSharedReads(life, rooms),
+		Watching: redisconn.NewSharedTimeout(life, session.WatchTimeout), Users: session.NewUsers(s.clock),
+		Debug: session.NewDebugLog(opts.Log, s.clock), Logs: s.rateLimitedLogs.Logs, MatchSettings: opts.MatchSettings,
+		Refused: opts.Trace.refused, Merged: opts.Trace.merged,
+	}
+	s.limits.Store(&opts)
+	s.sessions.SetLimits(opts.limits())
 	s.sockets = ws.NewGroup(ws.Options{
 		PingInterval: opts.PingInterval, WriteTimeout: opts.WriteTimeout, TooSlow: protocol.CloseTooSlow,
 		Closed: opts.Trace.closed, Clock: s.clock,
 	})
 	s.health = &health{server: s, conns: make(map[*conn]struct{})}
-	s.users, s.debug = newUsers(s.clock), newDebugLog(opts.Log, s.clock)
-	s.watching = redisconn.NewSharedTimeout(s.life, watchTimeout)
 	s.disconnectTimers = newDisconnectTimers(s)
 	rooms.AnswerFor(s.answersFor)
 	s.upgrader = websocket.Upgrader{
@@ -113,7 +110,7 @@ func (s *Server) Connections() int { return s.conns.count() }
 // ended and the grace runs, or the node drains, and so keeps all seats.
 func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
-	return draining || c != nil && c.session.claims(room) || s.disconnectTimers.has(room, session)
+	return draining || c != nil && c.session.Claims(room) || s.disconnectTimers.has(room, session)
 }
 
 // Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
@@ -168,4 +165,51 @@ func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 		due.Stop()
 		c.End(protocol.CloseRestart, "the node restarts")
 	}
+}
+
+// Read reads a room as it is. Callers that want the same room at the same time share one read with each other and with the
+// clients; so ctx does not end it, and a caller whose ctx has ended gets its cause afterwards. It fails as the Read of Rooms
+// does, and with [room.ErrClosed] after Shutdown.
+func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
+	return s.sessions.Rooms.Read(ctx, id)
+}
+
+// Stats are what a [Server] holds at a moment.
+type Stats struct {
+	Connections     int // open WebSockets
+	Unauthenticated int // of those: that have shown no token yet
+	Rooms           int // that have members or watchers among the connections
+	Members         int // seats of the connections' users; a user in two rooms counts twice
+	Watchers        int // watches of connections; a member who watches counts in both
+	Graces          int // ended sessions whose users keep their seats
+	Queued          int // bytes that wait for the connections' clients, without snapshots
+	MostQueued      int // of those: for one connection
+}
+
+// Stats counts. With 50,000 connections it takes some milliseconds, in which connections come
+// and go as usual.
+func (s *Server) Stats() Stats {
+	conns, unauthenticated := s.conns.list()
+	stats := Stats{Connections: len(conns), Unauthenticated: unauthenticated, Graces: s.disconnectTimers.count()}
+	rooms := make(map[string]struct{})
+	for _, c := range conns {
+		members, watchers := c.session.Count(rooms)
+		stats.Members, stats.Watchers = stats.Members+members, stats.Watchers+watchers
+		kept := c.out.Kept()
+		stats.Queued, stats.MostQueued = stats.Queued+kept, max(stats.MostQueued, kept)
+	}
+	stats.Rooms = len(rooms)
+	return stats
+}
+
+// Draining reports whether the server is about to end: Retire or Shutdown was called.
+func (s *Server) Draining() bool { return s.retired.Load() || s.conns.isDraining() }
+
+// Ready reports whether new clients should come to this server: it does not drain, and Redis
+// answers. Otherwise the error says why not.
+func (s *Server) Ready(ctx context.Context) error {
+	if s.Draining() {
+		return errDraining
+	}
+	return s.rooms.Ready(ctx)
 }

@@ -73,7 +73,7 @@ func pushFrames(c *conn, n int) {
 	frame[0], frame[1], frame[2] = 0x81, 126, 16<<10>>8
 	frame = append(frame, bytes.Repeat([]byte{'x'}, 16<<10)...)
 	for range n {
-		c.session.out.Ping(frame)
+		c.out.Ping(frame)
 	}
 }
 

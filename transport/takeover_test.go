@@ -13,6 +13,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/internal/outbox"
+	"roomd/transport/internal/session"
 	"roomd/transport/protocol"
 )
 
@@ -88,6 +89,13 @@ func TestTakeOver_Missed(t *testing.T) {
 	}
 }
 
+// endOnly is a connection that is only ended.
+type endOnly func(code int)
+
+func (f endOnly) End(code int, _ string) bool { f(code); return true }
+func (endOnly) IsOver() bool                  { return false }
+func (endOnly) Named()                        {}
+
 // A session is replaced while a request of its client is already read. The request is refused:
 // its join would take the place back, and nobody would speak for the user once the connection
 // is closed with "do not connect again".
@@ -99,7 +107,7 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 			user := "a-" + action
 			ended := make(chan int, 1)
 			out := outbox.New(func() {}, 1<<20)
-			older := newSession(server.Server, user, nil, out, func(code int, text string) { ended <- code })
+			older := session.New(server.sessions, user, nil, out, endOnly(func(code int) { ended <- code }))
 			older.Handle([]byte(`{"id":1,"action":"join","room":"42"}`))
 			newer := server.connect(t, user)
 			newer.send(`{"id":1,"action":"join","room":"42"}`)
@@ -119,11 +127,11 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 			if !strings.Contains(string(frame), `"id":2,"room":"42","error":{"code":"duplicate_user"`) {
 				t.Errorf("the reply is %s", frame)
 			}
-			_, err := server.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: older.id})
+			_, err := server.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: older.ID})
 			if !errors.Is(err, room.ErrNotMember) {
 				t.Errorf("the older session speaks for the user again (%v)", err)
 			}
-			older.close()
+			older.Close()
 		})
 	}
 }
@@ -279,11 +287,11 @@ func TestTakeOver_NoEventsAfter(t *testing.T) {
 		c := second.connect(t, "c")
 		c.send(join42)
 		a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
-		time.Sleep(3 * lastRoomWait / 2)
+		time.Sleep(3 * session.LastRoomWait / 2)
 		a.expectSilence()
 		close(replaced)
 		a.expect(`{"id":5,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-		time.Sleep(2 * lastRoomWait)
+		time.Sleep(2 * session.LastRoomWait)
 		a.expectSilence()
 	})
 }
@@ -297,7 +305,7 @@ func TestTakeOver_SentBefore(t *testing.T) {
 		newer.exchange(join42, replyARejoined)
 		a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
 		a.exchange(`{"id":5,"action":"join","room":"43"}`, `{"id":5,"room":"43","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-		time.Sleep(2 * lastRoomWait)
+		time.Sleep(2 * session.LastRoomWait)
 		a.expectSilence()
 
 		newer.exchange(`{"id":6,"action":"join","room":"43"}`, `{"id":6,"room":"43","version":2,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)

@@ -34,6 +34,9 @@ func (s Status) String() string {
 // IsMember reports whether the client takes the session for a member.
 func (s Status) IsMember() bool { return s >= Member && s <= Overtaken }
 
+// MayBeMember reports whether the session may be the active one of its user, in the room as it is stored.
+func (s Status) MayBeMember() bool { return s.IsMember() || s == Unknown }
+
 // IsPaused reports whether the client gets no events until the node has done what Next says.
 func (s Status) IsPaused() bool { return s >= Doubtful && s <= Overtaken }
 

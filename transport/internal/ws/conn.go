@@ -33,8 +33,9 @@ type Handler interface {
 	// Noop counts a frame that asks for nothing. It returns a *CloseError if there were too many.
 	Noop() error
 
-	// Broken is called before the connection ends with err, because the client broke a rule.
-	Broken(err *CloseError)
+	// Broken is called before the connection ends with err, because the client broke a rule. A message has at most max
+	// bytes.
+	Broken(err *CloseError, max int)
 
 	// Take appends about size bytes of queued frames to batch, for the one writer. They are valid until the queue's
 	// Written.

@@ -16,7 +16,7 @@ func (c *Conn) Read() error {
 	for {
 		if err := c.readOne(); err != nil {
 			if broken, ok := errors.AsType[*CloseError](err); ok {
-				c.handler.Broken(broken)
+				c.handler.Broken(broken, c.max)
 				c.End(broken.Code, broken.Text)
 			}
 			return c.ended(err)

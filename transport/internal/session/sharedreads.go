@@ -1,4 +1,4 @@
-package transport
+package session
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"roomd/room"
 )
 
-// sharedReads merges the reads of one room: however many clients ask for a long list, and
+// SharedReads merges the reads of one room: however many clients ask for a long list, and
 // however often, Redis sends it to this node once at a time, and it is encoded once. A caller
 // never gets a read that began before its call: it shares the next one.
-type sharedReads struct {
+type SharedReads struct {
 	Rooms
 	life context.Context // of reads
 
@@ -36,13 +36,14 @@ type read struct {
 
 var errReadFailed = errors.New("the shared read has failed")
 
-func newSharedReads(life context.Context, rooms Rooms) *sharedReads {
-	return &sharedReads{Rooms: rooms, life: life, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot)}
+// NewSharedReads returns rooms whose reads end with life.
+func NewSharedReads(life context.Context, rooms Rooms) *SharedReads {
+	return &SharedReads{Rooms: rooms, life: life, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot)}
 }
 
 // Read reads a room. A read belongs to all who share it, so ctx does not end it: a caller whose ctx has ended meanwhile gets
 // its cause when the read has ended. It fails with [room.ErrClosed] after Shutdown.
-func (s *sharedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
+func (s *SharedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	r := s.shared(id)
 	switch {
 	case s.life.Err() != nil:
@@ -54,7 +55,7 @@ func (s *sharedReads) Read(ctx context.Context, id string) (room.Snapshot, error
 }
 
 // shared returns a read that began after the call, when it has ended.
-func (s *sharedReads) shared(id string) *read {
+func (s *SharedReads) shared(id string) *read {
 	s.mu.Lock()
 	pair := s.reads[id]
 	if pair == nil {
@@ -82,7 +83,7 @@ func (s *sharedReads) shared(id string) *read {
 // readSince reads a room for somebody who has missed events up to a position. A read that shows them
 // is shared, also one that runs, or has ended lately: however many clients miss something of a room,
 // it is read once. It fails as Read does.
-func (s *sharedReads) readSince(ctx context.Context, id string, missed room.Position) (room.Snapshot, error) {
+func (s *SharedReads) readSince(ctx context.Context, id string, missed room.Position) (room.Snapshot, error) {
 	s.mu.Lock()
 	recent := s.recent[id]
 	var running *read
@@ -112,7 +113,7 @@ func shows(s room.Snapshot, at room.Position) bool {
 }
 
 // keep keeps what was read for a while.
-func (s *sharedReads) keep(id string, snapshot room.Snapshot) {
+func (s *SharedReads) keep(id string, snapshot room.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, kept := s.recent[id]; !kept {
@@ -125,17 +126,10 @@ func (s *sharedReads) keep(id string, snapshot room.Snapshot) {
 	s.recent[id] = snapshot
 }
 
-// Read reads a room as it is. Callers that want the same room at the same time share one read with each other and with the
-// clients; so ctx does not end it, and a caller whose ctx has ended gets its cause afterwards. It fails as the Read of Rooms
-// does, and with [room.ErrClosed] after Shutdown.
-func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
-	return s.rooms.Read(ctx, id)
-}
-
 func newRead() *read { return &read{done: make(chan struct{}), err: errReadFailed} }
 
 // run reads, and then lets the next read begin.
-func (s *sharedReads) run(id string, r *read) {
+func (s *SharedReads) run(id string, r *read) {
 	defer func() { // also after a panic
 		s.mu.Lock()
 		defer s.mu.Unlock()

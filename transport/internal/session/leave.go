@@ -1,4 +1,4 @@
-package transport
+package session
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"roomd/transport/internal/membership"
 )
 
-func (r *request) leave() {
+func leave(r *request) {
 	p, err := r.session.begin(r.in.Room)
 	if err != nil {
 		r.refuse(err)
@@ -33,27 +33,27 @@ func (r *request) leave() {
 func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
 	s := p.session
 	if left || s.hasLeft(p.room) {
-		if result.Snapshot, err = s.server.rooms.Read(ctx, p.room); err != nil {
+		if result.Snapshot, err = s.shared.Rooms.Read(ctx, p.room); err != nil {
 			return result, err
 		}
-		if !isListed(result.Snapshot, room.AnySeat, s.user) {
+		if !isListed(result.Snapshot, room.AnySeat, s.User) {
 			return result, room.ErrNotMember
 		}
 	}
-	return s.server.rooms.Do(ctx, p.room, action)
+	return s.shared.Rooms.Do(ctx, p.room, action)
 }
 
 // maxLeft is how many rooms a session remembers that its client has left.
 const maxLeft = 64
 
 // leftLocked remembers that the client has left a room. Only from another room it can be moved back there.
-func (s *session) leftLocked(id string) {
+func (s *Session) leftLocked(id string) {
 	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
 		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)
 	}
 }
 
-func (s *session) hasLeft(id string) bool {
+func (s *Session) hasLeft(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.left, id)
@@ -68,20 +68,20 @@ func (p *presence) leave() (result room.Result, err error) {
 	for again := true; again; {
 		if p.status() == membership.Following {
 			action, _ := p.membership.Next()
-			taken, failed := p.take(s.server.life, action, left)
+			taken, failed := p.take(s.shared.Life, action, left)
 			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // a leave says that better
 				return p.notTaken(left, result, taken, failed)
 			}
 		}
 		var now room.Result
-		if now, err = s.do(p.room, room.Leave{User: s.user, Session: s.id}); err == nil {
+		if now, err = s.shared.do(p.room, room.Leave{User: s.User, Session: s.ID}); err == nil {
 			result, left = now, true
 		}
 		var failed error
-		if !retaken && errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.user) {
+		if !retaken && errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.User) {
 			// The user may have been moved away and back, and the session has not heard of it.
 			retaken = true
-			if _, failed = s.do(p.room, room.Join{User: s.user, Session: s.id, Mode: room.JoinAgain}); failed == nil {
+			if _, failed = s.shared.do(p.room, room.Join{User: s.User, Session: s.ID, Mode: room.JoinAgain}); failed == nil {
 				continue
 			}
 		}
@@ -107,7 +107,7 @@ func (p *presence) notTaken(left bool, result, taken room.Result, err error) (ro
 	if left {
 		return result, nil
 	}
-	return result, room.Refuse(room.ErrNotMember, "%s is not in room %s", s.user, p.room)
+	return result, room.Refuse(room.ErrNotMember, "%s is not in room %s", s.User, p.room)
 }
 
 // recordLeave records how a leave ended. It reports whether the user was moved into the room meanwhile,

@@ -1,4 +1,4 @@
-package transport
+package session
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // presence is a session in one room: what it is there, as a member and as a watcher, the queue of its
 // events, and the node's recovery of its place. Requests of the client and actions of the node take turns.
 type presence struct {
-	session *session
+	session *Session
 	room    string
 
 	// Guarded by session.mu.
 
 	membership membership.Membership
-	watch      watch
+	watch      watching
 
 	queue       *outbox.Room // nil without events
 	unsubscribe func()       // ends the events; nil without them
@@ -57,7 +57,7 @@ func (p *presence) subscribe() error {
 	}
 	p.afterLocked(nil, nil)
 	s.mu.Unlock()
-	unsubscribe, err := s.server.rooms.Watch(s.server.watching.Context(), p.room, func(e *room.Event) { p.receive(queue, e) })
+	unsubscribe, err := s.shared.Rooms.Watch(s.shared.Watching.Context(), p.room, func(e *room.Event) { p.receive(queue, e) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -97,31 +97,31 @@ func (p *presence) endEvents(sendQueued bool) {
 // event, in order; it does not block.
 func (p *presence) receive(queue *outbox.Room, e *room.Event) {
 	s := p.session
-	if !e.Concerns(s.user) {
-		s.push(queue, e)
+	if !e.Concerns(s.User) {
+		p.push(queue, e)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.busy > 0 {
 		p.deferred = append(p.deferred, e) // only the result says which of the two is newer
-		s.push(queue, e)                   // the queue is held or paused until then
+		p.push(queue, e)                   // the queue is held or paused until then
 		return
 	}
 	p.judgeLocked(e)
-	s.push(queue, e)
+	p.push(queue, e)
 	p.settleLocked()
 }
 
-func (s *session) push(queue *outbox.Room, e *room.Event) {
+func (p *presence) push(queue *outbox.Room, e *room.Event) {
 	if !e.Rejoin && !queue.Push(e) {
-		s.server.opts.Trace.refused(LimitQueue)
+		p.session.shared.Refused(LimitQueue)
 	}
 }
 
 // judgeLocked does what an event asks for, as to the session's place and its watch.
 func (p *presence) judgeLocked(e *room.Event) {
-	heeds := p.watch.heed(e, p.session.user) // before a loss asks who may watch
+	heeds := p.watch.heed(e, p.session.User) // before a loss asks who may watch
 	p.afterLocked(p.membership.Event(e), e)
 	if heeds {
 		p.tellLocked(e, false, p.endWatchLocked())
@@ -154,7 +154,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 	why := &protocol.Event{Event: protocol.EventLost, Room: p.room, Reason: string(lost.Reason), Text: lost.Text, To: lost.Target}
 	if lost.Refusal != nil {
 		why.Reason = ErrorOf(lost.Refusal).Code
-		s.server.rateLimitedLogs.lostSeats.Happened(lost.Refusal, "room", p.room, "user", s.user)
+		s.shared.Logs.Lost.Happened(lost.Refusal, "room", p.room, "user", s.User)
 	}
 	p.tellLocked(by, replying, why, p.endWatchLocked())
 	switch {
@@ -165,17 +165,17 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 		s.followLocked(lost.Target)
 	}
 	if lost.Reason == membership.ReasonReplaced {
-		time.AfterFunc(lastRoomWait, s.endIfNothingLeft)
+		time.AfterFunc(LastRoomWait, s.endIfNothingLeft)
 	}
 }
 
-// lastRoomWait is how long a connection that has lost its last room to a newer session stays open: for requests that
+// LastRoomWait is how long a connection that has lost its last room to a newer session stays open: for requests that
 // its client has sent before it knew, such as those that join its other rooms after a reconnect.
-const lastRoomWait = time.Second
+const LastRoomWait = time.Second
 
 // endIfNothingLeft closes the connection of a session that has lost a room to a newer one, if it has nothing to do with
 // any room: it is in none, watches none, and none is on its way to it.
-func (s *session) endIfNothingLeft() {
+func (s *Session) endIfNothingLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.toFollow) > 0 {
@@ -183,15 +183,15 @@ func (s *session) endIfNothingLeft() {
 	}
 	for _, p := range s.presences {
 		if p.busy > 0 { // with a request of which nobody knows what it leads to
-			time.AfterFunc(lastRoomWait, s.endIfNothingLeft)
+			time.AfterFunc(LastRoomWait, s.endIfNothingLeft)
 			return
 		}
-		if p.mayBeMember() || p.watch.on || p.moved {
+		if p.membership.Status.MayBeMember() || p.watch.on || p.moved {
 			return
 		}
 	}
 	s.closed = true
-	s.end(protocol.CloseReplaced, "replaced by a newer session")
+	s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
 }
 
 // tellLocked tells the client what it hears of the room at last, unless it watches. Nil events say nothing.
@@ -220,7 +220,7 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 // followLocked makes the session a member of the room to which its user was moved. The client gets a
 // snapshot of that room, or hears that there is no seat. The limit of rooms does not count: the
 // session has left another one.
-func (s *session) followLocked(id string) {
+func (s *Session) followLocked(id string) {
 	if s.closed {
 		return
 	}
@@ -268,10 +268,10 @@ func (p *presence) settleLocked() {
 }
 
 // presenceLocked returns the session's presence in a room, a new one if there is none.
-func (s *session) presenceLocked(id string) *presence {
+func (s *Session) presenceLocked(id string) *presence {
 	p := s.presences[id]
 	if p == nil {
-		p = &presence{session: s, room: id, membership: membership.Of(s.user, s.id)}
+		p = &presence{session: s, room: id, membership: membership.Of(s.User, s.ID)}
 		s.presences[id] = p
 	}
 	return p
@@ -280,7 +280,7 @@ func (s *session) presenceLocked(id string) *presence {
 // begin gives a request of the client exclusive control of the session's presence in the room: a
 // recovery that runs is cancelled and waited for, and no other starts before end. It returns
 // errReplaced if another session has taken over the last room of this one.
-func (s *session) begin(id string) (*presence, error) {
+func (s *Session) begin(id string) (*presence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.presenceLocked(id)

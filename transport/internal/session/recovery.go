@@ -1,10 +1,12 @@
-package transport
+package session
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/transport/internal/membership"
 )
@@ -12,6 +14,7 @@ import (
 // recovery runs the actions that a membership needs, one after the other. Meanwhile the client gets no events of
 // the room; at the end it gets the room as it is then, or hears that its seat is lost.
 type recovery struct {
+	p      *presence
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -22,20 +25,20 @@ func (p *presence) startRecoveryLocked() {
 		return
 	}
 	s := p.session
-	ctx, cancel := context.WithCancel(s.server.life)
-	r := &recovery{cancel, make(chan struct{})}
+	ctx, cancel := context.WithCancel(s.shared.Life)
+	r := &recovery{p, cancel, make(chan struct{})}
 	p.recovery = r
 	s.background.Go(func() {
 		defer close(r.done)
 		defer cancel()
-		backoff := newBackoff()
+		backoff := NewBackoff()
 		for {
-			status, action, over := p.beginAction(ctx)
+			status, action, over := r.beginAction(ctx)
 			if over {
 				return
 			}
-			result, err := p.act(ctx, status, action)
-			if wait := p.endAction(ctx, result, err); wait {
+			result, err := r.act(ctx, status, action)
+			if wait := r.endAction(ctx, result, err); wait {
 				_ = backoff.Wait(ctx)
 			}
 		}
@@ -44,8 +47,8 @@ func (p *presence) startRecoveryLocked() {
 
 // beginAction returns the action that is needed. If there is none, or ctx has ended, the recovery is over: it
 // ends the room's events if the session does not need them any more.
-func (p *presence) beginAction(ctx context.Context) (status membership.Status, action room.Action, over bool) {
-	s := p.session
+func (r *recovery) beginAction(ctx context.Context) (status membership.Status, action room.Action, over bool) {
+	p, s := r.p, r.p.session
 	for {
 		s.mu.Lock()
 		status = p.membership.Status
@@ -67,28 +70,28 @@ func (p *presence) beginAction(ctx context.Context) (status membership.Status, a
 }
 
 // act runs an action of the recovery.
-func (p *presence) act(ctx context.Context, status membership.Status, action room.Action) (result room.Result, err error) {
-	s := p.session
+func (r *recovery) act(ctx context.Context, status membership.Status, action room.Action) (result room.Result, err error) {
+	p, s := r.p, r.p.session
 	if status != membership.Following {
-		result, err = s.server.rooms.Do(ctx, p.room, action)
-	} else if err = p.prepare(); err == nil {
+		result, err = s.shared.Rooms.Do(ctx, p.room, action)
+	} else if err = r.prepare(); err == nil {
 		result, err = p.take(ctx, action, false)
 	}
 	if err == nil && status != membership.Overtaken {
-		err = s.ifListed(result)
+		err = ifListed(result, s.User)
 	}
 	return result, err
 }
 
 // prepare subscribes to the events of a room to which the user was moved.
-func (p *presence) prepare() error {
+func (r *recovery) prepare() error {
+	p, s := r.p, r.p.session
 	if p.unsubscribe != nil { // only requests and recoveries write it, and no other runs now
 		return nil
 	}
 	if err := p.subscribe(); err != nil {
 		return err
 	}
-	s := p.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.serving != p.room { // else when that request has its reply
@@ -99,8 +102,8 @@ func (p *presence) prepare() error {
 }
 
 // endAction records how an action ended, and reports whether the next one has to wait for a moment.
-func (p *presence) endAction(ctx context.Context, result room.Result, err error) (wait bool) {
-	s := p.session
+func (r *recovery) endAction(ctx context.Context, result room.Result, err error) (wait bool) {
+	p, s := r.p, r.p.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.busy--
@@ -108,7 +111,7 @@ func (p *presence) endAction(ctx context.Context, result room.Result, err error)
 		p.settleLocked()
 		return false
 	}
-	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, s.isLackedBy)
+	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, func(e *room.Event) bool { return isLackedBy(e, s.User) })
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
 	if err == nil && p.queue != nil {
@@ -128,18 +131,29 @@ func listEvent(id string, now room.Snapshot) *room.Event {
 	return &room.Event{Room: id, Epoch: now.Epoch, Version: now.Version, Snapshot: &now}
 }
 
-// ifListed returns an error if an action of the session has succeeded and yet the room lacks the
-// session: another action, which was committed with it, has taken the place away. An event says why.
-func (s *session) ifListed(result room.Result) error {
-	if isListed(result.Snapshot, result.Seat, s.user) {
+// ifListed returns an error if an action of the user has succeeded and yet the room lacks
+// the user: another action, which was committed with it, has taken the place away. An event says why.
+func ifListed(result room.Result, user string) error {
+	if isListed(result.Snapshot, result.Seat, user) {
 		return nil
 	}
 	return fmt.Errorf("%w: the place was taken away in the same commit", room.ErrUnknown)
 }
 
-// isLackedBy reports whether an event may show the room without the session.
-func (s *session) isLackedBy(e *room.Event) bool {
-	_, seated := e.SeatOf(s.user)
+// isLackedBy reports whether an event may show the room without a user.
+func isLackedBy(e *room.Event, user string) bool {
+	_, seated := e.SeatOf(user)
 	return e.Snapshot != nil && !seated || e.Version == 1 ||
-		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return c.Type == room.KindLeave && c.User == s.user })
+		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return c.Type == room.KindLeave && c.User == user })
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	LastPause  = 5 * time.Second
+)
+
+// NewBackoff returns the pauses between attempts at an action that no client asked for: after an outage of
+// Redis not all sessions come in the same instant.
+func NewBackoff() pause.Backoff {
+	return pause.Backoff{First: firstPause, Max: LastPause, Jitter: .5}
 }

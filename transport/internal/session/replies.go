@@ -1,13 +1,52 @@
-package transport
+package session
 
 import (
+	"cmp"
 	"errors"
-	"net/http"
 
 	"roomd/room"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
+
+// push queues a reply in its place among the room's events.
+func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
+	frame := frames.Reply(reply)
+	queue, deferred := r.waiting()
+	if queue != nil {
+		queue.Reply(epoch, version, frame, deferred)
+	} else {
+		r.session.out.Push(frame)
+	}
+}
+
+// replyCount queues a reply about the room at a version.
+func (r *request) replyCount(now room.Snapshot) {
+	r.push(now.Epoch, now.Version, r.countReply(now))
+}
+
+// replyList queues a reply that lists the room, unless it is to be brief. Of the room's events only those behind it follow.
+func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
+	reply := r.countReply(now)
+	if reply.Seat = seat; !brief {
+		reply.Settings, reply.Data, reply.List = frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
+		reply.Host = now.Host()
+		reply.Private = frames.Private(now, r.session.viewer(r.in.Room))
+		reply.Timers = protocol.TimersOf(now.Timers(), r.session.shared.Now())
+	}
+	reply.Said = r.said
+	frame := frames.Reply(reply)
+	if queue := r.queue(); queue != nil {
+		queue.ReplyList(now.Epoch, now.Version, frame)
+	} else {
+		r.session.out.Push(frame)
+	}
+}
+
+// countReply returns a reply with the room's version and number of members.
+func (r *request) countReply(now room.Snapshot) *protocol.Reply {
+	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Epoch: now.Epoch, Version: now.Version, Count: now.Count()}
+}
 
 // refusals say what each error of package room becomes in the protocol.
 var refusals = []struct {
@@ -60,13 +99,13 @@ func (r *request) refusal(err error) *protocol.Reply {
 	e := ErrorOf(err)
 	switch {
 	case e.Code == protocol.CodeRoomFull:
-		r.session.server.opts.Trace.refused(LimitMembers)
+		r.session.shared.Refused(LimitMembers)
 	case e.Code == protocol.CodeRateLimited && errors.Is(err, room.ErrNoRoom):
-		r.session.server.opts.Trace.refused(LimitNewRooms)
+		r.session.shared.Refused(LimitNewRooms)
 	}
 	r.session.outcome = e.Code
-	if trouble := r.session.server.rateLimitedLogs.refused[e.Code]; trouble != nil {
-		trouble.Happened(err, "action", r.in.Action, "room", r.in.Room, "user", r.session.user)
+	if trouble := r.session.shared.Logs.Refused[e.Code]; trouble != nil {
+		trouble.Happened(err, "action", r.in.Action, "room", r.in.Room, "user", r.session.User)
 	}
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: e}
 }
@@ -80,24 +119,31 @@ func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error,
 		reply.Error = refusal
 	}
 	r.session.out.Push(frames.Reply(reply))
-	r.session.server.rateLimitedLogs.rate.Happened(refusal, "user", r.session.user)
+	r.session.shared.Logs.Rate.Happened(refusal, "user", r.session.User)
 	if cutOff {
-		r.session.server.opts.Trace.refused(LimitFlood)
-		r.session.end(protocol.CloseTooMany, "too many requests")
+		r.session.shared.Refused(LimitFlood)
+		r.session.conn.End(protocol.CloseTooMany, "too many requests")
 	}
 }
 
-// retryAfter is the pause that a refused client is asked for, in seconds. It is longer than a
-// moment, so that a crowd does not come back at once, and shorter than the grace.
-const retryAfter = "5"
-
-// Refuse answers an HTTP request with an error: one that does not become a connection, and what is
-// beside /ws.
-func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
-	if w.Header().Get("Retry-After") == "" && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
-		w.Header().Set("Retry-After", retryAfter)
+// refuseConflict refuses a request with what is there in place of what it expected.
+func (r *request) refuseConflict(now room.Snapshot, err error) {
+	reply := r.refusal(err)
+	reply.Epoch, reply.Version, reply.Data = now.Epoch, now.Version, protocol.JSON(now.Data)
+	if gone, is := errors.AsType[*room.GoneError](err); is {
+		reply.Data, reply.Reason, reply.Text, reply.To = "", string(gone.Reason), gone.Text, gone.Target
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(protocol.AppendReply(nil, &protocol.Reply{Error: e}), '\n'))
+	switch user := r.session.User; r.in.Scope {
+	case protocol.ScopeMember:
+		reply.Data = ""
+		for _, o := range now.Users() {
+			if o.User == user {
+				reply.Data = protocol.JSON(o.Data)
+			}
+		}
+	case protocol.ScopePrivate:
+		target, _ := room.ParseUser(cmp.Or(r.in.User, user)) // it was checked
+		reply.Data = protocol.JSON(now.Private(r.session.viewer(r.in.Room))[target])
+	}
+	r.push(now.Epoch, now.Version, reply)
 }

@@ -1,4 +1,4 @@
-package transport
+package session
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"roomd/transport/internal/outbox"
 )
 
-// seatWait bounds how long a request for a room's list waits until the session has its seat back.
-const seatWait = 5 * time.Second
+// SeatWait bounds how long a request for a room's list waits until the session has its seat back.
+const SeatWait = 5 * time.Second
 
 // isListed reports whether a user is in a room, perhaps on that seat.
 func isListed(now room.Snapshot, seat int, user string) bool {
@@ -23,7 +23,7 @@ func isListed(now room.Snapshot, seat int, user string) bool {
 }
 
 // isMember reports whether the client takes the session for a member of a room.
-func (s *session) isMember(id string) bool {
+func (s *Session) isMember(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.presences[id]
@@ -33,9 +33,9 @@ func (s *session) isMember(id string) bool {
 // readWhole reads a room for a reply that lists it. If the session is a member and not in the list,
 // it waits until the session is brought back, and reads again. It fails with [room.ErrUnavailable]
 // if that takes too long.
-func (s *session) readWhole(id string) (snapshot room.Snapshot, err error) {
+func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
-		snapshot, err = s.server.rooms.Read(s.server.life, id)
+		snapshot, err = s.shared.Rooms.Read(s.shared.Life, id)
 		return snapshot, err == nil
 	})
 	return snapshot, cmp.Or(lacking, err)
@@ -44,10 +44,10 @@ func (s *session) readWhole(id string) (snapshot room.Snapshot, err error) {
 // retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between; or
 // until it says that the session's place does not matter, or the session is no member. It fails with
 // [room.ErrUnavailable] if that takes too long.
-func (s *session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
-	ctx, cancel := context.WithTimeout(s.server.life, seatWait)
+func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
+	ctx, cancel := context.WithTimeout(s.shared.Life, SeatWait)
 	defer cancel()
-	backoff := newBackoff()
+	backoff := NewBackoff()
 	for {
 		now, matters := try()
 		if !matters {
@@ -62,7 +62,7 @@ func (s *session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 		case <-ctx.Done():
 		}
 		if backoff.Wait(ctx) != nil {
-			return fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, seatWait)
+			return fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, SeatWait)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (s *session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 // doubt returns nil if a snapshot may be shown to the client. If the session is a member and not in
 // it, or only its seat is, doubt makes sure that a recovery runs, and returns what is closed when that
 // has ended. It returns an error if the connection ends.
-func (s *session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
+func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.presences[id]
@@ -81,7 +81,7 @@ func (s *session) doubt(id string, now room.Snapshot) (running <-chan struct{}, 
 		return nil, nil
 	}
 	absent := p.membership.Status == membership.Missing || p.membership.Status == membership.Following
-	if !absent && isListed(now, p.membership.Seat, s.user) {
+	if !absent && isListed(now, p.membership.Seat, s.User) {
 		return nil, nil
 	}
 	p.questionLocked()
@@ -99,30 +99,30 @@ func (p *presence) questionLocked() {
 }
 
 // refill starts to read a room for a client that has missed events.
-func (s *session) refill(queue *outbox.Room) {
+func (s *Session) refill(queue *outbox.Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
 	if s.ctx == nil {
-		s.ctx, s.cancel = context.WithCancel(s.server.life)
+		s.ctx, s.cancel = context.WithCancel(s.shared.Life)
 	}
 	ctx := s.ctx
 	s.background.Go(func() {
-		backoff := newBackoff()
+		backoff := NewBackoff()
 		for !s.tryRefill(queue) && backoff.Wait(ctx) == nil {
 		}
 	})
 }
 
 // tryRefill reports false if it has to be tried again.
-func (s *session) tryRefill(queue *outbox.Room) bool {
+func (s *Session) tryRefill(queue *outbox.Room) bool {
 	missed := queue.Missed()
 	if missed == nil { // a list, or a snapshot, has come
 		return queue.Refill(nil)
 	}
-	now, err := s.server.rooms.readSince(s.server.life, queue.ID, *missed)
+	now, err := s.shared.Rooms.readSince(s.shared.Life, queue.ID, *missed)
 	if err != nil {
 		return false
 	}
@@ -132,7 +132,7 @@ func (s *session) tryRefill(queue *outbox.Room) bool {
 	if p == nil || p.queue != queue {
 		return true
 	}
-	if !p.membership.Status.IsMember() || isListed(now, p.membership.Seat, s.user) {
+	if !p.membership.Status.IsMember() || isListed(now, p.membership.Seat, s.User) {
 		return queue.Refill(listEvent(queue.ID, now))
 	}
 	queue.Refill(nil)

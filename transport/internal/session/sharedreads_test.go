@@ -1,4 +1,4 @@
-package transport
+package session
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (r *slowRooms) Read(ctx context.Context, id string) (room.Snapshot, error) 
 func TestSharedRead_Once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowRooms{}
-		shared := newSharedReads(t.Context(), slow)
+		shared := NewSharedReads(t.Context(), slow)
 		const readers, each = 100, 20
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -65,7 +65,7 @@ func TestSharedRead_Once(t *testing.T) {
 func TestSharedRead_GivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, shutdown := context.WithCancel(t.Context())
-		shared := newSharedReads(life, &slowRooms{})
+		shared := NewSharedReads(life, &slowRooms{})
 		ctx, giveUp := context.WithCancel(t.Context())
 		results := make(chan error, 4)
 		read := func(ctx context.Context) {
@@ -90,7 +90,7 @@ func TestSharedRead_GivenUp(t *testing.T) {
 // A shared read that panics ends for all its callers.
 func TestSharedRead_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newSharedReads(t.Context(), &slowRooms{})
+		shared := NewSharedReads(t.Context(), &slowRooms{})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {

@@ -1,0 +1,247 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport/protocol"
+)
+
+func join(r *request) {
+	s := r.session
+	action := room.Join{User: s.User, Session: s.ID, Expect: r.in.Condition()}
+	if r.in.Seat != nil {
+		action.Seat = room.At(*r.in.Seat)
+	}
+	r.enter(action, func(result room.Result, err error) {
+		if errors.Is(err, room.ErrConflict) {
+			r.refuseConflict(result.Snapshot, err)
+		} else {
+			r.refuse(err)
+		}
+	})
+}
+
+// enter runs a join, replies with the list, and returns the result. If it fails it has refuse say so.
+func (r *request) enter(action room.Join, refuse func(room.Result, error)) (result room.Result) {
+	s := r.session
+	p, err := r.beginSubscribed()
+	if err != nil {
+		refuse(result, err)
+		return result
+	}
+	defer p.end()
+	action.Yield = s.conn.IsOver() // or it would replace the session with which the user has come back since
+	result, err = r.doJoin(action)
+	if err == nil {
+		err = ifListed(result, s.User)
+	}
+	before := p.status().IsMember()
+	s.mu.Lock()
+	lost := p.membership.JoinReply(result, err)
+	if lost != nil {
+		p.loseLocked(lost, nil, true)
+	}
+	s.mu.Unlock()
+	if err == nil {
+		// Where the client has events of the room already, some may wait: then the list stands for them.
+		r.said = r.missed(result.Snapshot)
+		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.held == nil)
+		return result
+	}
+	refuse(result, err)
+	p.endEvents(before)
+	return result
+}
+
+// errReplaced refuses a request that was read before the connection was closed, but after a
+// newer session had taken over its last room. A join would get a seat for a client that is
+// told not to connect again.
+var errReplaced = protocol.NewError(protocol.CodeDuplicateUser, "a newer session of the user has taken over the last room of this one; nothing was written")
+
+// beginSubscribed is begin for a join or a watch. It subscribes to the room's events
+// before the request runs, so that none is missing after its reply.
+func (r *request) beginSubscribed() (*presence, error) {
+	s, id := r.session, r.in.Room
+	if err := s.admit(id); err != nil {
+		return nil, err
+	}
+	p, err := s.begin(id)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	idle := p.hasIdleEvents()
+	s.mu.Unlock()
+	if idle { // the client has heard that it lost the place, and its queue has ended
+		p.endEvents(true)
+	}
+	if p.unsubscribe == nil { // only requests and recoveries write it, and no other runs now
+		r.release() // what is left of an earlier time
+		s.out.Start()
+		if err := p.subscribe(); err != nil {
+			p.end()
+			return nil, err
+		}
+		r.subscribed = true
+	}
+	return p, nil
+}
+
+// doJoin runs a join, which begins a room only if the user has not begun too many of late.
+func (r *request) doJoin(action room.Join) (room.Result, error) {
+	s := r.session
+	limit := s.shared.limits.Load().newRooms
+	wait := s.throttle.newRoom(limit)
+	if wait > 0 {
+		action.Existing = true
+	}
+	member := s.isMember(r.in.Room)
+	result, err := s.shared.do(r.in.Room, action)
+	begun := err == nil && result.Version == 1 && !member || errors.Is(err, room.ErrUnknown)
+	switch {
+	case errors.Is(err, room.ErrNoRoom):
+		err = s.throttle.tooManyRooms(wait)
+	case wait == 0 && !begun:
+		s.throttle.noNewRoom(limit)
+	}
+	return result, err
+}
+
+// keptTimeout bounds the wait for what a room has kept, after a join that was done.
+const keptTimeout = 2 * time.Second
+
+// missed returns the messages of before that go with the reply to a join or a watch: those that it asks for, or, of who comes back,
+// those behind the version expected. What is said behind the list of the reply comes as events, and a session that got events of the room
+// already has what came before.
+func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
+	s, most := r.session, 0
+	switch {
+	case r.in.History != nil:
+		most = *r.in.History
+	case r.in.Expect != nil:
+		most = protocol.MaxHistory
+	}
+	if !r.subscribed || most == 0 || now.Settings.History == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.shared.Life, keptTimeout)
+	defer cancel()
+	backoff := NewBackoff()
+	kept, err := s.shared.Rooms.Kept(ctx, r.in.Room, now.Settings.History)
+	for err != nil && backoff.Wait(ctx) == nil {
+		kept, err = s.shared.Rooms.Kept(ctx, r.in.Room, now.Settings.History)
+	}
+	for _, m := range kept.Missed(now, r.in.Condition(), s.viewer(r.in.Room), most) {
+		one := protocol.Said{Epoch: m.Epoch, Version: m.Version, User: m.User, Text: m.Text, Data: protocol.JSON(m.Data), To: m.To}
+		if m.Epoch == now.Epoch {
+			one.Epoch = ""
+		}
+		said = append(said, one)
+	}
+	return said
+}
+
+// NewRoomPrefix begins the ids of rooms that a match begins, where a token asks for no other.
+const NewRoomPrefix = "m-"
+
+// match finds a room, and joins it.
+func match(r *request) {
+	s, identity := r.session, r.session.access.identity()
+	w := coordinator.Wanted{
+		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(NewRoomPrefix, coordinator.NewIDLength), By: s.User, Key: r.in.Key, Allow: identity.Only(),
+	}
+	err := s.admit(r.in.Room) // before others see a seat as taken
+	if err == nil {
+		err = r.mayBegin(&w)
+	}
+	if err == nil {
+		err = s.shared.Rooms.Match(s.shared.Life, w, r.tryRoom)
+	}
+	if err != nil { // the request has named no room
+		r.finish()
+		r.in.Room, r.held = "", nil
+		r.refuse(err)
+	}
+}
+
+// mayBegin sets with which settings the request may begin a room, or why it may begin none.
+func (r *request) mayBegin(w *coordinator.Wanted) error {
+	s := r.session
+	if wait := s.throttle.newRoomWait(s.shared.limits.Load().newRooms); wait > 0 {
+		w.NoNew = s.throttle.tooManyRooms(wait)
+	}
+	given := r.in.Settings
+	if given != nil {
+		w.Settings = *given
+	}
+	if s.access.isAdmin() {
+		return nil
+	} else if w.Settings.Keep || w.Settings.Closed {
+		return room.Forbid("only admins begin rooms that are kept or closed")
+	} else if s.shared.MatchSettings == nil {
+		return nil
+	}
+	allowed := s.shared.MatchSettings.of(w.Labels)
+	wanted := w.Settings
+	wanted.Labels = ""
+	switch {
+	case len(allowed) == 0:
+		w.NoNew = room.Forbid("there is no room with these labels and free seats, and this server lets no player begin one")
+	case given == nil:
+		w.Settings = allowed[0]
+	case !slices.Contains(allowed, wanted):
+		text, err := json.Marshal(allowed)
+		if err != nil {
+			return fmt.Errorf("%w: %w", room.ErrInvalid, err)
+		}
+		return &room.InvalidError{Field: "settings", Problem: "must be left out, or one of " + string(text)}
+	}
+	return nil
+}
+
+// tryRoom joins a room that was found.
+func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
+	r.finish() // with the room that was tried before
+	r.in.Room = id
+	r.begin()
+	action := room.Join{User: r.session.User, Session: r.session.ID, Begin: begin}
+	result = r.enter(action, func(_ room.Result, why error) { err = why })
+	return result, err
+}
+
+// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those of the match,
+// and the rest is then as it is there. A match that gives no settings takes the first. Where none has such labels, players begin no
+// room by a match. Nil lets players choose, except keep and closed, which only admins give.
+type MatchSettings []room.Settings
+
+// Check returns a [room.InvalidError] if no player can begin a room with one of them.
+func (m MatchSettings) Check() error {
+	for _, s := range m {
+		if _, err := room.Check(room.Configure{Settings: s}, room.Rules{}); err != nil {
+			return err
+		}
+		if s.Keep || s.Closed || s.Default {
+			return &room.InvalidError{Field: "settings", Problem: "cannot have keep, closed or default: players begin no such rooms"}
+		}
+	}
+	return nil
+}
+
+// of returns those for a match, without labels.
+func (m MatchSettings) of(labels room.Labels) (allowed []room.Settings) {
+	for _, s := range m {
+		if labels.Include(s.Labels) {
+			s.Labels = ""
+			allowed = append(allowed, s)
+		}
+	}
+	return allowed
+}

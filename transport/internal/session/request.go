@@ -1,0 +1,211 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"roomd/room"
+	"roomd/transport/internal/frames"
+	"roomd/transport/internal/outbox"
+	"roomd/transport/protocol"
+)
+
+// request is one request of a session.
+type request struct {
+	session *Session
+	in      protocol.Request
+	held    *outbox.Room // the events of its room, if there were some when it began
+
+	subscribed bool            // it has begun the events of its room
+	said       []protocol.Said // that go with the reply
+}
+
+// requestPool holds requests, which are used again. One is of no use to anybody when its reply is queued.
+var requestPool = sync.Pool{New: func() any { return new(request) }}
+
+// run runs a request about a room.
+func (r *request) run() {
+	r.begin()
+	r.dispatch()
+	r.finish()
+}
+
+// begin holds the room's events until the reply, and until what came meanwhile is judged.
+func (r *request) begin() {
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serving = r.in.Room
+	if p := s.presences[r.in.Room]; p != nil && p.queue != nil {
+		r.held = p.queue
+		r.held.Hold()
+	}
+}
+
+// finish has the room's events go on, and the session go where its user was moved meanwhile.
+func (r *request) finish() {
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.release()
+	if s.opened != nil {
+		s.opened.Release()
+	}
+	follow := s.toFollow
+	s.serving, s.opened, s.toFollow = "", nil, nil
+	for _, id := range follow {
+		s.followLocked(id)
+	}
+}
+
+// release lets the events go on that were held when the request began. The reader writes them, with the reply.
+func (r *request) release() {
+	if r.held != nil {
+		r.held.Release()
+	}
+}
+
+// queue returns that of the events of the request's room, also if they have ended since it began, or nil.
+func (r *request) queue() *outbox.Room {
+	queue, _ := r.waiting()
+	return queue
+}
+
+// waiting returns the queue, and the events whose meaning for the session is not judged yet.
+func (r *request) waiting() (queue *outbox.Room, deferred []*room.Event) {
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.presences[r.in.Room]; p != nil {
+		queue, deferred = p.queue, p.deferred
+	}
+	return cmp.Or(queue, s.opened, r.held), deferred
+}
+
+func (r *request) dispatch() {
+	if err := r.permit(); err != nil {
+		r.refuse(err)
+		return
+	}
+	switch r.in.Action {
+	case protocol.ActionJoin:
+		join(r)
+	case protocol.ActionMatch:
+		match(r)
+	case protocol.ActionLeave:
+		leave(r)
+	case protocol.ActionUsers:
+		users(r)
+	case protocol.ActionWatch:
+		watch(r)
+	case protocol.ActionUnwatch:
+		unwatch(r)
+	default:
+		act(r)
+	}
+}
+
+// ping shows the client that the connection works, and not more than that: it asks nothing of Redis.
+func ping(r *request) {
+	if err := r.permit(); err != nil {
+		r.refuse(err)
+		return
+	}
+	r.session.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID, Time: time.Now().UnixMilli()}))
+}
+
+// act runs a request that is an action of the user and needs nothing else of the session.
+func act(r *request) {
+	action, err := r.in.ActionBy((*actor)(r))
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	result, err := r.session.doAsMember(r.in.Room, action)
+	switch {
+	case errors.Is(err, room.ErrConflict):
+		r.refuseConflict(result.Snapshot, err)
+	case err != nil:
+		r.refuse(err)
+	default:
+		r.replyCount(result.Snapshot)
+	}
+}
+
+// actor is a request as the one who does what it asks for.
+type actor request
+
+func (a *actor) User() string    { return a.session.User }
+func (a *actor) Session() string { return a.session.ID }
+func (a *actor) Now() int64      { return a.session.shared.Now() }
+func (a *actor) Authority() bool { return a.session.viewer(a.in.Room).Authority }
+
+// Claim returns by what right the user does what is for hosts and admins: as the host, unless the token has the role
+// admin. Whether the user is the host, the room says when the action is done.
+func (a *actor) Claim() room.Claim {
+	if a.session.access.isAdmin() {
+		return room.Claim{}
+	}
+	return room.Claim{User: a.session.User, Session: a.session.ID}
+}
+
+// RequireAuthority returns an error unless the client's token has the role admin, for the room of the request.
+func (a *actor) RequireAuthority(action string) error {
+	switch {
+	case a.session.access == nil:
+		return room.Forbid("%s is for admins, and a server without a key for tokens has none", action)
+	case !a.session.access.isAdmin():
+		return room.Forbid("%s is for admins, and the role of the token is another one", action)
+	case !a.Authority():
+		return room.Forbid("the token does not allow room %s", a.in.Room)
+	}
+	return nil
+}
+
+// doAsMember is do for an action that needs the session's place. While the server is bringing the
+// session back, it waits for that: the client does not know that the place was lost.
+func (s *Session) doAsMember(id string, action room.Action) (result room.Result, err error) {
+	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
+		result, err = s.shared.do(id, action)
+		return result.Snapshot, errors.Is(err, room.ErrNotMember)
+	})
+	return result, cmp.Or(lacking, err)
+}
+
+// authenticate runs an auth request.
+func authenticate(r *request) {
+	s := r.session
+	if s.access == nil {
+		r.refuse(&room.InvalidError{Field: "action", Problem: "auth makes no sense here: this server has no key for tokens"})
+		return
+	}
+	identity, err := s.access.renew(r.in.Token)
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	if s.User == "" {
+		s.User = identity.User
+		s.throttle.user = s.shared.Users.acquire(s.User)
+		s.conn.Named()
+		s.shared.Debug.Write("authenticated", slog.String("user", s.User), slog.String("session", s.ID))
+	}
+	s.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID, User: identity.User, Expires: identity.Expires.Unix()}))
+	s.judgeRooms()
+}
+
+// permit returns an error unless the client's token allows the request.
+func (r *request) permit() error {
+	s := r.session
+	if s.access == nil {
+		return nil
+	}
+	err := s.access.fresh()
+	if err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // of each room it finds
+		return err
+	}
+	return s.access.check(r.in.Action, r.in.Room, s.isMember(r.in.Room))
+}

@@ -53,7 +53,7 @@ func TestSlowReader_NotVanished(t *testing.T) {
 		"what the kernel has": {40 * time.Millisecond, 64},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, sizedRooms{}, Options{PingInterval: 200 * time.Millisecond})
+			s := serve(t, sizedRooms{}, Options{PingInterval: 400 * time.Millisecond})
 			a, c := s.connectSlow(t, tt.pause)
 			pushFrames(c, tt.frames)
 			_ = a.ws.SetReadDeadline(time.Now().Add(3 * testTimeout))

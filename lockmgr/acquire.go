@@ -26,7 +26,7 @@ type AcquireOptions struct {
 	// deadline, with the errors of [Manager.Acquire]. Zero means as long as ctx.
 	Wait time.Duration
 
-	// TTL is that of this hold. Whole milliseconds, not shorter than Options.Claim. Zero means
+	// TTL is how long this hold lasts. Whole milliseconds, not shorter than Options.Claim. Zero means
 	// Options.TTL.
 	TTL time.Duration
 }
@@ -84,7 +84,7 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	return lock, nil
 }
 
-// try asks once for the lock, and returns the token that has it if it is not free.
+// try asks once for the lock. If somebody has it, try returns a nil Lock and the holder's token.
 func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *Lock, holder string, err error) {
 	if err := m.enter(ctx, name); err != nil {
 		return nil, "", err
@@ -109,12 +109,12 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 	return newLock(s, ttl, g), "", nil
 }
 
-// wait waits until the lock is the waiter's, and takes it out of its line in any case.
+// wait waits until w has the lock, and removes w from its line in any case.
 func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	lines := &w.m.lines
 	defer func() {
-		// First marked as abandoned, so that nobody passes a hold on to it, then out of the
-		// queue: whoever finds it abandoned releases what it was handed.
+		// abandon comes first, so that nobody hands w the lock from now on. Whoever finds w abandoned releases
+		// the hold that was meant for it.
 		if err != nil && lines.abandon(w) {
 			w.abandon()
 		}
@@ -131,8 +131,8 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 		}
 	}
 	if w.handedOver {
-		// This process holds the lock and will most likely pass it on. If that
-		// takes longer than a poll, the waiter takes its position in the queue.
+		// This process holds the lock and will most likely hand it to w. If it does not within a poll, w enters
+		// the queue in Redis.
 		if g, err := w.sleep(ctx, w.m.opts.Poll); err != nil || g != nil && w.isUsable(g) {
 			return g, err
 		}
@@ -144,7 +144,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	return g, err
 }
 
-// ask asks Redis once for the lock. If somebody else has it, the token waits in the queue.
+// ask asks Redis once for the lock. If somebody else has it, Redis puts the token into the queue.
 func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 	sent := time.Now()
 	cmd, err := w.Ask(ctx, acquireScript, w.ttl.Milliseconds())
@@ -157,7 +157,7 @@ func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 		w.queuedAt(token, parseNumber(position), sent, time.Since(sent))
 		return false, nil
 	}
-	// What was given before is over with this answer: the key lasts for our TTL now, which may be less than a claim.
+	// An earlier grant no longer counts: this request gave the key our TTL, which may be less than the claim.
 	w.queuedAt(token, parseNumber(fence), sent, 0)
 	w.granted = grant{token, parseNumber(fence), sent, w.ttl}
 	return !w.granted.isOver(), nil

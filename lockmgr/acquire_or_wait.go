@@ -59,8 +59,8 @@ const (
 	TimedOut Outcome = iota
 	// Acquired: the lock was free, and is ours.
 	Acquired
-	// Ended: another held the lock, and that hold has ended. The lock was not
-	// taken: what it was for should be done.
+	// Ended: another held the lock, and that hold has ended. The lock was not acquired, because the work that
+	// it protects should be done.
 	Ended
 )
 
@@ -72,19 +72,17 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
-// AcquireOrWait acquires the lock of that name if it is free. If somebody else
-// holds it, or is the next to, it waits for that hold to end, and then does not
-// acquire the lock: for work that needs to be done once, by whoever comes first. See
-// package cachefill for a cache that is filled this way.
+// AcquireOrWait acquires the lock of that name if it is free. If somebody else holds it, or is next in the
+// queue, AcquireOrWait waits for that hold to end and does not acquire the lock. It is for work that needs to
+// be done only once, by the first caller. Package cachefill fills a cache this way.
 //
-// The Lock is nil unless the outcome is [Acquired]. [Ended] is about the hold
-// that was found at first, even if yet another one follows it. It says nothing of
-// how that hold ended: by a release, or because its holder died.
+// The Lock is nil unless the outcome is [Acquired]. [Ended] is about the hold that AcquireOrWait found first,
+// even if another one follows it. It does not say how that hold ended: by a release, or because its holder
+// died.
 //
-// It returns [ErrInvalid] for a bad name, or for an option that cannot be used;
-// the cause of ctx, together with [ErrHeld], when ctx ends first; [ErrClosed]; and
-// the client's error if Redis cannot be asked. The outcome is then TimedOut, and
-// the lock is not held.
+// It returns [ErrInvalid] for a bad name or option; the cause of ctx, together with [ErrHeld], when ctx ends
+// first; [ErrClosed]; and the client's error if Redis cannot be asked. The outcome is then TimedOut, and the
+// lock is not held.
 func (m *Manager) AcquireOrWait(ctx context.Context, name string, opts WaitOptions) (Outcome, *Lock, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -104,7 +102,7 @@ func (m *Manager) AcquireOrWait(ctx context.Context, name string, opts WaitOptio
 	return outcome, lock, nil
 }
 
-// waitForEnd polls the lock until that hold has ended, or the time is over.
+// waitForEnd polls the lock until the hold of holder has ended, or opts.Wait is over.
 func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts WaitOptions) (Outcome, error) {
 	if err := m.enter(ctx, name); err != nil {
 		return TimedOut, err
@@ -139,9 +137,9 @@ func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts Wait
 	}
 }
 
-// holdOf returns the token under which the hold of holder goes on; empty if that hold has ended. The
-// token is another one where holder is buried: its caller had no answer, and has asked again. Where
-// that hold has ended as well, a later one is taken for it.
+// holdOf returns the token that continues the hold of holder, or "" if that hold has ended. The token changes
+// when the holder's caller got no answer and asked again: lock_inherit then buries the first token. If that
+// hold has ended as well, holdOf mistakes a later one for it.
 func (m *Manager) holdOf(ctx context.Context, name, holder string) (token string, err error) {
 	return start(m.life, func() (string, error) {
 		own, client := m.sender.own.Context(), m.sender.client

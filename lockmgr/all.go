@@ -12,22 +12,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// AcquireAll acquires the locks of all those names, or none. A name that is given
-// twice counts once. However the names are ordered, two calls cannot wait for each
-// other: locks are always acquired in the order of their keys. A caller that holds
-// one of the locks already would wait for itself.
+// AcquireAll acquires the locks of all names, or none. A name that is given twice counts once. AcquireAll
+// always acquires locks in the order of their keys, so two calls cannot wait for each other. A caller that
+// already holds one of the locks would wait for itself.
 //
-// If all are free, and nobody waits for any, one request takes them (on Redis
-// Cluster, if their names have one hash tag). Otherwise each is waited for in its
-// turn, as by [Manager.Acquire], while those that are held already are extended.
-// Holds that began while others were waited for have less than a TTL left; see
-// [Locks.Deadline].
+// If all are free and nobody waits for any, one request acquires them (on Redis Cluster, if their names share a
+// hash tag). Otherwise AcquireAll waits for one after the other, as [Manager.Acquire] does, and meanwhile
+// extends those that it holds. A hold that began while AcquireAll waited for another has less than a TTL left;
+// see [Locks.Deadline].
 //
-// It returns [ErrInvalid] if there is no name, if there are more than 1,000, which would keep
-// Redis from answering others for too long, or for a bad one; an [ErrLost] if a
-// lock was lost while another was waited for; and the other errors of
-// [Manager.Acquire]. Whenever it returns an error, what it had acquired has been
-// released, or goes away with its TTL if Redis cannot be reached.
+// It returns [ErrInvalid] for a bad name, for no name, and for more than 1,000, which would keep Redis busy for
+// too long; an [ErrLost] if a lock was lost while it waited for another; and the other errors of
+// [Manager.Acquire]. When it returns an error, it has released the locks that it acquired; if Redis cannot be
+// reached, they expire.
 func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("lockmgr: names is empty: %w", ErrInvalid)
@@ -53,7 +50,7 @@ func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, erro
 	return m.acquireEach(ctx, names)
 }
 
-// acquireTogether takes all locks at once, or none and returns nil.
+// acquireTogether acquires all locks by one request. It returns nil if one of them is not free.
 func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, error) {
 	slots, attempts := make([]Slot, len(names)), make([]attempt, len(names))
 	args := []any{m.opts.TTL.Milliseconds()}
@@ -73,7 +70,7 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 	if err == nil && len(fences) > 0 && time.Since(sent) >= m.opts.TTL {
 		err = errLate
 	}
-	if err != nil || len(fences) == 0 && first.Token() != token { // an earlier sending may have got some of them
+	if err != nil || len(fences) == 0 && first.Token() != token { // an earlier sending may have acquired some
 		abandon(m, first.asked, attempts...)
 	}
 	if err != nil {
@@ -84,7 +81,8 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 	}
 	all := &Locks{m: m}
 	for i := range slots {
-		all.list = append(all.list, newLock(&slots[i], m.opts.TTL, &grant{slots[i].Token(), parseNumber(fences[i]), sent, m.opts.TTL}))
+		all.list = append(all.list, newLock(&slots[i], m.opts.TTL,
+			&grant{slots[i].Token(), parseNumber(fences[i]), sent, m.opts.TTL}))
 	}
 	return all, nil
 }
@@ -96,10 +94,10 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 		if err != nil {
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			_ = all.Release(ended) // goes on without us, and what is not released expires
+			_ = all.Release(ended) // continues without us; locks that are not released expire
 		}
 	}()
-	waiting := ctx // ends with the first hold that is lost
+	waiting := ctx // cancelled when the first hold is lost
 	for i, name := range names {
 		lock, err := m.Acquire(waiting, name)
 		if lock != nil {
@@ -120,7 +118,7 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 	}
 	for _, lock := range all.list {
 		lock.StopKeepAlive()
-		if time.Until(lock.Deadline()) < lock.ttl/2 { // handed over just now
+		if time.Until(lock.Deadline()) < lock.ttl/2 { // another process has just handed it over
 			if err := lock.Extend(ctx); err != nil {
 				return nil, err
 			}
@@ -136,7 +134,7 @@ type Locks struct {
 	list []*Lock // in the order of their keys
 
 	mu   sync.Mutex
-	over error // guarded by mu: how the first hold ended
+	over error // guarded by mu: how the first lost hold ended
 }
 
 // Each returns the locks in the order in which they were acquired.
@@ -152,7 +150,7 @@ func (s *Locks) Lock(name string) *Lock {
 	return nil
 }
 
-// Deadline returns the moment up to which all of the holds can be trusted.
+// Deadline returns the moment up to which every hold can be trusted.
 func (s *Locks) Deadline() time.Time {
 	first := s.list[0].Deadline()
 	for _, lock := range s.list[1:] {
@@ -163,15 +161,10 @@ func (s *Locks) Deadline() time.Time {
 	return first
 }
 
-// Err returns nil while all of the holds can be trusted; then how the first one
-// ended, as [Lock.Err] does, with its name.
+// Err returns nil while every hold can be trusted; then the [Lock.Err] of the first that ended, with its name.
 func (s *Locks) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.errLocked()
-}
-
-func (s *Locks) errLocked() error {
 	if s.over != nil {
 		return s.over
 	}
@@ -185,13 +178,13 @@ func (s *Locks) errLocked() error {
 }
 
 // Release releases all locks as [Lock.Release] does, by one request (on Redis Cluster, one for each hash tag),
-// and returns the errors joined. All holds are over as soon as Release is called. If one lock cannot be released the
-// others are all the same. Calling it again tries those that were not released; when there are none it does nothing.
+// and joins the errors. All holds are over as soon as Release is called. An error with one lock does not keep
+// the others from being released. A second call tries only the locks that were not released.
 func (s *Locks) Release(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: release: %w", errNilContext)
 	}
-	_ = s.Err() // keeps what was lost before
+	_ = s.Err() // remembers a hold that was lost before
 	calls, byTag := make([]*release, len(s.list)), make(map[string]releases)
 	for i, lock := range s.list {
 		r, begun := lock.beginRelease()

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// lifetime ends a Manager's waiting, and counts what Close has to wait for.
+// lifetime ends a Manager's waiting, and counts the calls and goroutines that Close waits for.
 type lifetime struct {
-	ctx context.Context // ends when Close begins
+	ctx context.Context // cancelled when Close is called
 	end context.CancelFunc
 
-	calls sync.WaitGroup // callers that may begin requests: grows under mu, until ctx has ended
+	calls sync.WaitGroup // callers that may still send requests: grows under mu, until ctx has ended
 	tasks sync.WaitGroup // goroutines that ask Redis: grows under mu, until sealed
 
 	mu     sync.Mutex
@@ -25,8 +25,8 @@ func newLifetime() *lifetime {
 	return l
 }
 
-// enter counts a caller in calls, or returns why it may not begin. Without an error the
-// caller says calls.Done when it has ended.
+// enter adds a caller to calls, or returns why it is refused. Without an error, the caller has to call
+// calls.Done at its end.
 func (l *lifetime) enter(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +37,7 @@ func (l *lifetime) enter(ctx context.Context) error {
 	return nil
 }
 
-// run runs f in a goroutine that Close waits for; or itself, once Close waits for the last of them.
+// run runs f in a goroutine that Close waits for. Once Close waits for the last goroutines, run calls f itself.
 func (l *lifetime) run(f func()) {
 	l.mu.Lock()
 	sealed := l.sealed
@@ -61,7 +61,6 @@ func (l *lifetime) ended(ctx context.Context) error {
 	return nil
 }
 
-// shut ends all waiting.
 func (l *lifetime) shut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,16 +76,15 @@ func (l *lifetime) wait() {
 	l.tasks.Wait()
 }
 
-// call asks Redis in a goroutine of its own. Who made it may stop waiting; it then still
-// runs, and may have its effect. What has to come after it waits for done.
+// call asks Redis in a goroutine of its own. When its caller stops waiting, the call goes on, and may still
+// have its effect. Work that has to come after the call waits for done.
 type call[T any] struct {
 	done  chan struct{}
 	value T     // written before done is closed
 	err   error // written before done is closed
 }
 
-// start makes a call: it runs ask, once, in a goroutine that Close waits for; or in the caller's if the
-// Manager is closed.
+// start runs ask once in a goroutine that Close waits for; see lifetime.run.
 func start[T any](life *lifetime, ask func() (T, error)) *call[T] {
 	c := &call[T]{done: make(chan struct{})}
 	life.run(func() { c.finish(ask()) })
@@ -115,7 +113,7 @@ func (c *call[T]) wait(ctx context.Context) (T, error) {
 	}
 }
 
-// waitOpen is wait that also ends, with ErrClosed, when the Manager is closed.
+// waitOpen is like wait, but also returns ErrClosed when the Manager is closed.
 func (c *call[T]) waitOpen(ctx context.Context, life *lifetime) (T, error) {
 	select {
 	case <-c.done:
@@ -134,14 +132,14 @@ func (c *call[T]) waitAtMost(d time.Duration) {
 	_, _ = c.wait(ctx)
 }
 
-// sends is an argument of a request that counts how often the client has put it on the
-// wire: more than once means that an earlier copy may have been carried out.
+// sends is an argument of a request. It counts how often the client has sent the request: if more than once,
+// Redis may have executed an earlier copy.
 type sends struct {
 	arg  string
 	sent atomic.Int32
 }
 
-// MarshalBinary returns the argument. The client calls it each time it writes it.
+// MarshalBinary returns the argument. The client calls it for each sending.
 func (s *sends) MarshalBinary() ([]byte, error) {
 	s.sent.Add(1)
 	return []byte(s.arg), nil

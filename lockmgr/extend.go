@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Extend starts the TTL anew. It returns an [ErrLost] if the lock is not the caller's any
-// more, [ErrReleased] after a release, [ErrInvalid] if ctx is nil, [context.Canceled] if
-// [Lock.StopKeepAlive] ended it, the cause of ctx, and the client's error if Redis did not answer; the
-// old deadline stands then, or the TTL from now if that is earlier, and Extend may be called again.
+// Extend starts the TTL again. It returns an [ErrLost] if the lock was lost, [ErrReleased] after a release,
+// [ErrInvalid] if ctx is nil, [context.Canceled] if [Lock.StopKeepAlive] stopped it, the cause of ctx, and the
+// client's error if Redis did not answer. After these last three the old deadline stands, or the TTL from now
+// if that is earlier, and Extend may be called again.
 func (l *Lock) Extend(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, errNilContext)
@@ -19,9 +19,8 @@ func (l *Lock) Extend(ctx context.Context) error {
 	return l.extendLocked(ctx)
 }
 
-// KeepAlive starts the watchdog: from now on the hold is extended whenever a third
-// of its TTL has passed, until it is released or lost, or [Manager.Close] is called. Holds
-// that are shorter than the TTL need no watchdog.
+// KeepAlive starts the watchdog. From now on it extends the hold whenever a third of the TTL has passed, until
+// the hold is released or lost, or [Manager.Close] is called. A hold shorter than the TTL needs no watchdog.
 //
 // A watchdog also keeps the lock for a caller that hangs. Give the work a deadline.
 func (l *Lock) KeepAlive() {
@@ -36,9 +35,9 @@ func (l *Lock) KeepAlive() {
 	}
 }
 
-// StopKeepAlive ends the watchdog, and an extension that runs, also one by [Lock.Extend]. The hold
-// then ends by its deadline. Call it before a script of your own gives the lock
-// back: a later extension would find the lock gone, and report it as [ErrStolen].
+// StopKeepAlive stops the watchdog and any extension under way, also one by [Lock.Extend]. The hold then ends
+// at its deadline. Call it before a script of your own releases the lock: a later extension would find the lock
+// gone, and report [ErrStolen].
 func (l *Lock) StopKeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,13 +47,13 @@ func (l *Lock) StopKeepAlive() {
 	}
 }
 
-// extension is an extension that runs.
+// extension is an extension that is under way.
 type extension struct {
-	cut  context.CancelFunc // ends it
-	over chan struct{}      // closed when it has ended
+	cut  context.CancelFunc // cancels it
+	over chan struct{}      // closed at its end
 }
 
-// awaitExtensionLocked waits for the extension that runs, until ctx ends. It lets go of the mutex meanwhile.
+// awaitExtensionLocked waits until the extension under way has ended, or ctx. It unlocks the mutex meanwhile.
 func (l *Lock) awaitExtensionLocked(ctx context.Context) {
 	over := l.extending.over
 	l.mu.Unlock()
@@ -65,7 +64,7 @@ func (l *Lock) awaitExtensionLocked(ctx context.Context) {
 	}
 }
 
-// extendLocked starts the TTL anew. It lets go of the mutex while it waits for Redis.
+// extendLocked starts the TTL again. It unlocks the mutex while it waits for Redis.
 func (l *Lock) extendLocked(ctx context.Context) error {
 	for l.over == nil && l.extending != nil && ctx.Err() == nil {
 		l.awaitExtensionLocked(ctx)
@@ -84,8 +83,8 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	l.shortenLocked(sent.Add(l.ttl))
 	l.mu.Unlock()
 	extended, err := start(l.m.life, func() (bool, error) {
-		// One key only: while the lock's slot moves within a Cluster, scripts of
-		// several keys are refused, and a hold has to live through that.
+		// Only one key: while the lock's slot moves within a Cluster, Redis refuses scripts with several keys,
+		// and a hold has to survive that.
 		return l.m.sender.run(ctx, extendScript, l.on.only(1), l.token, l.ttl.Milliseconds()).Bool()
 	}).wait(ctx)
 	l.mu.Lock()
@@ -102,15 +101,15 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
 	l.deadline, l.unanswered = sent.Add(l.ttl), false
-	if !l.watching && l.next != nil { // it was for the claim, which is over
+	if !l.watching && l.next != nil { // it was set for the claim, which the TTL replaces
 		l.next.Stop()
 		l.next = nil
 	}
 	return nil
 }
 
-// shortenLocked moves the deadline to end if that is earlier. An extension gives the key the TTL of this process, which
-// may be less than the claim of the process that handed the lock over, and its reply may be lost.
+// shortenLocked moves the deadline to end if that is earlier. An extension sets the TTL of this process, which
+// may be less than the claim of the process that handed the lock over; and its reply may be lost.
 func (l *Lock) shortenLocked(end time.Time) {
 	if !end.Before(l.deadline) {
 		return
@@ -121,7 +120,7 @@ func (l *Lock) shortenLocked(end time.Time) {
 	}
 }
 
-// stopExtendingLocked ends the watchdog, and cuts off an extension that runs.
+// stopExtendingLocked stops the watchdog, and cancels an extension under way.
 func (l *Lock) stopExtendingLocked() {
 	if l.extending != nil {
 		l.extending.cut()
@@ -133,7 +132,7 @@ func (l *Lock) stopExtendingLocked() {
 	l.watching = false
 }
 
-// extendInTime extends the hold: the watchdog's turn, or the one time after a hand-over.
+// extendInTime extends the hold: for the watchdog, or once after a hand-over.
 func (l *Lock) extendInTime() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,24 +12,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// suffixes make the keys that stand beside a lock's own.
+// suffixes make the other keys of a lock from its first one.
 var suffixes = []string{":Queue", ":Fence"}
 
-// lockKeys is how many keys a lock has.
 const lockKeys = 3
 
-// maxRecent is of how many locks the keys are kept: to make them takes as long as the rest of a request.
+// maxRecent is for how many locks the keys are cached. Making them takes as long as the rest of a request.
 const maxRecent = 1024
 
-// names makes keys, channels and tokens of the names of locks.
+// names derives keys, channels and tokens from the names of locks.
 type names struct {
 	prefix  string
 	cluster bool
 	process [4]byte // begins the UUID of every token
-	first   []any   // what ARGV begins with in every script that uses the lock's rules: publish, claim
+	first   []any   // the first of ARGV in every script that uses lock.lua: publish command, claim
 
 	mu     sync.Mutex
-	recent map[string]scriptKeys // guarded by mu: by name, of locks that were used of late
+	recent map[string]scriptKeys // guarded by mu: cache by name
 }
 
 func newNames(opts Options, cluster bool) *names {
@@ -43,10 +42,9 @@ func newNames(opts Options, cluster bool) *names {
 	return n
 }
 
-// newToken returns a value that no other hold has or will have: the name and a
-// random UUID, except that the UUID's first 8 digits are the Manager's, so that its
-// process alone is woken when the token has the lock. Its version is 8, and not the 4 of the tokens
-// that other programs draw.
+// newToken returns a token that no other hold has or will have: the name and a random UUID. The UUID's first 8
+// digits identify the Manager, so that a wake-up reaches only its process. Its version is 8, while other
+// programs draw tokens of version 4.
 func (n *names) newToken(name string) string {
 	id := uuid.New()
 	copy(id[:], n.process[:])
@@ -54,13 +52,13 @@ func (n *names) newToken(name string) string {
 	return name + ":" + id.String()
 }
 
-// isToken reports whether newToken, of any process, has made a token of the lock of that name.
+// isToken reports whether token was made by newToken, in any process, for the lock of that name.
 func isToken(token, name string) bool {
 	id, ok := strings.CutPrefix(token, name+":")
 	return ok && len(id) == uuidLen && id[14] == '8'
 }
 
-// check refuses a name that cannot be part of a key, before anything is sent.
+// check returns an error for a name that cannot be part of a key.
 func (n *names) check(name string) error {
 	switch {
 	case name == "":
@@ -68,16 +66,16 @@ func (n *names) check(name string) error {
 	case len(name) > maxName:
 		return fmt.Errorf("name is %d bytes long, at most %d are allowed: %w", len(name), maxName, ErrInvalid)
 	case slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(name, s) }):
-		return fmt.Errorf("name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "), ErrInvalid)
+		return fmt.Errorf("name %q ends like a key of another lock (%s): %w", name, strings.Join(suffixes, " "),
+			ErrInvalid)
 	case n.cluster && strings.ContainsAny(name, "{}") && hashTag(name) == "":
 		return fmt.Errorf("name %q holds braces that are no hash tag: %w", name, ErrInvalid)
 	}
 	return nil
 }
 
-// hashTag returns the part of a key that Redis Cluster hashes, as its specification
-// has it: what stands between the first { and the first } behind it. Empty means
-// that there is no such part, and that the whole key counts.
+// hashTag returns the part of a key that Redis Cluster hashes: the text between the first { and the first }
+// after it. "" means that Redis hashes the whole key.
 func hashTag(key string) string {
 	_, rest, _ := strings.Cut(key, "{")
 	tag, _, closed := strings.Cut(rest, "}")
@@ -99,7 +97,7 @@ func (n *names) keys(name string) []string {
 	return []string{key, key + ":Queue", key + ":Fence"}
 }
 
-// wakeChannel is where this process is told that a token of its own has the lock.
+// wakeChannel returns the channel on which this process learns that one of its tokens has the lock.
 func (n *names) wakeChannel(name string) string {
 	return n.key(name) + ":Wake:" + hex.EncodeToString(n.process[:])
 }
@@ -112,13 +110,13 @@ func (n *names) inOrder(list []string) []string {
 	return slices.CompactFunc(list, func(a, b string) bool { return n.key(a) == n.key(b) })
 }
 
-// oneSlot reports whether one script may touch all those locks.
+// oneSlot reports whether one script may use all those locks.
 func (n *names) oneSlot(list []string) bool {
 	first := n.slotTag(list[0])
 	return !slices.ContainsFunc(list, func(name string) bool { return n.slotTag(name) != first })
 }
 
-// slotTag returns what is equal for locks that one script may touch.
+// slotTag returns a text that is the same for all locks that one script may use.
 func (n *names) slotTag(name string) string {
 	if !n.cluster {
 		return ""
@@ -126,13 +124,12 @@ func (n *names) slotTag(name string) string {
 	return hashTag(n.key(name))
 }
 
-// scriptKeys are the keys of a script, and the part of its command that they determine.
+// scriptKeys are the keys of a script, and the part of its command that depends on them only.
 type scriptKeys struct {
 	keys []string
-	sent []any // how many keys, the keys, and what ARGV begins with
+	sent []any // the number of keys, the keys, and names.first
 }
 
-// of returns the keys of a lock.
 func (n *names) of(name string) scriptKeys {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,7 +153,7 @@ func (n *names) scriptKeys(keys []string) scriptKeys {
 	return scriptKeys{keys, append(sent, n.first...)}
 }
 
-// together returns the keys of all attempts, in their order.
+// together returns the keys of all attempts, in order.
 func (n *names) together(attempts []attempt) scriptKeys {
 	var keys []string
 	for _, a := range attempts {
@@ -165,7 +162,7 @@ func (n *names) together(attempts []attempt) scriptKeys {
 	return n.scriptKeys(keys)
 }
 
-// only returns the same for the first count keys.
+// only returns k with its first count keys.
 func (k scriptKeys) only(count int) scriptKeys {
 	if len(k.keys) <= count {
 		return k
@@ -180,7 +177,7 @@ func (k scriptKeys) command(script *redis.Script, args ...any) []any {
 	return append(append(append(all, "evalsha", script.Hash()), k.sent...), args...)
 }
 
-// asking is command for a script that names one more argument before args: tokens.
+// asking is like command, with tokens as an argument before args.
 func (k scriptKeys) asking(script *redis.Script, tokens *tokens, args []any) []any {
 	all := make([]any, 0, 3+len(k.sent)+len(args))
 	return append(append(append(append(all, "evalsha", script.Hash()), k.sent...), tokens), args...)

@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// enoughGrants is how many times a line has to have moved before its pace is believed.
+// enoughGrants is how many grants a line needs before refuse relies on its pace.
 const enoughGrants = 8
 
-// lines are the lines of all locks for which this process waits.
+// lines has the lines of all locks that this process waits for.
 type lines struct {
-	max int // waiters in one line
+	max int // waiters per line
 
 	mu     sync.Mutex
 	byName map[string]*line // guarded by mu
-	spare  *line            // guarded by mu: the last that became empty, for the next one
+	spare  *line            // guarded by mu: the line that became empty last, for reuse
 }
 
-// line is who waits for one lock in this process, in order of arrival. The first waiter
-// asks Redis for all; only its token waits there. All of it is guarded by lines.mu.
+// line is the queue of one lock's waiters in this process, in order of arrival. Only the first waiter asks
+// Redis, and only its token is in the queue there. All fields are guarded by lines.mu.
 type line struct {
 	waiters []*waiter
 
-	pace   time.Duration // average time between two grants while some wait
-	latest time.Time     // grant
+	pace   time.Duration // average time between two grants while calls wait
+	latest time.Time     // time of the last grant
 	grants int
 }
 
-// waiter is one Acquire that waits.
+// waiter is an Acquire that waits.
 type waiter struct {
 	Slot
-	first      chan struct{} // closed when it is the first of its line; nil if it is from the start
+	first      chan struct{} // closed when it is the first of its line; nil if it was so from the start
 	handedOver bool          // written before first is closed: this process holds the lock
-	granted    grant         // the hold for which it asked with success
+	granted    grant         // the hold that ask got
 
 	abandoned bool // guarded by lines.mu: its caller gave up
 	inRedis   bool // guarded by lines.mu: Redis may know its token
@@ -43,7 +43,7 @@ type waiter struct {
 
 func (ls *lines) init(max int) { ls.max, ls.byName = max, make(map[string]*line) }
 
-// join puts a waiter at the end of the line for its lock, or returns ErrBusy.
+// join appends a waiter to the line of its lock, or returns ErrBusy.
 func (ls *lines) join(ctx context.Context, w *waiter) error {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -64,8 +64,8 @@ func (ls *lines) join(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// refuse returns ErrBusy if too many wait already, or if the deadline of ctx will most
-// likely pass before one more would get the lock.
+// refuse returns ErrBusy if too many wait already, or if the deadline of ctx will most likely pass before a new
+// waiter gets the lock.
 func (l *line) refuse(ctx context.Context, max int) error {
 	ahead := len(l.waiters)
 	if ahead >= max {
@@ -75,8 +75,7 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	if !ok || l.grants < enoughGrants {
 		return nil
 	}
-	// Half of the expected time: better to let one try in vain than to turn away
-	// one that would have been in time.
+	// Half of the expected time: rather let one wait in vain than refuse one that would be in time.
 	if expected := time.Duration(ahead) * l.pace / 2; time.Until(deadline) < expected {
 		return fmt.Errorf("%w: %d are ahead and take about %v each, the deadline is in %v",
 			ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))
@@ -84,7 +83,7 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	return nil
 }
 
-// remove takes a waiter out of its line, and makes the one behind it the first.
+// remove removes a waiter from its line, and tells the next one if it is the first now.
 func (ls *lines) remove(w *waiter, granted bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -106,7 +105,7 @@ func (ls *lines) remove(w *waiter, granted bool) {
 	}
 }
 
-// measure records how fast the line moves.
+// measure updates the pace of the line.
 func (l *line) measure() {
 	now := time.Now()
 	if !l.latest.IsZero() {
@@ -120,8 +119,8 @@ func (l *line) measure() {
 	l.latest = now
 }
 
-// next returns the first waiter for a lock that this process is about to release, and
-// records that a release names its token; nil if nobody waits.
+// next returns the first waiter for a lock that this process is about to release, or nil. It records that a
+// release names the waiter's token.
 func (ls *lines) next(name string) *waiter {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -134,8 +133,7 @@ func (ls *lines) next(name string) *waiter {
 	return l.waiters[0]
 }
 
-// abandon marks w as abandoned, so that nobody hands it the lock, and reports whether
-// Redis may know its token.
+// abandon marks w as abandoned, so that nobody hands it the lock. It reports whether Redis may know its token.
 func (ls *lines) abandon(w *waiter) (inRedis bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -143,7 +141,7 @@ func (ls *lines) abandon(w *waiter) (inRedis bool) {
 	return w.inRedis
 }
 
-// enterRedis records that Redis is going to be told the token of w.
+// enterRedis records that Redis may know the token of w from now on.
 func (ls *lines) enterRedis(w *waiter) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -20,20 +20,20 @@ type Lock struct {
 	mu       sync.Mutex
 	deadline time.Time     // guarded by mu: carries a monotonic reading
 	over     error         // guarded by mu: ErrReleased, or how the hold was lost; nil before
-	done     chan struct{} // guarded by mu: nil until somebody asks for it
+	done     chan struct{} // guarded by mu: nil until Done is called
 	expiry   *time.Timer   // guarded by mu: closes done at the deadline; nil like done
 
-	unanswered bool        // guarded by mu: the last extension failed: Redis did not answer, or refused
-	next       *time.Timer // guarded by mu: the next extension, nil if there is to be none
-	watching   bool        // guarded by mu: the watchdog is on
-	extending  *extension  // guarded by mu: the one that runs, nil if none does
+	unanswered bool        // guarded by mu: Redis did not answer the last extension, or refused it
+	next       *time.Timer // guarded by mu: the next extension, or nil
+	watching   bool        // guarded by mu: the watchdog runs
+	extending  *extension  // guarded by mu: the extension under way, or nil
 
-	releasing *release // guarded by mu: the one that runs, nil if none does
+	releasing *release // guarded by mu: the release under way, or nil
 	returned  bool     // guarded by mu: Redis does not know the token any more
-	inDoubt   bool     // guarded by mu: an earlier release may have been carried out
+	inDoubt   bool     // guarded by mu: Redis may have executed an earlier release
 }
 
-// newLock returns the Lock of a hold that has begun.
+// newLock returns the Lock of a new hold.
 func newLock(s *Slot, ttl time.Duration, g *grant) *Lock {
 	l := &Lock{m: s.m, name: s.name, on: s.on, token: g.token, fence: g.fence, ttl: ttl, deadline: g.since.Add(g.lasts)}
 	if g.lasts < ttl {
@@ -44,32 +44,30 @@ func newLock(s *Slot, ttl time.Duration, g *grant) *Lock {
 	return l
 }
 
-// Name returns the name that was acquired.
+// Name returns the name of the lock.
 func (l *Lock) Name() string { return l.name }
 
-// Token returns the value that the key holds during this hold and never again.
+// Token returns the value of the key during this hold. No other hold has the same token.
 func (l *Lock) Token() string { return l.token }
 
-// Fence returns a number larger than that of any earlier hold of this lock. A
-// store that remembers the largest it has seen, and refuses smaller ones, is safe
-// from holders whose time is over. See the package's documentation for what happens
-// to it when the server's clock steps back.
+// Fence returns a number larger than that of any earlier hold of this lock. A store that remembers the largest
+// fence, and refuses smaller ones, is safe from holders whose time is over. The package documentation says what
+// a server's clock that steps back does to fences.
 func (l *Lock) Fence() int64 { return l.fence }
 
-// Deadline returns the moment up to which the hold can be trusted, unless it is
-// extended. It carries a monotonic reading.
+// Deadline returns the moment up to which the hold can be trusted, unless it is extended. It has a monotonic
+// reading.
 //
-// A hold that another process handed over begins with the claim (Options.Claim),
-// so that nobody has to ask Redis before going to work. When half of that is over
-// it is extended, once, to the TTL that any hold has.
+// A hold that another process handed over lasts for the claim (Options.Claim) at first, so that nobody has to
+// ask Redis before going to work. When half of the claim is over, the Lock extends the hold once, to a whole
+// TTL.
 func (l *Lock) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
 }
 
-// Done returns a channel that is closed when the hold is over: it was lost, or
-// released. [Lock.Err] says which.
+// Done returns a channel that is closed when the hold is over. [Lock.Err] says whether it was lost or released.
 func (l *Lock) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,18 +83,17 @@ func (l *Lock) Done() <-chan struct{} {
 	return l.done
 }
 
-// Err returns nil while the hold can be trusted; [ErrReleased] once Release was called,
-// whatever came of that; and an [ErrLost] ([ErrExpired], [ErrStolen] or
-// [ErrUnreachable]) when it was lost.
+// Err returns nil while the hold can be trusted; [ErrReleased] once Release was called, even if that failed;
+// and an [ErrLost] ([ErrExpired], [ErrStolen] or [ErrUnreachable]) when the hold was lost.
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.errLocked()
 }
 
-// Context returns a copy of ctx that is cancelled when the hold is over, with what
-// [Lock.Err] says as context.Cause. Call cancel when you need it no more. For a nil ctx the
-// copy has ended already, with an [ErrInvalid] as its cause.
+// Context returns a copy of ctx that is cancelled when the hold is over, with the error of [Lock.Err] as
+// context.Cause. Call cancel when you no longer need it. For a nil ctx, Context returns a context that has
+// ended with an [ErrInvalid] as its cause.
 func (l *Lock) Context(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	if ctx == nil {
 		none, cancelCause := context.WithCancelCause(context.Background())
@@ -129,8 +126,8 @@ func (l *Lock) errLocked() error {
 	return l.over
 }
 
-// expire ends the hold if its deadline has passed, or waits for the deadline to which an extension
-// has moved it.
+// expire ends the hold if its deadline has passed. Otherwise an extension has moved the deadline, and expire
+// waits for it.
 func (l *Lock) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +136,7 @@ func (l *Lock) expire() {
 	}
 }
 
-// endLocked ends the hold, unless it is over.
+// endLocked ends the hold for the reason why, unless it is over.
 func (l *Lock) endLocked(why error) {
 	if l.over != nil {
 		return
@@ -155,48 +152,47 @@ func (l *Lock) endLocked(why error) {
 	}
 }
 
-// stolenLocked ends the hold because the key is gone or holds another's token, unless its deadline
-// had ended it before.
+// stolenLocked ends the hold because the key is gone or holds another's token. A deadline that has passed comes
+// first.
 func (l *Lock) stolenLocked() {
 	if l.errLocked() == nil {
 		l.endLocked(ErrStolen)
 	}
 }
 
-// Released says that a script of the caller's has released the lock together with
-// what it wrote, so that there is nothing left to release. Call [Lock.StopKeepAlive]
-// before the script is sent.
+// Released tells l that a script of the caller has released the lock together with its write. There is nothing
+// left to release then. Call [Lock.StopKeepAlive] before you send the script.
 func (l *Lock) Released() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopExtendingLocked()
 	l.endLocked(ErrReleased)
-	l.over, l.returned = ErrReleased, true // the script has found the token there, whatever our clock said
+	l.over, l.returned = ErrReleased, true // the script found the token in Redis, even if our clock says that the hold was over
 }
 
-// WriteRefused says that a store has refused what was written under this hold,
-// because the token or the fence was not the newest any more: the hold is lost.
+// WriteRefused tells l that a store has refused a write of this hold, because its token or fence is no longer
+// the newest: the hold is lost.
 func (l *Lock) WriteRefused() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stolenLocked()
 }
 
-// Do runs fn under the lock of that name, and gives fn the hold, for its fence and token.
-// The hold is extended while fn runs. When it is lost all the same, fn's context is
-// cancelled, with an [ErrLost] that says how as its cause; fn should then stop. Locks are
-// not reentrant: a Do or an Acquire of the same name within fn waits for fn itself.
+// Do runs fn under the lock of that name. fn gets the hold, for its fence and token. Do extends the hold while
+// fn runs. If the hold is lost all the same, Do cancels fn's context, with an [ErrLost] as its cause; fn should
+// then stop. Locks are not reentrant: a Do or an Acquire of the same name within fn waits for fn itself.
 //
-// Do returns what fn returned, joined with an ErrLost if the hold did not last until the
-// end; or an error of [Manager.Acquire], and then fn was not called. If Redis does not
-// answer the release, Do goes by the deadline: a hold that was not over by then lasted.
+// Do returns the error of fn, joined with an ErrLost if the hold did not last until fn returned. An error of
+// [Manager.Acquire] means that fn was not called. If Redis does not answer the release, Do goes by the
+// deadline: if that had not passed, the hold lasted.
 func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Context, lock *Lock) error) error {
 	return m.DoWith(ctx, name, AcquireOptions{}, fn)
 }
 
-// DoWith is [Manager.Do] with options of its own: AcquireOptions.Wait bounds the waiting, and ctx
-// all of it. So work that takes an hour can wait for five seconds.
-func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions, fn func(ctx context.Context, lock *Lock) error) (err error) {
+// DoWith is [Manager.Do] with options for this call. AcquireOptions.Wait limits only the waiting, and ctx the
+// whole call: so work that takes an hour can wait for five seconds.
+func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions,
+	fn func(ctx context.Context, lock *Lock) error) (err error) {
 	if fn == nil {
 		return fmt.Errorf("lockmgr: do %q: fn is nil: %w", name, ErrInvalid)
 	}
@@ -209,7 +205,7 @@ func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions, 
 	defer func() {
 		release, stop := context.WithTimeout(ctx, cleanupTimeout)
 		defer stop()
-		// If Redis does not answer the release, the TTL ends the hold: no fault of fn's.
+		// If Redis does not answer the release, the TTL ends the hold. That is no fault of fn.
 		if lost := lock.Release(release); errors.Is(lost, ErrLost) {
 			err = errors.Join(err, lost)
 		}

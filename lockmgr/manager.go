@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redisconn/pubsub"
 )
 
-// Manager takes locks on one Redis. It is safe for concurrent use.
+// Manager acquires locks on one Redis. It is safe for concurrent use.
 type Manager struct {
 	opts   Options
 	life   *lifetime
@@ -22,18 +22,15 @@ type Manager struct {
 	ownHub bool
 }
 
-// New returns a Manager that keeps its locks on client. It sends nothing, and
-// starts goroutines only when a lock has to be waited for; [Manager.Close] ends
-// them.
+// New returns a Manager that keeps its locks on client. New sends nothing. The Manager starts goroutines only
+// when it has to wait for a lock; [Manager.Close] ends them.
 //
-// Calls end with their contexts, at most a quarter of a second later if Redis does not
-// answer. What they have begun then goes on without them, for some seconds. For that the
-// client needs ContextTimeoutEnabled; without it a call may take as long as the client's
-// ReadTimeout.
+// Calls end with their contexts, at most a quarter of a second later if Redis does not answer. Requests that
+// they have sent go on without them, for some seconds. This needs a client with ContextTimeoutEnabled; without
+// it, a call may take as long as the client's ReadTimeout.
 //
-// New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts
-// cannot be used. If the server is older than Redis 7.0, and says so, the first call that asks
-// it returns an ErrInvalid.
+// New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts cannot be used.
+// If the server is older than Redis 7.0, and says so, the first call that asks it returns an ErrInvalid.
 func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("lockmgr: client is nil: %w", ErrInvalid)
@@ -53,20 +50,18 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	}
 	hub := opts.Hub
 	if hub == nil {
-		hub, m.ownHub = pubsub.New(client, nil), true // a wake-up that is lost costs one poll
+		hub, m.ownHub = pubsub.New(client, nil), true // a lost wake-up costs one poll
 	}
 	m.lines.init(opts.MaxWaiters)
 	m.wakes.init(hub, m.names.wakeChannel)
 	return m, nil
 }
 
-// Close ends all waiting with [ErrClosed], and all watchdogs, and returns when the
-// Manager's goroutines have ended: whoever waited has left the queue by then. If Redis does
-// not answer, that takes as long as a request may: some seconds, or the client's
-// ReadTimeout if it lacks ContextTimeoutEnabled.
+// Close ends all waiting with [ErrClosed], stops all watchdogs, and returns when the Manager's goroutines have
+// ended. Its waiters have left the queue by then. If Redis does not answer, Close takes as long as a request
+// may: some seconds, or the client's ReadTimeout if the client lacks ContextTimeoutEnabled.
 //
-// Locks that are held stay held until their deadlines; release them before. The client
-// stays the caller's to close.
+// Locks that are held stay held until their deadlines; release them before. The caller closes the client.
 func (m *Manager) Close() {
 	m.life.shut()
 	m.wakes.close()
@@ -76,8 +71,8 @@ func (m *Manager) Close() {
 	m.life.wait()
 }
 
-// enter counts a caller in life.calls, or says which argument of its call cannot be used,
-// or why it may not begin.
+// enter adds a caller to life.calls. It returns an error for an argument that cannot be used, and if the call
+// is refused.
 func (m *Manager) enter(ctx context.Context, names ...string) error {
 	if ctx == nil {
 		return errNilContext
@@ -90,20 +85,18 @@ func (m *Manager) enter(ctx context.Context, names ...string) error {
 	return m.life.enter(ctx)
 }
 
-// Key returns the key that holds the token of that lock's holder: Prefix + name.
-// On Redis Cluster the name is put into braces, unless it has a hash tag of its
-// own, so that all keys of a lock share a slot.
+// Key returns the key that holds the token of the lock's holder: Prefix + name. On Redis Cluster, Key puts
+// braces around the name unless it has a hash tag, so that all keys of a lock share a slot.
 func (m *Manager) Key(name string) string { return m.names.key(name) }
 
-// Keys returns the keys of that lock, in the order in which scripts of [NewScript] expect
-// them.
+// Keys returns the keys of the lock in the order that scripts of [NewScript] expect.
 func (m *Manager) Keys(name string) []string { return m.names.keys(name) }
 
-// Run runs a script that was made by [NewScript] on the lock of that name. The lock's keys
-// and arguments come before those given, so yours begin at KEYS[4] and ARGV[3].
+// Run runs a script of [NewScript] on the lock of that name. The lock's keys and arguments come before those
+// given, so yours start at KEYS[4] and ARGV[3].
 //
-// While a slot moves from one master of a Redis Cluster to another, Redis refuses to touch
-// the keys of a lock. Run then asks again until they are together, or ctx ends.
+// While a slot moves from one master of a Redis Cluster to another, Redis refuses scripts with several of its
+// keys. Run then retries until Redis accepts it, or ctx ends.
 func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, keys []string, args ...any) *redis.Cmd {
 	if ctx == nil {
 		cmd := redis.NewCmd(context.Background())
@@ -114,17 +107,16 @@ func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, ke
 }
 
 var (
-	// ErrHeld says that the lock was not acquired because somebody else holds it
-	// or has waited longer. It is worth trying again later.
+	// ErrHeld says that the lock was not acquired because somebody else holds it or has waited longer. You may
+	// try again later.
 	ErrHeld = errors.New("lock is held by another")
 
-	// ErrBusy says that an Acquire did not begin to wait: too many wait already
-	// (Options.MaxWaiters), or its deadline will have passed before its turn.
+	// ErrBusy says that an Acquire was refused instead of waiting: too many wait already (Options.MaxWaiters),
+	// or its deadline would pass before its turn.
 	ErrBusy = errors.New("too many wait for the lock")
 
-	// ErrLost says that the lock is not ours any more. What was done under it
-	// may have overlapped with another hold. The errors below are ErrLost too,
-	// and say how.
+	// ErrLost says that the lock was lost. Work done under it may have overlapped with another hold. The next
+	// three errors are ErrLost too, and say how it was lost.
 	ErrLost = errors.New("lock was lost")
 
 	// ErrExpired: the deadline has passed without an extension.
@@ -144,14 +136,14 @@ var (
 	// ErrClosed says that the Manager is closed, or the Cache of package cachefill.
 	ErrClosed = errors.New("lock manager or cache is closed")
 
-	// ErrInvalid says that an argument cannot be used. The message names it and
-	// nothing was sent to Redis.
+	// ErrInvalid says that an argument cannot be used. The message names the argument. Nothing was sent to
+	// Redis.
 	ErrInvalid = errors.New("invalid argument")
 )
 
 var (
 	errNilContext = fmt.Errorf("ctx is nil: %w", ErrInvalid)
 
-	// errLate says that the lock was ours, but not any more by the time that we heard.
+	// errLate says that Redis gave us the lock, but the hold was over when the reply arrived.
 	errLate = fmt.Errorf("the reply took longer than the TTL: %w", ErrExpired)
 )

@@ -11,40 +11,39 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// pipelining says how requests share round trips: each is sent as soon as possible, and
-// those that come meanwhile go together. They are of different callers, each of whom
-// waits for its reply, so their order does not matter.
+// pipelining sends each request as soon as possible, and together those that arrive meanwhile. Their order does
+// not matter: each has a caller of its own, who waits for the reply.
 //
-// go-redis holds a queue until those whom its last batch has woken have asked again. So with one queue most requests
-// go to and fro together, and Redis and the callers wait for each other. With two, one is at Redis while the other fills: in
-// roomload bench --workload 1000-rooms-128 two cores are idle for 24 % of the time and not for 31 %. More queues only make
-// batches smaller.
+// go-redis holds a queue until the callers of its last batch have had time to ask again. With one queue, most
+// requests therefore travel together, and Redis and the callers wait for each other. With two, one is at Redis
+// while the other fills: in roomload bench --workload 1000-rooms-128 two cores are idle for 24 % of the time
+// instead of 31 %. More queues only make batches smaller.
 var pipelining = &redis.AutoPipelineOptions{MaxConcurrentBatches: maxConcurrentBatches, Unordered: true, NumShards: 2}
 
 const (
-	// maxConcurrentBatches is how many pipelines to one server may be under way.
+	// maxConcurrentBatches limits the pipelines under way to one server.
 	maxConcurrentBatches = 8
 
-	// maxDirect is how many requests are under way from which on others share round trips. Below that there is little to
-	// share, and handing a request to the pipeline's goroutine and back takes longer than Redis does: so its caller
-	// sends it by itself.
+	// maxDirect is the number of requests under way above which requests share round trips. Below it there is
+	// little to share, and the way to the pipeline's goroutine and back takes longer than Redis does: the
+	// caller sends its request itself.
 	maxDirect = 4
 )
 
-// pending is a request that shares a round trip and that its caller may abandon: a
-// pipeline sends it all the same. It is the value of the context's sendMode.
+// pending is a request in a pipeline that its caller may abandon; the pipeline sends it all the same. It is a
+// value of sendMode.
 type pending struct {
-	wait func(ctx context.Context) error // for its end
+	wait func(ctx context.Context) error // waits for its end
 	cmd  *redis.Cmd                      // nil unless it was abandoned
 }
 
-// process sends a command about key, together with others if the sender is pipelined.
-// When ctx has ended cmd must not be looked at.
+// process sends a command about key; if the sender is pipelined, together with others. The caller must not read
+// cmd when ctx has ended.
 func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error {
 	if s.pipelined {
 		direct := s.underway.Add(1) <= maxDirect
 		defer s.underway.Add(-1)
-		// What Redis does not answer must not pile up in a pipeline, which has no bound.
+		// A pipeline has no bound, so requests that Redis does not answer must not pile up in it.
 		mode := ctx.Value(sendMode{})
 		if !direct && mode != sendDirectly && (mode != sendUnattended || s.isPrompt()) {
 			if pipe := s.pipeTo(ctx, key); pipe != nil {
@@ -57,9 +56,9 @@ func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error 
 	return err
 }
 
-// share sends a command together with others, and again by itself if that was not answered. The
-// pipeline does not heed ctx, and may send the command after ctx has ended; so the command is
-// noted if its caller abandons it.
+// share sends a command together with others. If that was not answered, share sends it again by itself. The
+// pipeline ignores ctx, and may send the command after ctx has ended; so share records an abandoned command in
+// mode.
 func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redis.Cmd, mode any) error {
 	wait := submit(ctx, pipe, cmd)
 	err := wait(ctx)
@@ -74,12 +73,13 @@ func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redi
 	return err
 }
 
-// submit puts a command into a pipeline, and returns how to wait for its end.
+// submit puts a command into a pipeline, and returns a function that waits for its end.
 //
-// A pipeline asks for the size of a command as if it sent it, so arguments cannot count how often
-// it does. Therefore it gets a copy of each command, to be sent once: of each, because a batch of
-// commands that may be sent again ends where one comes that may not. share sends it again.
-func submit(ctx context.Context, pipe *redis.AutoPipeliner, original *redis.Cmd) (wait func(ctx context.Context) error) {
+// A pipeline marshals a command more than once to know its size, so arguments cannot count how often it is
+// sent. Therefore the pipeline gets a copy of each command that may be sent only once; share repeats it. That
+// holds for every command, because a command that may not be sent again would split a batch.
+func submit(ctx context.Context, pipe *redis.AutoPipeliner,
+	original *redis.Cmd) (wait func(ctx context.Context) error) {
 	args := slices.Clone(original.Args())
 	for i, arg := range args {
 		switch arg := arg.(type) {
@@ -102,13 +102,11 @@ func submit(ctx context.Context, pipe *redis.AutoPipeliner, original *redis.Cmd)
 	}
 }
 
-// pipeTo returns the pipeline for requests about key, or nil if there is none at the
-// moment.
+// pipeTo returns the pipeline for requests about key, or nil if there is none now.
 //
-// On Redis Cluster each master has a pipeline of its own, and the client of the cluster
-// takes over what did not get through there. go-redis has one for a whole cluster as
-// well, but there a master that hangs holds up the requests to all others, and while
-// slots move one request may be sent to two servers at once, whose replies then race.
+// On Redis Cluster each master has a pipeline of its own, and the cluster's client sends again what failed
+// there. go-redis also has one pipeline for a whole cluster. But then a master that hangs delays the requests
+// to all others, and while slots move, one request may go to two servers at once, whose replies race.
 func (s *sender) pipeTo(ctx context.Context, key string) *redis.AutoPipeliner {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {

@@ -11,20 +11,18 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// Release releases the lock, and hands it to who has waited longest, if anybody waits. The hold is over
-// as soon as Release is called; that ends the watchdog, and an extension that runs.
+// Release releases the lock, and hands it to the one who has waited longest. The hold is over as soon as
+// Release is called. That also stops the watchdog, and an extension under way.
 //
-// Redis is asked in any case, also if ctx has ended: ctx says how long to wait for the
-// answer, but for 50 ms at least. So after a call whose context has ended, Release(ctx) works
-// as well. Without an answer Release returns the cause of ctx, or the client's error, and may be
-// called again; the lock then goes away at the latest with its TTL. After it has
-// succeeded, calling it again does nothing.
+// Release asks Redis in any case, even if ctx has ended. ctx limits how long it waits for the answer, but it
+// waits 50 ms at least. So Release(ctx) also works after a call whose context has ended. Without an answer,
+// Release returns the cause of ctx or the client's error. You may then call it again; otherwise the lock
+// expires with its TTL. After a success, calling it again does nothing.
 //
-// It returns an [ErrLost] if the hold was lost before, even if Redis still had the lock or
-// does not answer, and [ErrInvalid] if ctx is nil. A lock that is gone before its deadline was stolen,
-// unless this release or one before it was sent more than once: then it was most likely
-// carried out, and its reply lost. One that is gone when Redis answers after the deadline has
-// expired on the way, after its release: that is no loss.
+// Release returns an [ErrLost] if the hold was lost before, even if Redis still had the lock or does not
+// answer, and [ErrInvalid] if ctx is nil. A lock that is gone before its deadline was stolen, unless this
+// release or an earlier one was sent more than once: then Redis has most likely executed it, and the reply was
+// lost. A lock that is gone when Redis answers after the deadline has expired on the way: that is no loss.
 func (l *Lock) Release(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, errNilContext)
@@ -37,8 +35,8 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.releaseOutcome(ctx, r)
 }
 
-// beginRelease ends the hold, and returns the call that releases the lock, or nil if that has succeeded before. It
-// reports whether the call has to be asked yet.
+// beginRelease ends the hold and returns its release, or nil if the lock was released before. It reports
+// whether the caller has to send that release.
 func (l *Lock) beginRelease() (r *release, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +51,7 @@ func (l *Lock) beginRelease() (r *release, begun bool) {
 	return l.releasing, true
 }
 
-// awaitReleases waits for calls, of which some may be nil, until ctx ends; and then for 50 ms more.
+// awaitReleases waits for calls, of which some may be nil, until ctx ends, and then for another 50 ms.
 func awaitReleases(ctx context.Context, calls ...*release) {
 	for _, r := range calls {
 		if r != nil {
@@ -72,8 +70,8 @@ func awaitReleases(ctx context.Context, calls ...*release) {
 	}
 }
 
-// releaseOutcome returns how a release has ended, or that it has not, since ctx has. r is nil if an earlier one
-// succeeded.
+// releaseOutcome returns the result of a release, or the cause of ctx if it has not ended yet. r is nil if an
+// earlier one succeeded.
 func (l *Lock) releaseOutcome(ctx context.Context, r *release) (err error) {
 	if r != nil {
 		_, err = r.wait(ctx)
@@ -86,14 +84,14 @@ func (l *Lock) releaseOutcome(ctx context.Context, r *release) (err error) {
 	return releaseError(l.name, l.over)
 }
 
-// releaseRequest is a request that releases one lock, or several.
+// releaseRequest is a request that releases one lock or several.
 type releaseRequest interface {
-	send(ctx context.Context) *redis.Cmd // once
-	ended(err error)                     // finishes the calls with the outcome
+	send(ctx context.Context) *redis.Cmd // sends it once
+	ended(err error)                     // gives the calls their result
 }
 
-// askRelease sends a request, by the caller if it is the only one. It returns before the request has ended if it is
-// not, if ctx has ended, or if Redis is slow.
+// askRelease sends a request; if it is the only one, in the caller's goroutine. It returns before the request
+// has ended if it is not the only one, if ctx has ended, or if Redis is slow.
 func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
 	var abandoned *pending
 	if only && ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {
@@ -117,13 +115,13 @@ func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
 type release struct {
 	call[struct{}]
 	lock  *Lock
-	token sends // of all attempts
+	token sends // counts all sendings
 	held  bool  // the lock held the token when Redis answered
-	err   error // with which Redis answered
+	err   error // the error that Redis answered
 }
 
-// send sends the release once: to the next waiter of this process, if nobody elsewhere has
-// waited longer.
+// send sends the release once. It hands the lock to the next waiter of this process, unless somebody elsewhere
+// has waited longer.
 func (r *release) send(ctx context.Context) (cmd *redis.Cmd) {
 	l, m, sent := r.lock, r.lock.m, time.Now()
 	next, named := r.next()
@@ -139,7 +137,7 @@ func (r *release) send(ctx context.Context) (cmd *redis.Cmd) {
 	return cmd
 }
 
-// next returns the waiter of this process to whom the release hands the lock, and its token, or nil.
+// next returns the waiter of this process that gets the lock, and its token, or nil.
 func (r *release) next() (w *waiter, token string) {
 	if w = r.lock.m.lines.next(r.lock.name); w == nil {
 		return nil, ""
@@ -148,7 +146,8 @@ func (r *release) next() (w *waiter, token string) {
 	return w, w.Token()
 }
 
-// answered takes Redis' answer to a release that has named that token of that waiter as the next, and tells the waiter.
+// answered handles Redis' answer to a release, which may have named a token of next as the next holder. It
+// tells next.
 func (r *release) answered(next *waiter, named string, reply any, err error, sent time.Time) {
 	if refused, ok := reply.(error); ok {
 		err = refused
@@ -159,7 +158,7 @@ func (r *release) answered(next *waiter, named string, reply any, err error, sen
 		switch fence, position := parseReply(reply); {
 		case fence != "":
 			next.grant(&grant{named, parseNumber(fence), sent, next.ttl})
-		case position != "": // it waits in the queue now
+		case position != "":
 			next.queuedAt(named, parseNumber(position), sent, time.Since(sent))
 		}
 	}
@@ -172,7 +171,7 @@ func (r *release) ended(err error) {
 	r.finish(r.lock.released(r, err))
 }
 
-// releases are calls whose locks one script may release.
+// releases are the releases in one script.
 type releases []*release
 
 // send sends all releases once; see release.send.
@@ -192,7 +191,7 @@ func (rs releases) send(ctx context.Context) *redis.Cmd {
 	if !redisconn.Answered(err) {
 		return cmd
 	}
-	replies = append(replies, make([]any, len(rs)-len(replies))...) // there is none with an error
+	replies = append(replies, make([]any, len(rs)-len(replies))...) // an error has no replies
 	for i, r := range rs {
 		r.answered(next[i], named[i], replies[i], err, sent)
 	}
@@ -205,7 +204,7 @@ func (rs releases) ended(err error) {
 	}
 }
 
-// released records how a release has ended.
+// released records the result of a release.
 func (l *Lock) released(r *release, err error) (struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,13 +214,13 @@ func (l *Lock) released(r *release, err error) (struct{}, error) {
 		return struct{}{}, err
 	}
 	if !r.held && errors.Is(l.over, ErrReleased) && time.Now().Before(l.deadline) && !l.inDoubt && !r.token.again() {
-		l.over = ErrStolen // it was over before it was released
+		l.over = ErrStolen // the lock was gone before its release
 	}
 	l.returned = true
 	return struct{}{}, nil
 }
 
-// releaseError returns how the hold was lost that over has ended, or nil if it was not.
+// releaseError returns an error if the hold was lost.
 func releaseError(name string, over error) error {
 	if errors.Is(over, ErrLost) {
 		return fmt.Errorf("lockmgr: release %q: %w", name, over)

@@ -10,13 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// luaFiles has lock.lua, the functions by which scripts acquire, check, extend and release a lock:
-// each rule of the lock, once; and the Manager's own scripts.
+// luaFiles has lock.lua, the functions by which scripts acquire, check, extend and release a lock, and the
+// Manager's own scripts. Each rule of the lock stands in lock.lua once.
 //
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// luaFile returns the text of one of the files.
 func luaFile(name string) string {
 	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 	if err != nil {
@@ -25,9 +24,9 @@ func luaFile(name string) string {
 	return string(text)
 }
 
-// NewScript returns a script that begins with those functions of lua/lock.lua that body
-// uses: Redis makes every function anew each time a script runs. Use it to check the token
-// in the same step as a write, and run it with [Manager.Run]:
+// NewScript returns a script that starts with the functions of lua/lock.lua that body uses. It leaves out the
+// others because Redis creates every function each time a script runs. Use NewScript to check the token in the
+// same step as a write, and run the script with [Manager.Run]:
 //
 //	guarded := lockmgr.NewScript(`
 //	  if not lock_holds(1, ARGV[3]) then return 0 end
@@ -37,25 +36,25 @@ func luaFile(name string) string {
 //
 //	locks.Run(ctx, guarded, name, []string{"score"}, lock.Token(), 21)
 //
-// A script that releases the lock this way ends the hold: call [Lock.Released]
-// instead of Release. One that finds the token gone calls [Lock.WriteRefused].
+// A script that releases the lock this way ends the hold: call [Lock.Released] instead of Release. If a script
+// finds the token gone, call [Lock.WriteRefused].
 //
-// On Redis Cluster the lock's keys and the guarded keys must share a hash tag:
-// [Manager.Keys] puts {name} into the lock's.
+// On Redis Cluster the lock's keys and the guarded keys must share a hash tag: [Manager.Keys] puts {name} into
+// the lock's.
 //
-// Where body has a line "-- lock.lua", those functions of lua/lock.lua stand there that only what follows uses.
+// If body has a line "-- lock.lua", the functions of lua/lock.lua that only later lines use are inserted there.
 //
-// Libraries are texts of further functions, of which the script gets those that it uses. Such a
-// function begins with "local function" and ends with the first "end" that is not indented. Nothing
-// else but comments of one line may stand there. NewScript panics if a library has something else, and names its line.
+// Libraries are texts of further functions; the script gets those that it uses. Such a function starts with
+// "local function" and ends with the first "end" that is not indented. A library may contain nothing else but
+// one-line comments. NewScript panics at any other line, and names it.
 func NewScript(body string, libraries ...string) *redis.Script {
 	return redis.NewScript(withRules(body, libraries...))
 }
 
-// lockPlace is where a script wants the functions of lock.lua.
+// lockPlace marks where a script wants the functions of lock.lua.
 const lockPlace = "\n-- lock.lua\n"
 
-// rule is one function of lock.lua.
+// rule is a function of lock.lua or of a library.
 type rule struct{ name, text string }
 
 var rules = parseRules(luaFile("lock"))
@@ -66,14 +65,15 @@ var (
 	comment  = regexp.MustCompile(`--[^\n]*`)
 )
 
-// parseRules splits the text of lock.lua into its functions, in their order, in which
-// each uses only earlier ones. A function ends with the first "end" that is not indented.
+// parseRules splits a text into its functions. Each of them uses only earlier ones, and ends with the first
+// "end" that is not indented.
 func parseRules(text string) (all []rule) {
 	text = unixLines(text) + "\n"
 	for _, m := range ruleText.FindAllStringSubmatch(text, -1) {
 		if _, second, two := strings.Cut(m[0], "\nlocal function "); two {
 			name, _, _ := strings.Cut(second, "\n")
-			panic(fmt.Sprintf("lockmgr: function %s has no \"end\" at the beginning of a line before function %s", m[1], name))
+			panic(fmt.Sprintf("lockmgr: function %s has no \"end\" at the beginning of a line before function %s",
+				m[1], name))
 		}
 		all = append(all, rule{m[1], m[0]})
 	}
@@ -85,7 +85,7 @@ func parseRules(text string) (all []rule) {
 	return all
 }
 
-// unixLines ends each line as Lua's own files do.
+// unixLines replaces CRLF by LF.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // withRules returns the text of a script of [NewScript].
@@ -111,7 +111,7 @@ func withRules(body string, libraries ...string) string {
 	return join(front) + before + "\n" + join(rest) + after
 }
 
-// usedRules returns those of all rules that a text uses, and those that they use.
+// usedRules returns the rules that a text uses, directly or through other rules.
 func usedRules(all []rule, text string) (used []rule) {
 	names := ruleName.FindAllString(text, -1)
 	for _, r := range slices.Backward(all) {

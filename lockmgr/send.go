@@ -14,21 +14,20 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// A caller sends its request itself where that can be: a goroutine of its own for each
-// request costs as much as Redis does. But go-redis does not see that a context was
-// cancelled while it waits for a reply. So the caller waits for a moment only. If Redis
-// does not answer within that, this request and those of the next second get goroutines,
-// and their callers end with their contexts at once.
+// A caller sends its request itself where possible: a goroutine for each request would cost as much as Redis
+// does. But while go-redis waits for a reply, it does not notice that a context was cancelled. So the caller
+// waits for a moment only. If Redis does not answer in that time, this request and those of the next second get
+// goroutines, and their callers end with their contexts at once.
 const (
-	// directTimeout is about how long a caller waits itself. With two clean-ups, of cleanupWait each, it makes the
-	// quarter of a second that is promised: AcquireAll removes an attempt, and then releases what it has.
+	// directTimeout is about how long a caller waits itself. With two clean-ups of cleanupWait each it makes up
+	// the promised quarter of a second: AcquireAll abandons an attempt, and then releases its locks.
 	directTimeout = 150 * time.Millisecond
 
-	// slowAnswer is how long Redis may not answer before it counts as slow, also for a
-	// caller who waits for a shorter time than directTimeout.
+	// slowAnswer is how long an answer may take before Redis counts as slow, even if the caller itself waits
+	// less than directTimeout.
 	slowAnswer = 50 * time.Millisecond
 
-	// slowFor is how long it then does.
+	// slowFor is how long Redis then counts as slow.
 	slowFor = time.Second
 
 	// ownTimeout bounds a request that does not end with its caller.
@@ -36,27 +35,25 @@ const (
 )
 
 var (
-	// errSlow says that Redis did not answer within directTimeout. The request may have
-	// been carried out.
+	// errSlow says that Redis did not answer within directTimeout. It may have executed the request.
 	errSlow = errors.New("redis is slow")
 
-	// errNoAnswer says that Redis did not answer within ownTimeout. It is no deadline of
-	// the caller's.
+	// errNoAnswer says that Redis did not answer within ownTimeout. The caller's deadline is another one.
 	errNoAnswer = errors.New("redis did not answer")
 )
 
-// sender sends the requests of a Manager: by themselves, or several in one round trip.
+// sender sends the requests of a Manager, each by itself or several in one round trip.
 type sender struct {
 	client    redis.UniversalClient
 	load      func(ctx context.Context, key string, script *redis.Script) error // Options.Load
 	life      *lifetime
 	pipelined bool
-	pipe      *redis.AutoPipeliner // nil unless requests to one server share round trips
+	pipe      *redis.AutoPipeliner // nil unless pipelined on a single server
 
-	direct *redisconn.SharedTimeout // of requests that callers wait for themselves
-	own    *redisconn.SharedTimeout // of requests that do not end with their callers
+	direct *redisconn.SharedTimeout // for requests that callers wait for themselves
+	own    *redisconn.SharedTimeout // for requests that do not end with their callers
 
-	underway  atomic.Int64 // requests, if pipelined
+	underway  atomic.Int64 // number of requests, if pipelined
 	began     time.Time
 	slowUntil atomic.Int64 // in ns since began; 0 if Redis was never slow
 }
@@ -76,29 +73,29 @@ func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sen
 type sendMode struct{}
 
 const (
-	sendDirectly   = "directly"   // by themselves, by the caller
+	sendDirectly   = "directly"   // by the caller, without a pipeline
 	sendUnattended = "unattended" // they go on when their callers have given up
 )
 
-// run runs a script, and runs it again while the slot of its keys moves.
+// run runs a script, and retries it while the slot of its keys moves.
 func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) *redis.Cmd {
 	return s.send(ctx, script, on, on.command(script, args...))
 }
 
-// send is run with the script's command.
+// send is like run, with the script's command made already.
 func (s *sender) send(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (reply *redis.Cmd) {
 	err := redisconn.UntilMoved(ctx, func() error {
 		reply = s.eval(ctx, script, on, command)
 		return reply.Err()
 	})
-	if err != nil && ctx.Err() != nil { // perhaps while it waited for the slot
+	if err != nil && ctx.Err() != nil { // ctx may have ended while send waited for the slot
 		return failed(ctx)
 	}
 	return reply
 }
 
-// eval sends a script once: by its hash, and to a server that does not know it as a whole, or
-// again when it is loaded.
+// eval sends a script once, by its hash. If the server does not know it, eval sends the whole script, or loads
+// it and sends the hash again.
 func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (cmd *redis.Cmd) {
 	args, whole := command[3+len(on.keys):], false
 	err := redisconn.UntilKnown(func() error {
@@ -111,7 +108,7 @@ func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, 
 		namedBy(args, cmd)
 		err := s.process(ctx, on.keys[0], cmd)
 		if err != nil && ctx.Err() != nil {
-			cmd = failed(ctx) // the pipeline may still be writing to the other one
+			cmd = failed(ctx) // the pipeline may still write to the old cmd
 			return cmd.Err()
 		}
 		return err
@@ -119,7 +116,7 @@ func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, 
 		for _, arg := range args {
 			switch arg := arg.(type) {
 			case *sends:
-				arg.sent.Add(-1) // this copy was not carried out
+				arg.sent.Add(-1) // this copy was not executed
 			case *tokens:
 				arg.answered()
 			}
@@ -138,13 +135,13 @@ func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, 
 	return cmd
 }
 
-// minRedis is the oldest major version of Redis that has the commands of the scripts.
+// minRedis is the oldest major version of Redis with all commands that the scripts use.
 const minRedis = 7
 
-// refuseOld returns an ErrInvalid if the server says that it is too old. It is asked before a
-// server gets a script for the first time.
+// refuseOld returns an ErrInvalid if the server is too old. It is called before a server gets a script for the
+// first time. A user without the right to ask for the version is not refused.
 func (s *sender) refuseOld(ctx context.Context) error {
-	info, _ := s.client.Info(ctx, "server").Result() // the user may lack the right to ask
+	info, _ := s.client.Info(ctx, "server").Result()
 	_, after, _ := strings.Cut(info, "redis_version:")
 	version, _, _ := strings.Cut(after, "\r\n")
 	major, _, _ := strings.Cut(version, ".")
@@ -154,7 +151,7 @@ func (s *sender) refuseOld(ctx context.Context) error {
 	return nil
 }
 
-// namedBy tells the tokens among the arguments of a request which one names them.
+// namedBy tells the tokens among args which request carries them.
 func namedBy(args []any, request redis.Cmder) {
 	for _, arg := range args {
 		if t, ok := arg.(*tokens); ok {
@@ -170,7 +167,7 @@ func (s *sender) unattended(send func(ctx context.Context) *redis.Cmd) (*redis.C
 	return cmd, noAnswer(ctx, cmd.Err())
 }
 
-// noAnswer returns errNoAnswer for a request that failed because ctx, its own, has ended.
+// noAnswer returns errNoAnswer if the request's own context, ctx, ended it; otherwise err.
 func noAnswer(ctx context.Context, err error) error {
 	if deadline, _ := ctx.Deadline(); !redisconn.Answered(err) && !time.Now().Before(deadline) {
 		return errNoAnswer
@@ -178,21 +175,21 @@ func noAnswer(ctx context.Context, err error) error {
 	return err
 }
 
-// isPrompt reports whether Redis has answered in time of late. It is false for a closed
-// Manager, whose callers send nothing themselves.
+// isPrompt reports whether Redis has not been slow lately. It is false for a closed Manager, whose callers send
+// nothing themselves.
 func (s *sender) isPrompt() bool {
 	until := s.slowUntil.Load()
 	return (until == 0 || int64(time.Since(s.began)) > until) && s.life.ctx.Err() == nil
 }
 
-// isIdle reports whether no request is under way with which another could share a round
-// trip.
+// isIdle reports whether no request is under way that another could share a round trip with.
 func (s *sender) isIdle() bool { return s.underway.Load() == 0 }
 
 // byCaller sends a request in the caller's goroutine. It fails with errSlow, the cause of
 // ctx, ErrClosed, or the client's error. abandoned is not nil if the request may still be
 // in a pipeline.
-func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, abandoned *pending, _ error) {
+func (s *sender) byCaller(ctx context.Context,
+	send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, abandoned *pending, _ error) {
 	sent := time.Now()
 	own, near := s.direct.ContextAt(sent), false
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < directTimeout {
@@ -218,7 +215,7 @@ func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *r
 		abandoned = share
 	}
 	if deadline, _ := own.Deadline(); !time.Now().Before(deadline) {
-		<-own.Done() // the client looks at the clock, a context has a timer
+		<-own.Done() // the client compares times, while a context has a timer, which may fire later
 	}
 	switch ended := s.life.ended(ctx); {
 	case ended != nil:
@@ -229,7 +226,7 @@ func (s *sender) byCaller(ctx context.Context, send func(ctx context.Context) *r
 	return nil, abandoned, errSlow
 }
 
-// read sends a command that only reads a key. It does not wait for long.
+// read sends a command that reads a key, and waits directTimeout at most.
 func (s *sender) read(ctx context.Context, command, key string) (*redis.Cmd, error) {
 	if !s.isPrompt() {
 		return nil, errSlow
@@ -244,7 +241,7 @@ func (s *sender) read(ctx context.Context, command, key string) (*redis.Cmd, err
 	return cmd, err
 }
 
-// failed returns a command that ended with its context.
+// failed returns a command with the cause of ctx as its error.
 func failed(ctx context.Context) *redis.Cmd {
 	cmd := redis.NewCmd(ctx)
 	cmd.SetErr(context.Cause(ctx))

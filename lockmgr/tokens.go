@@ -12,12 +12,11 @@ import (
 // uuidLen is the length of the UUID at the end of a token.
 const uuidLen = 36
 
-// tokens are the tokens under which a slot asks for one hold. It is the argument that names
-// the token in a request for the lock, and gives each sending of that request a token of its
-// own: the client sends a request again when the answer is missing, and the earlier copy may
-// arrive whenever it likes, also after the lock was released. Nobody believes in the token
-// of such a copy any more, so no write is accepted from the hold that it may bring about. And
-// it brings about none once Redis was told so, by inherit.lua or abandon.lua.
+// tokens are the tokens by which a slot asks for one hold. As an argument of a request, tokens gives each
+// sending of it a token of its own. The client sends a request again when the answer is missing, and the
+// earlier copy may arrive at any time, even after the lock was released. Nobody uses the token of such a copy
+// any more, so no write is accepted in a hold that the copy acquires. And it acquires none after Redis was told
+// by inherit.lua or abandon.lua.
 type tokens struct {
 	names *names
 	name  string
@@ -25,9 +24,9 @@ type tokens struct {
 	mu       sync.Mutex
 	current  string
 	underway bool        // guarded by mu: a request for current was not answered
-	promised bool        // guarded by mu: nor was a release that names current as the next
-	request  redis.Cmder // guarded by mu: that names current
-	doubted  []string    // guarded by mu: earlier ones, whose requests were not answered
+	promised bool        // guarded by mu: a release that hands the lock to current was not answered
+	request  redis.Cmder // guarded by mu: the request that carries current
+	doubted  []string    // guarded by mu: earlier tokens, whose requests were not answered
 }
 
 func newTokens(n *names, name string) *tokens {
@@ -38,14 +37,13 @@ func newTokens(n *names, name string) *tokens {
 
 func (t *tokens) init(n *names, name string) { t.names, t.name, t.current = n, name, n.newToken(name) }
 
-// MarshalBinary returns the token under which the request asks. The client calls it each time
-// that it puts the request on the wire.
+// MarshalBinary returns the token for the next sending of the request. The client calls it for each one.
 func (t *tokens) MarshalBinary() ([]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.request != nil {
 		if err := t.request.Err(); err != nil && redisconn.Answered(err) {
-			t.request.SetErr(nil) // by a redirection, for example: it was not carried out
+			t.request.SetErr(nil) // Redis did not execute it, because of a redirection, for example
 			t.underway = false
 		}
 	}
@@ -57,22 +55,22 @@ func (t *tokens) MarshalBinary() ([]byte, error) {
 	return []byte(t.current), nil
 }
 
-// String returns the current token, for logs and traces of requests.
+// String returns the current token.
 func (t *tokens) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.current
 }
 
-// sentBy names the request that is going to carry the token; nil if that is not known.
+// sentBy records the request that will carry the token; nil if it is not known.
 func (t *tokens) sentBy(request redis.Cmder) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.request = request
 }
 
-// answered records that Redis has answered the latest request. It reports whether earlier
-// ones were not answered.
+// answered records that Redis has answered the latest request. It reports whether earlier ones were not
+// answered.
 func (t *tokens) answered() (doubt bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,15 +85,15 @@ func (t *tokens) inherited() {
 	t.doubted = nil
 }
 
-// promise records that a release names the current token as the next, or that it was answered.
+// promise records whether a release that names the current token as the next holder is unanswered.
 func (t *tokens) promise(underway bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.promised = underway
 }
 
-// inDoubt returns all tokens whose requests were not answered, as scripts expect them: the
-// UUIDs, one after the other.
+// inDoubt returns the UUIDs of all tokens whose requests were not answered, one after the other, as scripts
+// expect them.
 func (t *tokens) inDoubt() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +115,7 @@ func joinIDs(tokens []string) string {
 // doubts is the argument of inherit.lua that names the earlier tokens.
 type doubts struct{ of *tokens }
 
-// MarshalBinary is called after that of the token, in each sending.
+// MarshalBinary returns the UUIDs of the earlier tokens. In each sending, it is called after that of tokens.
 func (d doubts) MarshalBinary() ([]byte, error) {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()

@@ -10,29 +10,28 @@ import (
 	"roomd/lockmgr/redisconn/pubsub"
 )
 
-// linger is how long a process stays subscribed to the wake-ups of a lock for which it
-// does not wait any more.
+// linger is how long a process stays subscribed to a lock's wake-ups after its last waiter left.
 const linger = 10 * time.Second
 
-// grant is a hold that begins.
+// grant is a new hold.
 type grant struct {
-	token string // that has the lock
+	token string // has the lock
 	fence int64
-	since time.Time     // not after Redis gave it; carries a monotonic reading
+	since time.Time     // not after Redis gave it; has a monotonic reading
 	lasts time.Duration // from since
 }
 
 // remaining returns how much longer the hold can be trusted.
 func (g *grant) remaining() time.Duration { return g.lasts - time.Since(g.since) }
 
-// isOver reports whether the hold has ended before anybody had it: its reply, or its
-// wake-up, was under way for too long.
+// isOver reports whether the hold ended before anybody used it: its reply or wake-up was under way for too
+// long.
 func (g *grant) isOver() bool { return g.remaining() <= 0 }
 
-// wakeUp says which token has the lock, as lock_queue publishes it: "<fence> <ms> <token>".
+// wakeUp says that a token has the lock. lock_queue publishes it as "<fence> <ms> <token>".
 type wakeUp struct {
 	fence int64
-	claim time.Duration // for which the last holder keeps the lock for the token
+	claim time.Duration // how long the lock is reserved for the token
 	token string
 }
 
@@ -50,8 +49,8 @@ func parseWakeUp(payload string) (w wakeUp, ok bool) {
 	return wakeUp{fenceNumber, time.Duration(ms) * time.Millisecond, token}, true
 }
 
-// parseReply reads the reply of a script that may have given the lock to a token: the fence if it
-// has, else what the script says instead, such as the token's position; "" for nothing.
+// parseReply parses the reply of a script that may give a token the lock. It returns the fence if it did,
+// otherwise what the script says instead, such as the token's position; "" for nothing.
 func parseReply(reply any) (fence, instead string) {
 	switch reply := reply.(type) {
 	case string:
@@ -64,26 +63,26 @@ func parseReply(reply any) (fence, instead string) {
 	return "", instead
 }
 
-// parseNumber reads what lock_number or lock_queue returned; 0 if that is no number.
+// parseNumber parses a number from lock_number or lock_queue; 0 if the text is no number.
 func parseNumber(text string) int64 {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
 	}
-	position, _ := strconv.ParseFloat(text, 64) // a sorted set's score may be written so
+	position, _ := strconv.ParseFloat(text, 64) // Redis may format a sorted set's score as a float
 	return int64(position)
 }
 
-// wakeUps brings wake-ups to the slots of this process that wait.
+// wakeUps delivers wake-ups to the waiting slots of this process.
 type wakeUps struct {
 	hub     *pubsub.Hub
 	channel func(name string) string
 
 	mu     sync.Mutex
-	locks  map[string]*listener // guarded by mu: locks that somebody waits for, or did of late
+	locks  map[string]*listener // guarded by mu: locks with waiters, now or during the last linger
 	closed bool                 // guarded by mu
 }
 
-// listenState says whether wake-ups reach a slot.
+// listenState says whether a slot gets wake-ups.
 type listenState int
 
 const (
@@ -92,7 +91,7 @@ const (
 	stoppedListening
 )
 
-// listener hears the wake-ups of one lock. All of it is guarded by wakeUps.mu.
+// listener receives the wake-ups of one lock. All fields are guarded by wakeUps.mu.
 type listener struct {
 	name  string
 	slots []*Slot
@@ -104,9 +103,10 @@ func (u *wakeUps) init(hub *pubsub.Hub, channel func(name string) string) {
 	u.hub, u.channel, u.locks = hub, channel, make(map[string]*listener)
 }
 
-// add brings the wake-ups of its lock to s from now on. Before the request that may put the token into the queue it does
-// so only if the process is subscribed already: the wake-up may overtake the reply. After that it may subscribe, and does
-// not wait for the subscription: what is published before that stands is lost.
+// add delivers the lock's wake-ups to s from now on. Call it with subscribe false before the request that may
+// put the token into the queue: the wake-up may overtake the reply, but s gets it only if the process is
+// subscribed already. After that request subscribe is true. add does not wait for the subscription; wake-ups
+// published before it is active are lost.
 func (u *wakeUps) add(s *Slot, subscribe bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -130,7 +130,7 @@ func (u *wakeUps) add(s *Slot, subscribe bool) {
 	l.slots = append(l.slots, s)
 }
 
-// hears reports whether s is told from now on when its token has the lock.
+// hears reports whether s now gets a wake-up when its token has the lock.
 func (u *wakeUps) hears(s *Slot) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -138,8 +138,8 @@ func (u *wakeUps) hears(s *Slot) bool {
 	return s.listens == listening && l != nil && l.sub.IsActive()
 }
 
-// remove ends what add began, for good. The subscription stays for a while: a process that
-// waits for a lock often does so again soon.
+// remove stops the wake-ups of s for good. The subscription stays for a while, because a process that has
+// waited for a lock often does so again soon.
 func (u *wakeUps) remove(s *Slot) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -154,7 +154,7 @@ func (u *wakeUps) remove(s *Slot) {
 	}
 }
 
-// forget unsubscribes a listener without slots.
+// forget unsubscribes a listener that has no slots.
 func (u *wakeUps) forget(l *listener) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -164,7 +164,7 @@ func (u *wakeUps) forget(l *listener) {
 	}
 }
 
-// wake tells the slot with the token of a wake-up.
+// wake passes a wake-up to the slot with its token.
 func (u *wakeUps) wake(l *listener, payload string) {
 	w, ok := parseWakeUp(payload)
 	if !ok {
@@ -179,7 +179,7 @@ func (u *wakeUps) wake(l *listener, payload string) {
 	}
 }
 
-// interrupted has the slots ask at once: wake-ups may have been missed.
+// interrupted makes the slots ask at once, because wake-ups may be lost.
 func (u *wakeUps) interrupted(l *listener) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -15,9 +15,11 @@ import (
 func TestBench_Reports(t *testing.T) {
 	t.Parallel()
 	page, profile := filepath.Join(t.TempDir(), "bench.html"), filepath.Join(t.TempDir(), "cpu")
-	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration", "100ms"}
+	args := []string{"bench", "--redis", "embedded", "--only", "sadd,roomd", "--workload", "members-10", "--duration",
+		"100ms"}
 	var stdout, stderr bytes.Buffer
-	redistest.OK(t, run(t.Context(), append(args, "--json", "-", "--html", page, "--cpu-profile", profile), &stdout, &stderr))
+	redistest.OK(t, run(t.Context(), append(args, "--json", "-", "--html", page, "--cpu-profile", profile), &stdout,
+		&stderr))
 	var r bench.Report
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || r.Workloads["members-10"]["roomd"] == nil {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
@@ -48,7 +50,8 @@ func TestBench_Processes(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || len(r.Workloads["memory-room"]) != 2 {
 		t.Errorf("standard output is not the report: %v\n%s", err, &stdout)
 	}
-	if !strings.Contains(stderr.String(), "memory-room: the same") || !strings.Contains(stderr.String(), "[4/4] memory-room: roomd") {
+	if !strings.Contains(stderr.String(), "memory-room: the same") ||
+		!strings.Contains(stderr.String(), "[4/4] memory-room: roomd") {
 		t.Errorf("no table or no progress on standard error:\n%s", &stderr)
 	}
 	if file, err := os.Stat(profile); err != nil || file.Size() == 0 {
@@ -72,11 +75,13 @@ func TestCompare_Programs(t *testing.T) {
 	t.Setenv(asProgram, "true")
 	t.Setenv("ROOMLOAD_REDIS", "embedded")
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), []string{"compare", self, "--rounds", "2", "--workload", "lone,members-10", "--duration", "50ms"}, &stdout, &stderr); err != nil {
+	if err := run(t.Context(), []string{"compare", self, "--rounds", "2", "--workload", "lone,members-10",
+		"--duration", "50ms"}, &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
 	}
 	lines := strings.Split(stdout.String(), "\n")
-	if len(lines) < 4 || !strings.HasPrefix(lines[1], "lone ") || !strings.HasPrefix(lines[2], "members-10 ") || strings.Contains(lines[1], "NaN") {
+	if len(lines) < 4 || !strings.HasPrefix(lines[1], "lone ") || !strings.HasPrefix(lines[2], "members-10 ") ||
+		strings.Contains(lines[1], "NaN") {
 		t.Errorf("it prints\n%s", &stdout)
 	}
 	if !strings.Contains(stderr.String(), "[3/8] members-10, before\n[4/8] members-10, after\n[5/8] lone, after\n[6/8] lone, before") {
@@ -87,7 +92,8 @@ func TestCompare_Programs(t *testing.T) {
 func TestCompare_NoSuchRevision(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	if err := run(t.Context(), []string{"compare", "no-such-revision"}, &stdout, &stderr); err == nil || !strings.Contains(err.Error(), "no-such-revision is no program") {
+	if err := run(t.Context(), []string{"compare", "no-such-revision"}, &stdout, &stderr); err == nil ||
+		!strings.Contains(err.Error(), "no-such-revision is no program") {
 		t.Errorf("%v", err)
 	}
 }

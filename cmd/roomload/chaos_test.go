@@ -31,7 +31,8 @@ func TestStatus(t *testing.T) {
 		show(p.Elapsed, p.Changed, p.String())
 	}
 	done()
-	if got := strings.Count(b.String(), "\n"); got != 2 || !strings.Contains(b.String(), "7 actions") || !strings.Contains(b.String(), "1 PROBLEMS") {
+	if got := strings.Count(b.String(), "\n"); got != 2 || !strings.Contains(b.String(), "7 actions") ||
+		!strings.Contains(b.String(), "1 PROBLEMS") {
 		t.Errorf("%s", &b)
 	}
 }

@@ -16,7 +16,8 @@ func TestLab_Reports(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "lab.html")
 	var stdout, stderr bytes.Buffer
-	err := run(t.Context(), []string{"lab", "--redis", "embedded", "--only", "set-nx-lua,roomd", "--faults", "pause-write",
+	err := run(t.Context(), []string{"lab", "--redis", "embedded", "--only", "set-nx-lua,roomd", "--faults",
+		"pause-write",
 		"--json", "-", "--html", page}, &stdout, &stderr)
 	redistest.OK(t, err)
 	var r lab.Report
@@ -28,7 +29,8 @@ func TestLab_Reports(t *testing.T) {
 			t.Errorf("no %q on standard error:\n%s", want, &stderr)
 		}
 	}
-	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`<h3 id="set-nx-lua-under-pause-write">`)) {
+	if html, err := os.ReadFile(page); err != nil ||
+		!bytes.Contains(html, []byte(`<h3 id="set-nx-lua-under-pause-write">`)) {
 		t.Errorf("the page: %v", err)
 	}
 }

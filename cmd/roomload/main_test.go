@@ -33,7 +33,8 @@ func TestRun_Reports(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "report.html")
 	var stdout, stderr bytes.Buffer
-	err := run(t.Context(), []string{"run", "--clients", "20", "--rooms", "2", "--duration", "500ms", "--json", "-", "--html", page}, &stdout, &stderr)
+	err := run(t.Context(), []string{"run", "--clients", "20", "--rooms", "2", "--duration", "500ms", "--json", "-",
+		"--html", page}, &stdout, &stderr)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
 	}
@@ -52,7 +53,8 @@ func TestRun_Reports(t *testing.T) {
 func TestRun_Table(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	redistest.OK(t, run(t.Context(), []string{"run", "--clients", "5", "--rooms", "1", "--duration", "200ms"}, &stdout, &stderr))
+	redistest.OK(t, run(t.Context(), []string{"run", "--clients", "5", "--rooms", "1", "--duration", "200ms"},
+		&stdout, &stderr))
 	if !strings.Contains(stdout.String(), "verdict     consistent") {
 		t.Errorf("standard output is\n%s", &stdout)
 	}
@@ -125,7 +127,8 @@ func TestMain_WrongUse(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), strings.Fields(args), &stdout, &stderr)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitCode(err) != exitWrongUse {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+			exitCode(err) != exitWrongUse {
 			t.Errorf("%s: %v (exit code %d), want it to say %s", args, err, exitCode(err), want)
 		}
 	}
@@ -133,7 +136,8 @@ func TestMain_WrongUse(t *testing.T) {
 
 // --nodes does not matter where nodes run already.
 func TestRun_TargetsNeedNoNodes(t *testing.T) {
-	c := runCmd{Config: loadtest.Config{Targets: []string{"ws://127.0.0.1:1/ws"}, Redis: "nonsense", Clients: 1, Rooms: 1, Duration: 1}}
+	c := runCmd{Config: loadtest.Config{Targets: []string{"ws://127.0.0.1:1/ws"}, Redis: "nonsense", Clients: 1,
+		Rooms: 1, Duration: 1}}
 	if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--redis") {
 		t.Errorf("%v, want an error about --redis", err)
 	}

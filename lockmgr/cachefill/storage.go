@@ -51,9 +51,11 @@ func (s *storage) entry(key string) (entry, error) {
 	case key == "":
 		return entry{}, fmt.Errorf("cachefill: key is empty: %w", lockmgr.ErrInvalid)
 	case len(key) > maxKey:
-		return entry{}, fmt.Errorf("cachefill: key is %d bytes long, at most %d are allowed: %w", len(key), maxKey, lockmgr.ErrInvalid)
+		return entry{}, fmt.Errorf("cachefill: key is %d bytes long, at most %d are allowed: %w", len(key), maxKey,
+			lockmgr.ErrInvalid)
 	case s.cluster && strings.ContainsAny(key, "{}"):
-		return entry{}, fmt.Errorf("cachefill: key %q holds a brace, which would break the hash tag: %w", key, lockmgr.ErrInvalid)
+		return entry{}, fmt.Errorf("cachefill: key %q holds a brace, which would break the hash tag: %w", key,
+			lockmgr.ErrInvalid)
 	}
 	value := s.opts.Prefix + key
 	if s.cluster {
@@ -125,9 +127,11 @@ func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure
 
 // finish stores the value or the error of a load, and releases the lock. It reports
 // false if the lock was lost. An errNotKept ends the hold as success does.
-func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any, keep time.Duration) (bool, error) {
+func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any,
+	keep time.Duration) (bool, error) {
 	lock.StopKeepAlive()
-	reply, err := s.locks.Run(ctx, finishScript, e.lock, keys, lock.Token(), field, content, keep.Milliseconds()).Slice()
+	reply, err := s.locks.Run(ctx, finishScript, e.lock, keys, lock.Token(), field, content,
+		keep.Milliseconds()).Slice()
 	if err != nil {
 		return false, err
 	}

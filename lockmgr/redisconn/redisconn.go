@@ -21,7 +21,8 @@ const movingPause = 5 * time.Millisecond
 
 // Run runs a script on keys of one slot. While that slot moves from one master of a Redis
 // Cluster to another, Run asks again until the keys are together, or ctx ends.
-func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd) {
+func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script, keys []string,
+	args ...any) (cmd *redis.Cmd) {
 	_ = UntilMoved(ctx, func() error {
 		cmd = script.Run(ctx, client, keys, args...)
 		SeekMaster(ctx, client, cmd.Err())
@@ -80,9 +81,12 @@ func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bo
 
 // EachMaster calls f for the server of a client, or at the same time for all masters of a Cluster. It returns the first
 // error of f.
-func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx context.Context, master redis.UniversalClient) error) error {
+func EachMaster(ctx context.Context, client redis.UniversalClient,
+	f func(ctx context.Context, master redis.UniversalClient) error) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return f(ctx, master) })
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+			return f(ctx, master)
+		})
 	}
 	return f(ctx, client)
 }
@@ -90,10 +94,12 @@ func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx co
 // scanCount is how many keys a server looks at for one page of [Scan].
 const scanCount = 1000
 
-// Scan looks at every key of a Redis, or of all masters of a Cluster at once: about a second for a million. It calls page with
-// those that match a pattern of SCAN, by one goroutine at a time. A page may be empty, and a key may come twice. Between two
-// pages of a server it rests so many times as long as the page took. It ends with the first error of page or Redis.
-func Scan(ctx context.Context, client redis.UniversalClient, pattern string, rests int, page func(ctx context.Context, keys []string) error) error {
+// Scan looks at every key of a Redis, or of all masters of a Cluster at once: about a second for a million. It calls
+// page with those that match a pattern of SCAN, by one goroutine at a time. A page may be empty, and a key may come
+// twice. Between two pages of a server it rests so many times as long as the page took. It ends with the first error
+// of page or Redis.
+func Scan(ctx context.Context, client redis.UniversalClient, pattern string, rests int,
+	page func(ctx context.Context, keys []string) error) error {
 	var mu sync.Mutex // held while page runs
 	return EachMaster(ctx, client, func(ctx context.Context, master redis.UniversalClient) error {
 		for cursor := uint64(0); ; {

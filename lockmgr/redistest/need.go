@@ -28,9 +28,9 @@ func Nightly(tb testing.TB) {
 	}
 }
 
-// MostlyWaiting lets twice as many tests that call t.Parallel run at once as there are processors, unless
-// -parallel says otherwise. Call it in TestMain of a package whose tests wait for servers, and leave the
-// processors idle meanwhile. They have small heaps, which would be collected all the time: GOGC is 400 unless it is set.
+// MostlyWaiting lets twice as many tests that call t.Parallel run at once as there are processors, unless -parallel
+// says otherwise. Call it in TestMain of a package whose tests wait for servers, and leave the processors idle
+// meanwhile. They have small heaps, which would be collected all the time: GOGC is 400 unless it is set.
 func MostlyWaiting() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

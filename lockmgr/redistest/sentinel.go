@@ -12,8 +12,8 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Sentinel is a launch.Sentinel, a primary, its replica and three sentinels, that ends with the test that started it. Its
-// methods are for the goroutine of the test.
+// Sentinel is a launch.Sentinel, a primary, its replica and three sentinels, that ends with the test that started it.
+// Its methods are for the goroutine of the test.
 type Sentinel struct {
 	tb        testing.TB
 	sentinel  *launch.Sentinel

@@ -50,5 +50,6 @@ func StartSentinelTLS(tb testing.TB, authority *certs.Authority, primary, passwo
 
 func tlsOptions(authority *certs.Authority) [][2]string {
 	cert, key := authority.Issue("redis")
-	return [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File}, {"tls-auth-clients", "yes"}}
+	return [][2]string{{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-ca-cert-file", authority.File},
+		{"tls-auth-clients", "yes"}}
 }

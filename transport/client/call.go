@@ -28,7 +28,8 @@ func (k *call) frame() ([]byte, error) {
 	req := k.req
 	parts := []part{
 		{"room", req.Room}, {"token", req.Token}, {"user", req.User}, {"text", req.Text},
-		{"data", string(req.Data)}, {"name", req.Name}, {"to", strings.Join(req.To, ",")}, {"users", strings.Join(req.Users, ",")}, {"epoch", req.Epoch},
+		{"data", string(req.Data)}, {"name", req.Name}, {"to", strings.Join(req.To, ",")},
+		{"users", strings.Join(req.Users, ",")}, {"epoch", req.Epoch},
 	}
 	for _, p := range parts {
 		if !utf8.ValidString(p.text) {
@@ -38,7 +39,8 @@ func (k *call) frame() ([]byte, error) {
 	frame := protocol.AppendRequest(nil, req)
 	if len(frame) > protocol.MaxFrame {
 		longest := slices.MaxFunc(parts, func(a, b part) int { return len(a.text) - len(b.text) })
-		return nil, fmt.Errorf("%s: makes a frame of %d bytes, the limit is %d", longest.field, len(frame), protocol.MaxFrame)
+		return nil, fmt.Errorf("%s: makes a frame of %d bytes, the limit is %d", longest.field, len(frame),
+			protocol.MaxFrame)
 	}
 	return frame, nil
 }

@@ -26,8 +26,8 @@ const maxLag = 1024
 // ChangeSnapshot or ChangeLost; a newer server may send others, which a program ignores.
 type Change struct {
 	protocol.Change
-	// Epoch and Version are the room's after the change, and after the others of the same event; of a message, at which it
-	// was said.
+	// Epoch and Version are the room's after the change, and after the others of the same event; of a message, at
+	// which it was said.
 	Epoch   string
 	Version uint64
 	// More says that others of the same event follow.
@@ -95,12 +95,11 @@ func (r *replica) notify() {
 	}
 }
 
-// Changes returns an iteration over what happens in the room. It begins, when the loop does, with a
-// ChangeSnapshot, and then yields every change behind it exactly once, in order. A version may pass without a change, such as
-// a message for others. It ends when the room
-// has ended, and then Err says why, or when ctx ends. What was said before the loop began is not in it, unless the room
-// was joined by JoinHistory. What was said while the connection was lost, and the room has kept, comes behind the snapshot of
-// the reconnect, with the versions at which it was said.
+// Changes returns an iteration over what happens in the room. It begins, when the loop does, with a ChangeSnapshot,
+// and then yields every change behind it exactly once, in order. A version may pass without a change, such as a
+// message for others. It ends when the room has ended, and then Err says why, or when ctx ends. What was said before
+// the loop began is not in it, unless the room was joined by JoinHistory. What was said while the connection was
+// lost, and the room has kept, comes behind the snapshot of the reconnect, with the versions at which it was said.
 //
 // Iterations are independent of each other, and a room waits for none of them: one that lags by
 // more than 1,024 changes gets a ChangeSnapshot in their place. The body of the loop may call

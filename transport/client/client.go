@@ -32,11 +32,11 @@ type Client struct {
 	changed  chan struct{}    // closed with the next change of the above, or of a room's being restored
 }
 
-// Connect connects a user. It returns when the first connection is made, or fails: with what is wrong
-// with cfg; with a refusal that would be the same next time, which wraps the server's [protocol.Error]
-// or is [ErrUnauthorized]; with the error of [Config.Token]; or with ctx.Err() and why there was no
-// connection until then: it goes on trying until ctx ends, and tells [Config.OnUnreachable]. The end of ctx does nothing once Connect has returned. The caller must Close
-// the client.
+// Connect connects a user. It returns when the first connection is made, or fails: with what is wrong with cfg; with
+// a refusal that would be the same next time, which wraps the server's [protocol.Error] or is [ErrUnauthorized]; with
+// the error of [Config.Token]; or with ctx.Err() and why there was no connection until then: it goes on trying until
+// ctx ends, and tells [Config.OnUnreachable]. The end of ctx does nothing once Connect has returned. The caller must
+// Close the client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -107,9 +107,9 @@ func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, er
 	return c.enter(ctx, historyCall(protocol.ActionJoin, room, n))
 }
 
-// Match makes the user a member of a room that has the labels, perhaps among others, and a free seat: the fullest there is; or, if there
-// is none, of a new one with these settings, whose labels are those that are looked for. The error is as for Join; no
-// room is full.
+// Match makes the user a member of a room that has the labels, perhaps among others, and a free seat: the fullest
+// there is; or, if there is none, of a new one with these settings, whose labels are those that are looked for. The
+// error is as for Join; no room is full.
 func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
 	return c.enter(ctx, matchCall(labels, begin))
 }
@@ -167,21 +167,24 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 // Configure replaces the room's settings: what is zero in s is so from then on. With a condition
 // made by [Expect] it does so only at exactly that version; otherwise the error is a
 // [*ConflictError]. The host may not change each of the settings. Other errors are as for Kick.
-func (c *Client) Configure(ctx context.Context, room string, s room.Settings, only ...Condition) (*protocol.Reply, error) {
+func (c *Client) Configure(ctx context.Context, room string, s room.Settings,
+	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, configureCall(room, s, only))
 }
 
 // SetPrivateOf replaces the private data of a member of the room, as [Room.SetPrivate] does those of the user. Errors
 // are as for Kick.
-func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any, only ...Condition) (*protocol.Reply, error) {
+func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
+	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, setPrivateCall(room, user, data, only))
 }
 
-// Txn does several things in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set, timer, say, kick,
-// swap, shuffle, configure and close, which have neither id nor room, and expect nothing. With a condition made by [Expect]
-// they are done only if neither the room's data nor a timer has changed since. Only admins may: the error is
-// [protocol.ErrForbidden] for others, and otherwise as for [Room.Set].
-func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request, only ...Condition) (*protocol.Reply, error) {
+// Txn does several things in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set, timer,
+// say, kick, swap, shuffle, configure and close, which have neither id nor room, and expect nothing. With a condition
+// made by [Expect] they are done only if neither the room's data nor a timer has changed since. Only admins may: the
+// error is [protocol.ErrForbidden] for others, and otherwise as for [Room.Set].
+func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request,
+	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, txnCall(room, actions, only))
 }
 
@@ -222,8 +225,8 @@ func (c *Client) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
 	}
 }
 
-// do sends a request, again until a connection lasts for long enough to bring the reply, and the server does not say that it
-// comes too fast.
+// do sends a request, again until a connection lasts for long enough to bring the reply, and the server does not say
+// that it comes too fast.
 func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 	tries := 0
 	for prefix := "not sent: "; ; prefix = "" {

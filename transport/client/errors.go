@@ -53,7 +53,8 @@ func (e *CloseError) Unwrap() []error {
 	return []error{ErrClosed, e.cause}
 }
 
-// isRestart reports whether the server has closed the connection to restart. It has answered each request that it has begun.
+// isRestart reports whether the server has closed the connection to restart. It has answered each request that it has
+// begun.
 func isRestart(err error) bool {
 	closed, is := errors.AsType[*CloseError](err)
 	return is && closed.Code == protocol.CloseRestart

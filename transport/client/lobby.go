@@ -52,7 +52,8 @@ type LobbyRoom struct {
 	Room string `json:"room"`
 	// Count is how many members there are.
 	Count int `json:"count"`
-	// Capacity is how many seats there are, and Free how many of them are free. A Capacity of 0 is as many as there can be.
+	// Capacity is how many seats there are, and Free how many of them are free. A Capacity of 0 is as many as there
+	// can be.
 	Capacity int `json:"capacity"`
 	Free     int `json:"free"`
 	// Closed says that nobody comes in.
@@ -64,14 +65,14 @@ type LobbyRoom struct {
 }
 
 // Lobby returns an iteration over the list of rooms: as it is when the loop begins, and then as it is whenever it has
-// changed. Each list is a whole one. One that is over before the reader looks is left out, so a slow reader is shown the
-// newest. It is also shown, as Stale, when no server can be reached.
+// changed. Each list is a whole one. One that is over before the reader looks is left out, so a slow reader is shown
+// the newest. It is also shown, as Stale, when no server can be reached.
 //
 // The list comes by HTTP from the addresses of [Config], on a connection of its own: it asks the next of
 // them when that ends, after a pause as for the client's connection, and calls [Config.Token] for each.
 //
-// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the client has ended; what
-// the server refuses for good, as for [Connect]; or that of Config.Token for the first connection.
+// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the client
+// has ended; what the server refuses for good, as for [Connect]; or that of Config.Token for the first connection.
 func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error] {
 	return func(yield func(Lobby, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -113,7 +114,8 @@ func (c *Client) follow(ctx context.Context, f *lobbyFollower) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.goroutines.Go(func() { // the client's own goroutine runs as long as c.err is nil, so nobody has waited for them yet
+	// the client's own goroutine runs as long as c.err is nil, so nobody has waited for them yet
+	c.goroutines.Go(func() {
 		defer close(f.done)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -167,7 +169,8 @@ type lobbyFollower struct {
 }
 
 func newLobbyFollower(cfg *Config, q LobbyQuery) *lobbyFollower {
-	return &lobbyFollower{query: q, connector: newConnector(cfg), changed: make(chan struct{}, 1), done: make(chan struct{})}
+	return &lobbyFollower{query: q, connector: newConnector(cfg), changed: make(chan struct{}, 1),
+		done: make(chan struct{})}
 }
 
 // look returns the list, whether it is news, and why there will be no other; nil if there may be.

@@ -46,7 +46,8 @@ type lobbyStream struct {
 }
 
 // openLobby asks a server for its lobby. Errors are as those of dial.
-func openLobby(ctx context.Context, cfg *Config, address string, query url.Values, opts Options) (_ *lobbyStream, err error) {
+func openLobby(ctx context.Context, cfg *Config, address string, query url.Values,
+	opts Options) (_ *lobbyStream, err error) {
 	u, err := parseURL(address, "")
 	if err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ func openLobby(ctx context.Context, cfg *Config, address string, query url.Value
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &lobbyStream{cancel: cancel, transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), DisableCompression: true, DialContext: cfg.dialNet,
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), DisableCompression: true,
+		DialContext: cfg.dialNet,
 	}}
 	defer func() {
 		if err != nil {

@@ -117,7 +117,8 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	defer r.replica.hear(reply)
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
 		r.replica.replace(&protocol.Event{
-			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data, Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,
+			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data,
+			Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,
 		}, r.client.user)
 	}
 }
@@ -161,8 +162,9 @@ func (r *Room) loseLocked(why *LostError) {
 	}
 	v.Member, v.Seat, r.joined, r.lost = false, noSeat, false, why
 	r.replica.tell(Change{
-		Change: protocol.Change{Type: ChangeLost, Reason: why.Reason, Text: why.Text, To: protocol.Target{Room: why.To}},
-		Epoch:  v.Epoch, Version: v.Version,
+		Change: protocol.Change{Type: ChangeLost, Reason: why.Reason, Text: why.Text,
+			To: protocol.Target{Room: why.To}},
+		Epoch: v.Epoch, Version: v.Version,
 	})
 	r.replica.notify()
 	r.endIfUnusedLocked(why)

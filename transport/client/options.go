@@ -58,16 +58,16 @@ type Config struct {
 	User   string
 	Header http.Header
 	TLS    *tls.Config
-	// Token returns the token that says who the user is. The client calls it for each connection, and
-	// again when about 80 % of the token's time are over, to show the server a newer one. An error
-	// that is [ErrUnauthorized] ends the client. With any other, [Connect] fails, and a client that
-	// connects again asks later. [Client.Lobby] calls it, too, perhaps at the same time. Token must not call Close. [StaticToken] is a Token that is known
+	// Token returns the token that says who the user is. The client calls it for each connection, and again when
+	// about 80 % of the token's time are over, to show the server a newer one. An error that is [ErrUnauthorized]
+	// ends the client. With any other, [Connect] fails, and a client that connects again asks later. [Client.Lobby]
+	// calls it, too, perhaps at the same time. Token must not call Close. [StaticToken] is a Token that is known
 	// already. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 
-	// OnUnreachable is called once, if the first three attempts of [Connect] fail, with why the third did: a server may not be
-	// started yet, or an address be wrong. The client goes on trying. OnUnreachable must return soon, and must not call Close.
-	// Default: a warning by [slog.Default].
+	// OnUnreachable is called once, if the first three attempts of [Connect] fail, with why the third did: a server
+	// may not be started yet, or an address be wrong. The client goes on trying. OnUnreachable must return soon, and
+	// must not call Close. Default: a warning by [slog.Default].
 	OnUnreachable func(err error)
 
 	// HandshakeTimeout, of each attempt to connect, and WriteTimeout are as in [Options].
@@ -77,9 +77,9 @@ type Config struct {
 	BackoffBase time.Duration
 	// BackoffCap bounds all pauses. It should be shorter than the server's grace. Default: 5 s.
 	BackoffCap time.Duration
-	// Idle is how long the server may be silent before the client pings it. Default: 6 s: a server pings
-	// a silent client every 5 s. For twice as long a client that comes back takes another session of its user, which keeps
-	// it out (--duplicate reject), for its own of before.
+	// Idle is how long the server may be silent before the client pings it. Default: 6 s: a server pings a silent
+	// client every 5 s. For twice as long a client that comes back takes another session of its user, which keeps it
+	// out (--duplicate reject), for its own of before.
 	Idle time.Duration
 	// IdleTimeout is how long the server may be silent after that before the client drops the
 	// connection. Default: 5 s.

@@ -105,7 +105,8 @@ func newConnector(cfg *Config) connector {
 
 // attempt has dial try the next address once, with a token, which is empty if there is none. It reports, with an error,
 // whether no other attempt can succeed.
-func (k *connector) attempt(ctx context.Context, dial func(address, token string, opts Options) error) (final bool, err error) {
+func (k *connector) attempt(ctx context.Context,
+	dial func(address, token string, opts Options) error) (final bool, err error) {
 	address, token := k.cfg.Addresses[k.next%len(k.cfg.Addresses)], ""
 	k.next++
 	opts := k.cfg.options()

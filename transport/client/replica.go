@@ -80,7 +80,8 @@ func (r *replica) apply(e *protocol.Event, user string) bool {
 	}
 	v.Epoch, v.Version = e.Epoch, e.Version
 	for i := range e.Changes {
-		c := Change{Change: e.Changes[i], Epoch: e.Epoch, Version: cmp.Or(e.Changes[i].Version, e.Version), More: i < len(e.Changes)-1}
+		c := Change{Change: e.Changes[i], Epoch: e.Epoch, Version: cmp.Or(e.Changes[i].Version, e.Version),
+			More: i < len(e.Changes)-1}
 		if c.Type == protocol.ChangeCountdown && c.In != nil {
 			c.Ends = endsIn(*c.In)
 		}
@@ -142,7 +143,8 @@ func (r *replica) findSeat(user string) {
 func (r *replica) change(c *Change) {
 	v := &r.view
 	switch c.Type {
-	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember, protocol.ChangePrivate, protocol.ChangeSeat:
+	case protocol.ChangeJoin, protocol.ChangeLeave, protocol.ChangeAway, protocol.ChangeBack, protocol.ChangeMember,
+		protocol.ChangePrivate, protocol.ChangeSeat:
 		r.changeUser(&c.Change)
 	case protocol.ChangeData:
 		v.Data = c.Data
@@ -186,7 +188,8 @@ func (r *replica) changeUser(c *protocol.Change) {
 		if i >= 0 {
 			v.Users = slices.Delete(v.Users, i, i+1)
 		}
-		at, _ := slices.BinarySearchFunc(v.Users, c.Seat, func(u protocol.Seated, seat int) int { return cmp.Compare(u.Seat, seat) })
+		at, _ := slices.BinarySearchFunc(v.Users, c.Seat,
+			func(u protocol.Seated, seat int) int { return cmp.Compare(u.Seat, seat) })
 		v.Users = slices.Insert(v.Users, at, protocol.Seated{User: c.User, Seat: c.Seat, Away: c.Away})
 	case i < 0: // only a server that breaks the protocol speaks of somebody else
 	case c.Type == protocol.ChangeSeat: // who had the seat gets another one by the next change

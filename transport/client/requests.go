@@ -17,14 +17,15 @@ import (
 
 // Do sends a request, whose ID it sets, and waits for the reply, which is shared with OnReply and must not be changed.
 //
-// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if what was expected is not so any more;
-// a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two the request may or
-// may not have been carried out, unless the text says that it was not sent, or the code is [protocol.CloseRestart], before
-// which a server answers all that it has begun. A reply that comes after ctx has ended goes to OnReply only.
+// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if what was expected is not so any
+// more; a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two the
+// request may or may not have been carried out, unless the text says that it was not sent, or the code is
+// [protocol.CloseRestart], before which a server answers all that it has begun. A reply that comes after ctx has
+// ended goes to OnReply only.
 //
-// With [protocol.ActionAuth] it shows the server a newer token of the same user, which lets the connection live until that
-// one expires; a client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized] if the server
-// does not accept the token; the older one counts on.
+// With [protocol.ActionAuth] it shows the server a newer token of the same user, which lets the connection live until
+// that one expires; a client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized]
+// if the server does not accept the token; the older one counts on.
 func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
 	return c.do(ctx, &call{req: &r})
 }
@@ -62,7 +63,8 @@ func historyCall(action, room string, n int) *call {
 // matchCall has a key, so that it finds the same room when it is sent again.
 func matchCall(labels map[string]string, begin room.Settings) *call {
 	begin.Labels = ""
-	return &call{req: &protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels), Settings: &begin, Key: uuid.NewString()}}
+	return &call{req: &protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),
+		Settings: &begin, Key: uuid.NewString()}}
 }
 
 func readyCall(room string, ready bool) *call {

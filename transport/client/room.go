@@ -68,10 +68,10 @@ func (r *Room) Err() error {
 	return r.err
 }
 
-// Leave ends the membership and frees the seat. The room goes on if the client watches it. The error
-// is as for Set, and with [protocol.ErrUnknown] the membership has ended, too, though the seat may not be free before the
-// connection ends; a [*LostError] says that there was no membership any more, and where the user was
-// moved, if that is why: the seat there stays.
+// Leave ends the membership and frees the seat. The room goes on if the client watches it. The error is as for Set,
+// and with [protocol.ErrUnknown] the membership has ended, too, though the seat may not be free before the connection
+// ends; a [*LostError] says that there was no membership any more, and where the user was moved, if that is why: the
+// seat there stays.
 func (r *Room) Leave(ctx context.Context) error {
 	var left error // set by the reading goroutine, before the reply gets here
 	k := plainCall(protocol.ActionLeave, r.id)
@@ -101,17 +101,16 @@ func (r *Room) Ready(ctx context.Context, ready bool) error {
 	return r.act(ctx, readyCall(r.id, ready))
 }
 
-// Set replaces the data of the room by the JSON form of data, as [json.Marshal] makes it; nil
-// removes it. With a condition made by [Expect], data that has been changed since stays as it is,
-// and the error is a [*ConflictError], which has that data. When Set returns nil, the room shows what
-// it has done, or something newer, unless ctx has ended meanwhile. The server refuses numbers that a double cannot hold,
-// such as an int64 above 2⁵³: make those strings.
+// Set replaces the data of the room by the JSON form of data, as [json.Marshal] makes it; nil removes it. With a
+// condition made by [Expect], data that has been changed since stays as it is, and the error is a [*ConflictError],
+// which has that data. When Set returns nil, the room shows what it has done, or something newer, unless ctx has
+// ended meanwhile. The server refuses numbers that a double cannot hold, such as an int64 above 2⁵³: make those
+// strings.
 //
-// For this and the other requests: while the client connects again, or has been moved to the room and
-// not been told more of it yet, a request waits, until ctx ends.
-// The error is [protocol.ErrUnknown] if the connection broke after the request was sent, so that it
-// may or may not have been done; a restart of the node is no such end. It holds a [*protocol.Error] if the server refused, is ctx.Err(), or
-// is that of Err if the room or the client has ended.
+// For this and the other requests: while the client connects again, or has been moved to the room and not been told
+// more of it yet, a request waits, until ctx ends. The error is [protocol.ErrUnknown] if the connection broke after
+// the request was sent, so that it may or may not have been done; a restart of the node is no such end. It holds a
+// [*protocol.Error] if the server refused, is ctx.Err(), or is that of Err if the room or the client has ended.
 func (r *Room) Set(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, "", data, only))
 }
@@ -121,8 +120,8 @@ func (r *Room) SetMember(ctx context.Context, data any, only ...Condition) error
 	return r.act(ctx, setCall(r.id, protocol.ScopeMember, data, only))
 }
 
-// SetPrivate is like Set for data of the user as a member that only the user, by whatever session, and admins are shown:
-// [Room.Private], and Private of the user in the View.
+// SetPrivate is like Set for data of the user as a member that only the user, by whatever session, and admins are
+// shown: [Room.Private], and Private of the user in the View.
 func (r *Room) SetPrivate(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, protocol.ScopePrivate, data, only))
 }
@@ -167,14 +166,14 @@ func (r *Room) Say(ctx context.Context, m Message) error {
 	return r.act(ctx, sayCall(r.id, m))
 }
 
-// SayTo is like Say, but only these users get the message, and the user, at most [protocol.MaxTo] different ones. A message to nobody is
-// for the admins who watch: see Propose.
+// SayTo is like Say, but only these users get the message, and the user, at most [protocol.MaxTo] different ones. A
+// message to nobody is for the admins who watch: see Propose.
 func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
 	return r.act(ctx, sayToCall(r.id, users, m))
 }
 
-// Propose sends a move to a referee: a message with the JSON form of move, as [json.Marshal] makes it, which only the admins who watch get, and
-// not the user either. Errors are as for Set.
+// Propose sends a move to a referee: a message with the JSON form of move, as [json.Marshal] makes it, which only the
+// admins who watch get, and not the user either. Errors are as for Set.
 func (r *Room) Propose(ctx context.Context, move any) error {
 	return r.SayTo(ctx, nil, Message{Data: move})
 }

@@ -36,8 +36,8 @@ const (
 	maxWindow = 64                     // well below a server's burst
 	ratePause = 100 * time.Millisecond // before a request that came too fast is sent again
 
-	// rateTries is after how many it is refused: it may be one for a room that there is not, of which a user may begin only
-	// so many a minute.
+	// rateTries is after how many it is refused: it may be one for a room that there is not, of which a user may
+	// begin only so many a minute.
 	rateTries = 30
 )
 
@@ -119,8 +119,8 @@ func (s *session) renew() {
 	}
 }
 
-// remaining returns how long a token lasts by the clock of the server, which is the one that counts; 0 if the server does not say what
-// time it is.
+// remaining returns how long a token lasts by the clock of the server, which is the one that counts; 0 if the server
+// does not say what time it is.
 func (s *session) remaining(expires time.Time) time.Duration {
 	reply, _, err := s.conn.roundTrip(s.ctx, &call{req: &protocol.Request{Action: protocol.ActionPing}})
 	if err != nil {
@@ -173,9 +173,9 @@ func (s *session) mayAskLocked() bool {
 	return true
 }
 
-// ask sends a request, and reports whether the server refused it as one too many. Then it was not done, and is to be sent
-// again: ask has waited for that. Fewer are sent at once from then on, since a server closes the connection of a client
-// that goes on regardless.
+// ask sends a request, and reports whether the server refused it as one too many. Then it was not done, and is to be
+// sent again: ask has waited for that. Fewer are sent at once from then on, since a server closes the connection of a
+// client that goes on regardless.
 func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begun, again bool, err error) {
 	reply, begun, err = s.conn.roundTrip(ctx, k)
 	again = errors.Is(err, protocol.ErrRateLimited)
@@ -201,5 +201,6 @@ func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begu
 // a server calls so, but who joins or watches again does no harm. And another session of the user may be that of the
 // connection before, until the server has noticed that it is broken.
 func (s *session) later(err *protocol.Error) bool {
-	return err.Retry || err.Code == protocol.CodeUnknown || err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.client.cfg.Idle
+	return err.Retry || err.Code == protocol.CodeUnknown ||
+		err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.client.cfg.Idle
 }

@@ -40,8 +40,8 @@ func (r *Redis) Options() *redis.Options {
 			}
 			return r.newConn(conn), nil
 		},
-		// A client that waits for a connection takes a timer from a pool of the whole process, and brings it back there.
-		// One that was made in a synctest bubble ends the process when it is used outside. So nobody waits.
+		// A client that waits for a connection takes a timer from a pool of the whole process, and brings it back
+		// there. One that was made in a synctest bubble ends the process when it is used outside. So nobody waits.
 		PoolSize: 1000,
 		// They would look the address up in DNS.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -56,8 +56,9 @@ func (r *Redis) SetTime(now time.Time) {
 	r.mini.SetTime(now)
 }
 
-// tick sets the server's clock, which then stands until the next requests. As in Redis, a script sees one time; and when
-// the clock has moved miniredis looks at every key with the next command, so that each command of a script would.
+// tick sets the server's clock, which then stands until the next requests. As in Redis, a script sees one time; and
+// when the clock has moved miniredis looks at every key with the next command, so that each command of a script
+// would.
 func (r *Redis) tick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

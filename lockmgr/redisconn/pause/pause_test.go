@@ -19,9 +19,12 @@ func TestBackoff_Pauses(t *testing.T) {
 	}{
 		"doubles up to Max": {pause.Backoff{First: 100, Max: 500}, []time.Duration{100, 200, 400, 500, 500}},
 		"first above Max":   {pause.Backoff{First: 900, Max: 500}, []time.Duration{500, 500}},
-		"half at random":    {pause.Backoff{First: 100, Max: 500, Jitter: .5, Random: func() float64 { return 0 }}, []time.Duration{50, 100, 200, 250}},
-		"all at random":     {pause.Backoff{First: 100, Max: 500, Jitter: 1, Random: func() float64 { return .25 }}, []time.Duration{25, 50, 100, 125}},
-		"no overflow":       {pause.Backoff{First: math.MaxInt64 / 2, Max: math.MaxInt64}, []time.Duration{math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64, math.MaxInt64}},
+		"half at random": {pause.Backoff{First: 100, Max: 500, Jitter: .5, Random: func() float64 { return 0 }},
+			[]time.Duration{50, 100, 200, 250}},
+		"all at random": {pause.Backoff{First: 100, Max: 500, Jitter: 1, Random: func() float64 { return .25 }},
+			[]time.Duration{25, 50, 100, 125}},
+		"no overflow": {pause.Backoff{First: math.MaxInt64 / 2, Max: math.MaxInt64},
+			[]time.Duration{math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64, math.MaxInt64}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // the second time after Reset

@@ -223,7 +223,8 @@ func (c *conn) forgetLocked(s *Subscription) bool {
 func (c *conn) receiversOf(channel string) []*Subscription {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
-	c.receivers = slices.DeleteFunc(append(c.receivers[:0], c.channels[channel]...), func(s *Subscription) bool { return s.unanswered != 0 })
+	c.receivers = slices.DeleteFunc(append(c.receivers[:0], c.channels[channel]...),
+		func(s *Subscription) bool { return s.unanswered != 0 })
 	return c.receivers
 }
 

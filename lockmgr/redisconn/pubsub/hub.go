@@ -100,7 +100,8 @@ func New(client redis.UniversalClient, lost func(error)) *Hub {
 // Subscribe subscribes to a channel and returns at once. The hub tries until the
 // subscription is active, and again whenever it is not any more.
 func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
-	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt(), denied: pause.Backoff{First: 2 * redial, Max: maxRedial}}
+	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt(),
+		denied: pause.Backoff{First: 2 * redial, Max: maxRedial}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.life.Err() != nil {

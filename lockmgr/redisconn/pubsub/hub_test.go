@@ -278,7 +278,8 @@ func TestCluster(t *testing.T) {
 		}
 		redistest.OK(t, owner.Do(t.Context(), "CLUSTER", "ADDSLOTS", slot).Err())
 		orphan.broken(t)
-		if err := owner.SPublish(t.Context(), "{orphan}", "here").Err(); err != nil { // the others hear of the slot later
+		// the others hear of the slot later
+		if err := owner.SPublish(t.Context(), "{orphan}", "here").Err(); err != nil {
 			t.Fatal(err)
 		}
 		orphan.expect(t, "here")

@@ -126,8 +126,10 @@ func TestARefusedChannel(t *testing.T) {
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for name, mute := range map[string]func([]string) (string, bool){
-		"never":           func([]string) (string, bool) { return "", true },
-		"not a subscribe": func(args []string) (string, bool) { return "", args[0] == "subscribe" || args[0] == "ping" },
+		"never": func([]string) (string, bool) { return "", true },
+		"not a subscribe": func(args []string) (string, bool) {
+			return "", args[0] == "subscribe" || args[0] == "ping"
+		},
 		"not a ping":      func(args []string) (string, bool) { return "", args[0] == "ping" },
 		"it may not ping": func(args []string) (string, bool) { return "-NOPERM no ping\r\n", args[0] == "ping" },
 		"it is loading":   func(args []string) (string, bool) { return "-LOADING\r\n", args[0] == "ping" },
@@ -250,7 +252,9 @@ func TestTheWriterNoticesABreak(t *testing.T) {
 	end := time.Now().Add(timeout)
 	for admin.PubSubNumSub(t.Context(), "busy").Val()["busy"] != 0 && time.Now().Before(end) {
 	}
-	connections := func() string { return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received") }
+	connections := func() string {
+		return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received")
+	}
 	// Writes fail from the second on; go-redis then reconnects by itself.
 	for before := connections(); connections() == before && time.Now().Before(end); {
 		subscribe(h, "another").Close()

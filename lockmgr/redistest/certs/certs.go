@@ -72,7 +72,8 @@ func (a *Authority) template(name string, end time.Time) *x509.Certificate {
 	if err != nil {
 		a.tb.Fatal(err)
 	}
-	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: end.Add(-2 * time.Hour), NotAfter: end}
+	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: end.Add(-2 * time.Hour), NotAfter: end}
 }
 
 func (a *Authority) newKey() *ecdsa.PrivateKey {

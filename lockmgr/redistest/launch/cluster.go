@@ -24,8 +24,8 @@ type Cluster struct {
 	buses   []int // their second ports
 }
 
-// StartCluster starts that many masters, each with its part of the slots and that many replicas, and returns when all is
-// well, or with an error when ctx ends. It takes more than 2 s: a master accepts no writes before that.
+// StartCluster starts that many masters, each with its part of the slots and that many replicas, and returns when all
+// is well, or with an error when ctx ends. It takes more than 2 s: a master accepts no writes before that.
 func StartCluster(ctx context.Context, masters, replicas int, cfg Config) (_ *Cluster, err error) {
 	c := &Cluster{cfg: cfg, masters: masters}
 	defer func() {
@@ -65,16 +65,17 @@ func StartCluster(ctx context.Context, masters, replicas int, cfg Config) (_ *Cl
 // start starts one more server, which knows nobody.
 func (c *Cluster) start(ctx context.Context) error {
 	plain, bus := Plain(), 0
-	r, err := c.cfg.start(ctx, "redis", len(c.Servers), Command{Ready: plain.Ready, Args: func(s *Server) (args []string, err error) {
-		// By default the second port is the first plus 10000, which need not be free.
-		if bus, err = FreePort(); err != nil {
-			return nil, err
-		}
-		args, err = plain.Args(s)
-		args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", "--cluster-port", strconv.Itoa(bus),
-			"--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
-		return append(args, c.cfg.Args...), err
-	}})
+	r, err := c.cfg.start(ctx, "redis", len(c.Servers),
+		Command{Ready: plain.Ready, Args: func(s *Server) (args []string, err error) {
+			// By default the second port is the first plus 10000, which need not be free.
+			if bus, err = FreePort(); err != nil {
+				return nil, err
+			}
+			args, err = plain.Args(s)
+			args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
+				"--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+			return append(args, c.cfg.Args...), err
+		}})
 	if err == nil {
 		c.Servers, c.buses = append(c.Servers, r), append(c.buses, bus)
 	}
@@ -84,7 +85,8 @@ func (c *Cluster) start(ctx context.Context) error {
 // meet has server i know all before it.
 func (c *Cluster) meet(ctx context.Context, i int) error {
 	for j := range i {
-		if err := c.Servers[i].Admin.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", c.Servers[j].Port(), c.buses[j]).Err(); err != nil {
+		if err := c.Servers[i].Admin.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", c.Servers[j].Port(),
+			c.buses[j]).Err(); err != nil {
 			return err
 		}
 	}
@@ -107,7 +109,9 @@ func (c *Cluster) AddReplica(ctx context.Context, master *Redis) (*Redis, error)
 		return nil, err
 	}
 	// It refuses until it has heard of its master.
-	if err := Await(ctx, func(ctx context.Context) error { return replica.Admin.ClusterReplicate(ctx, id).Err() }); err != nil {
+	if err := Await(ctx, func(ctx context.Context) error {
+		return replica.Admin.ClusterReplicate(ctx, id).Err()
+	}); err != nil {
 		return nil, err
 	}
 	self, err := replica.Admin.ClusterMyID(ctx).Result()
@@ -142,7 +146,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
-		for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d", len(c.Servers)), fmt.Sprintf("cluster_slots_ok:%d", Slots)} {
+		for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d", len(c.Servers)),
+			fmt.Sprintf("cluster_slots_ok:%d", Slots)} {
 			if !strings.Contains(info, want+"\r\n") {
 				return fmt.Errorf("%s: not %s", r.Name, want)
 			}
@@ -190,7 +195,8 @@ func (c *Cluster) Owner(ctx context.Context, key string) (owner *Redis, err erro
 		}
 		for _, shard := range shards {
 			i := slices.IndexFunc(shard.Nodes, func(n redis.Node) bool { return n.Role == "master" })
-			if i >= 0 && slices.ContainsFunc(shard.Slots, func(of redis.SlotRange) bool { return of.Start <= int64(slot) && int64(slot) <= of.End }) {
+			if i >= 0 && slices.ContainsFunc(shard.Slots,
+				func(of redis.SlotRange) bool { return of.Start <= int64(slot) && int64(slot) <= of.End }) {
 				owner, err = at(c.Servers, fmt.Sprintf("127.0.0.1:%d", shard.Nodes[i].Port))
 				return err
 			}
@@ -238,7 +244,8 @@ func (c *Cluster) Agree(ctx context.Context) error {
 // Failover has a replica of a master, which is well, take over.
 func (c *Cluster) Failover(ctx context.Context, master *Redis) error {
 	for _, r := range c.Servers {
-		if is, err := r.Replication(ctx); err == nil && is["role"] == "slave" && is["master_port"] == strconv.Itoa(master.Port()) {
+		if is, err := r.Replication(ctx); err == nil && is["role"] == "slave" &&
+			is["master_port"] == strconv.Itoa(master.Port()) {
 			return r.Admin.ClusterFailover(ctx).Err()
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// endWithUs has the kernel kill the process of cmd when the thread that starts it ends, and only then: what a terminal sends to this
-// program and its children on ^C goes to this program alone, which may need its servers for what it still has to say.
+// endWithUs has the kernel kill the process of cmd when the thread that starts it ends, and only then: what a
+// terminal sends to this program and its children on ^C goes to this program alone, which may need its servers for
+// what it still has to say.
 func endWithUs(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

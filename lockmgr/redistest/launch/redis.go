@@ -34,7 +34,8 @@ func StartRedis(ctx context.Context, name string, command Command) (*Redis, erro
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &Redis{s, name, redis.NewClient(&redis.Options{
-		Addr: s.Addr(), DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second, MaxRetries: -1, ContextTimeoutEnabled: true,
+		Addr: s.Addr(), DialTimeout: time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second, MaxRetries: -1,
+		ContextTimeoutEnabled:    true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})}, nil
 }

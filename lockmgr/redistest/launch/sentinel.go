@@ -81,7 +81,8 @@ func Watch(host, port string, quorum int, more ...string) Command {
 		lines := append([]string{
 			fmt.Sprintf("port %d", s.Port()), "bind 127.0.0.1", fmt.Sprintf("dir %q", s.Dir()), `logfile ""`,
 			fmt.Sprintf("sentinel monitor %s %s %s %d", MasterName, host, port, quorum),
-			"sentinel down-after-milliseconds " + MasterName + " 1000", "sentinel failover-timeout " + MasterName + " 3000",
+			"sentinel down-after-milliseconds " + MasterName + " 1000",
+			"sentinel failover-timeout " + MasterName + " 3000",
 		}, more...)
 		if slices.ContainsFunc(more, func(line string) bool { return strings.HasPrefix(line, "tls-") }) {
 			lines[0] = fmt.Sprintf("port 0\ntls-port %d", s.Port())
@@ -104,7 +105,8 @@ func (s *Sentinel) Addrs() []string { return addrs(s.Sentinels) }
 // Close ends all of them.
 func (s *Sentinel) Close() { closeAll(slices.Concat(s.Sentinels, s.Servers)) }
 
-// Primary returns the server that all Sentinels call the primary. It fails while they do not agree, as during a failover.
+// Primary returns the server that all Sentinels call the primary. It fails while they do not agree, as during a
+// failover.
 func (s *Sentinel) Primary(ctx context.Context) (primary *Redis, err error) {
 	for _, r := range s.Sentinels {
 		addr, err := r.Admin.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName).StringSlice()
@@ -134,8 +136,8 @@ func (s *Sentinel) Other(r *Redis) *Redis {
 	return s.Servers[0]
 }
 
-// Failover asks a Sentinel to have the replica take over from a primary that is well. That may fail, and then it has to be
-// asked again.
+// Failover asks a Sentinel to have the replica take over from a primary that is well. That may fail, and then it has
+// to be asked again.
 func (s *Sentinel) Failover(ctx context.Context) error {
 	return s.Sentinels[0].Admin.Do(ctx, "SENTINEL", "FAILOVER", MasterName).Err()
 }
@@ -205,7 +207,8 @@ func inSync(ctx context.Context, replica, primary *Redis) error {
 	want, _ := strconv.Atoi(there["master_repl_offset"])
 	has, _ := strconv.Atoi(here["slave_repl_offset"])
 	if here["master_port"] != strconv.Itoa(primary.Port()) || here["master_link_status"] != "up" || has < want {
-		return fmt.Errorf("%s follows %s, link %q, at %d of %d", replica.Name, here["master_port"], here["master_link_status"], has, want)
+		return fmt.Errorf("%s follows %s, link %q, at %d of %d", replica.Name, here["master_port"],
+			here["master_link_status"], has, want)
 	}
 	return nil
 }

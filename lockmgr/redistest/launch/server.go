@@ -156,7 +156,8 @@ func (s *Server) launch(ctx context.Context) error {
 		return fmt.Errorf("%s: %w; its last lines:\n%s", filepath.Base(s.command.Program), errEnded, said)
 	case <-ctx.Done():
 		s.Kill()
-		return fmt.Errorf("%s is not ready: %w; its last lines:\n%s", filepath.Base(s.command.Program), context.Cause(ctx), said)
+		return fmt.Errorf("%s is not ready: %w; its last lines:\n%s", filepath.Base(s.command.Program),
+			context.Cause(ctx), said)
 	}
 }
 

@@ -155,7 +155,8 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 		opened <- end
 	}()
 	_, err := launch.Start(ctx, launch.Plain())
-	if err == nil || !strings.Contains(err.Error(), "not ready: context canceled") || !strings.Contains(err.Error(), "loading") {
+	if err == nil || !strings.Contains(err.Error(), "not ready: context canceled") ||
+		!strings.Contains(err.Error(), "loading") {
 		t.Errorf("%v", err)
 	}
 	select {

@@ -4,7 +4,8 @@
 // Without an Exchange it carries the bytes of any protocol, and the whole network fails: late, silent,
 // reset, or deaf to the next reply (carry.go).
 //
-// Each connection has one goroutine, or two once it subscribes, or four without an Exchange; they end with [Proxy.Close].
+// Each connection has one goroutine, or two once it subscribes, or four without an Exchange; they end with
+// [Proxy.Close].
 package proxy
 
 import (

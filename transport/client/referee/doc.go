@@ -1,8 +1,8 @@
-// Package referee keeps the rules of a game on a server, where clients may cheat. A program with an admin's token is the
-// referee of a room: players propose moves, and it alone sets the room's data, private data and timers.
+// Package referee keeps the rules of a game on a server, where clients may cheat. A program with an admin's token is
+// the referee of a room: players propose moves, and it alone sets the room's data, private data and timers.
 //
-// The game is a Go type whose JSON form is the room's data. [Config.Serve] calls its methods for what has happened in one
-// room, and [Config.Run] and [Config.RunLobby] do so for many. The package promises:
+// The game is a Go type whose JSON form is the room's data. [Config.Serve] calls its methods for what has happened in
+// one room, and [Config.Run] and [Config.RunLobby] do so for many. The package promises:
 //
 //   - Each move is one version: the data, hands and timers that one call of the game's methods has made are seen together, or
 //     not at all. See transport/protocol/v1/referee.md.
@@ -14,6 +14,6 @@
 //     although its time is over is refused, because somebody has set the data since: so without Locks, too, nothing is done twice.
 //   - What players propose while there is no referee waits, as far as the room keeps it: its last 100 messages, of 64 KiB together.
 //
-// A game's methods change the game and the [Table], and nothing else: where somebody was faster they are called again, for a
-// game as it is in the room.
+// A game's methods change the game and the [Table], and nothing else: where somebody was faster they are called
+// again, for a game as it is in the room.
 package referee

@@ -12,7 +12,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// duel is a game of two: each has five cards that the other does not see, and puts down one; the higher one wins the trick.
+// duel is a game of two: each has five cards that the other does not see, and puts down one; the higher one wins the
+// trick.
 type duel struct {
 	Deck   string         `json:"deck"` // the nonce by which it was shuffled
 	Turn   string         `json:"turn"`

@@ -18,9 +18,9 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Game is the state of a game in one room, and its rules. It is a pointer to what is the room's data: what [json.Marshal] makes of it, which
-// has to be an object without a member "referee", everybody sees. What nobody may see does not belong there: see [Table.Deal] and
-// [Table.Rand].
+// Game is the state of a game in one room, and its rules. It is a pointer to what is the room's data: what
+// [json.Marshal] makes of it, which has to be an object without a member "referee", everybody sees. What nobody may
+// see does not belong there: see [Table.Deal] and [Table.Rand].
 type Game interface {
 	// Joined says that a user has become a member, to whom nothing is dealt yet.
 	Joined(t *Table, user string)
@@ -45,10 +45,11 @@ type Config struct {
 	Client *client.Client
 	// New returns a game that has not begun: that of a room without data.
 	New func() Game
-	// Settings are those of the game's rooms. The referee gives them to a room that somebody has begun each time that it comes
-	// there: when it is elected, and when it has missed something, as where Redis comes back empty. In between a host or
-	// admin may change them. Data are set by admins only and History is at least [History], whatever it says. Serve fails if more users sit there than Capacity lets in.
-	// Nil leaves the other settings as they are.
+	// Settings are those of the game's rooms. The referee gives them to a room that somebody has begun each time that
+	// it comes there: when it is elected, and when it has missed something, as where Redis comes back empty. In
+	// between a host or admin may change them. Data are set by admins only and History is at least [History],
+	// whatever it says. Serve fails if more users sit there than Capacity lets in. Nil leaves the other settings as
+	// they are.
 	Settings *room.Settings
 	// Locks makes this one of several referees, of whom each room has one at a time. Nil means that nobody else is
 	// there, or that both try.
@@ -73,9 +74,9 @@ func (c *Config) check() error {
 
 func (c *Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
-// Serve is the referee of a room until ctx ends, or waits to be. The room has data that only admins set, from then on, and
-// a history. It returns the cause of ctx; the client's error, when that has ended; or what a game did that cannot be, such as data
-// which is too long.
+// Serve is the referee of a room until ctx ends, or waits to be. The room has data that only admins set, from then
+// on, and a history. It returns the cause of ctx; the client's error, when that has ended; or what a game did that
+// cannot be, such as data which is too long.
 func (c *Config) Serve(ctx context.Context, room string) error {
 	if err := c.check(); err != nil {
 		return err
@@ -103,7 +104,8 @@ func (c *Config) Serve(ctx context.Context, room string) error {
 // passes reports whether it helps to try again.
 func passes(err error) bool {
 	if refused, is := errors.AsType[*protocol.Error](err); is {
-		return refused.Retry || errors.Is(err, protocol.ErrUnknown) || errors.Is(err, protocol.ErrNotMember) || errors.Is(err, protocol.ErrConflict)
+		return refused.Retry || errors.Is(err, protocol.ErrUnknown) || errors.Is(err, protocol.ErrNotMember) ||
+			errors.Is(err, protocol.ErrConflict)
 	}
 	return !errors.Is(err, errGame) && !errors.Is(err, lockmgr.ErrInvalid) && !errors.Is(err, lockmgr.ErrClosed)
 }
@@ -173,9 +175,10 @@ func (c *Config) watch(ctx context.Context, id string) error {
 	return err
 }
 
-// Run is the referee of many rooms: of those in the last list that rooms has yielded. When ctx ends it is the referee of none any more, and
-// it returns when rooms, which has to look at ctx where it waits, ends or yields again, and all it has begun has stopped. What a game of one room does that cannot be is logged, and
-// tried again when the next list has the room.
+// Run is the referee of many rooms: of those in the last list that rooms has yielded. When ctx ends it is the referee
+// of none any more, and it returns when rooms, which has to look at ctx where it waits, ends or yields again, and all
+// it has begun has stopped. What a game of one room does that cannot be is logged, and tried again when the next list
+// has the room.
 func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {
 		return err

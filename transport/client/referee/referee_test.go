@@ -160,14 +160,16 @@ func (r *rig) logged(of *client.Room, line string) ledger {
 	return r.until(of, line+" is not in the log", func(g ledger) bool { return slices.Contains(g.Log, line) })
 }
 
-// A game hears of joins, moves, timers and leaves, each once; what it does is one version, and a refused move does nothing.
+// A game hears of joins, moves, timers and leaves, each once; what it does is one version, and a refused move does
+// nothing.
 func TestReferee_Plays(t *testing.T) {
 	r := newRig(t, 1)
 	a := r.join("a", "42")
 	r.propose(a, "early") // before there is a referee: the room keeps nothing yet
 	r.serve("42", referee.Config{})
 	r.logged(a, "+a of a")
-	redistest.Equal(t, "the settings", fmt.Sprint(a.View().Settings.Data, a.View().Settings.History), fmt.Sprint(room.DataAdmins, referee.History))
+	redistest.Equal(t, "the settings", fmt.Sprint(a.View().Settings.Data, a.View().Settings.History),
+		fmt.Sprint(room.DataAdmins, referee.History))
 	b := r.join("b", "42")
 	r.logged(b, "+b of a b")
 	r.hand(b, `"hand of b"`)
@@ -193,7 +195,8 @@ func TestReferee_Plays(t *testing.T) {
 	all := len(g.Log)
 	g.Log = slices.DeleteFunc(g.Log, func(line string) bool { return line == "!turn" }) // whenever that is
 	redistest.Equal(t, "how often the timer has fired", all-len(g.Log), 1)
-	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: timer turn, a: deal two, a: stop later, a: kick b, -b of a")
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "),
+		"+a of a, +b of a b, a: timer turn, a: deal two, a: stop later, a: kick b, -b of a")
 }
 
 // A referee gives the room the game's settings when it comes there, and leaves what others set afterwards.
@@ -263,7 +266,8 @@ func TestReferee_TellsWhoIsRefused(t *testing.T) {
 	redistest.Equal(t, "what b hears", strings.Join(others, " "), "")
 }
 
-// Two referees of which each stops now and then, and nodes that are replaced by others: each move counts once, and in order.
+// Two referees of which each stops now and then, and nodes that are replaced by others: each move counts once, and in
+// order.
 func TestReferee_EachMoveOnce(t *testing.T) {
 	for _, elected := range []bool{true, false} {
 		t.Run(fmt.Sprint("elected ", elected), func(t *testing.T) {
@@ -306,7 +310,9 @@ func TestReferee_EachMoveOnce(t *testing.T) {
 					}
 				})
 			}
-			g := r.until(players[0], "the moves", func(g ledger) bool { return g.Next["a"] == moves && g.Next["b"] == moves })
+			g := r.until(players[0], "the moves", func(g ledger) bool {
+				return g.Next["a"] == moves && g.Next["b"] == moves
+			})
 			close(done)
 			busy.Wait()
 			redistest.Equal(t, "moves out of order", strings.Join(g.Wrong, ", "), "")
@@ -315,7 +321,8 @@ func TestReferee_EachMoveOnce(t *testing.T) {
 	}
 }
 
-// A referee that dies has another one go on, with what happened meanwhile: who came and went, timers that fired, and moves.
+// A referee that dies has another one go on, with what happened meanwhile: who came and went, timers that fired, and
+// moves.
 func TestReferee_TakesOver(t *testing.T) {
 	r := newRig(t, 1)
 	first := r.serve("42", referee.Config{Locks: r.locks()})
@@ -337,7 +344,8 @@ func TestReferee_TakesOver(t *testing.T) {
 		got = r.until(c, "the rest", func(g ledger) bool { return len(g.Log) >= len(got)+1 }).Log
 	}
 	slices.Sort(got)
-	if all := strings.Join(got, ", "); !strings.Contains(all, "!turn, ") || !strings.Contains(all, "+c of a c, -b of a") && !strings.Contains(all, "+c of c a, -b of a") {
+	if all := strings.Join(got, ", "); !strings.Contains(all, "!turn, ") ||
+		!strings.Contains(all, "+c of a c, -b of a") && !strings.Contains(all, "+c of c a, -b of a") {
 		t.Errorf("after the second has taken over: %s", all)
 	}
 	r.hand(a, `"late"`)
@@ -347,7 +355,8 @@ func TestReferee_TakesOver(t *testing.T) {
 func TestReferee_ForgedData(t *testing.T) {
 	r := newRig(t, 1)
 	a := r.join("a", "42")
-	redistest.OK(t, a.Set(r.ctx, map[string]any{"log": []string{"a has won"}, "referee": map[string]any{"users": []string{"a"}}}))
+	redistest.OK(t, a.Set(r.ctx, map[string]any{"log": []string{"a has won"},
+		"referee": map[string]any{"users": []string{"a"}}}))
 	redistest.OK(t, a.SetPrivate(r.ctx, "aces"))
 	for i := range 8 { // as many as there may be
 		redistest.OK(t, a.SetTimer(r.ctx, fmt.Sprint(i), time.Hour, client.Then{}))
@@ -444,7 +453,8 @@ func TestReferee_MuchHasWaited(t *testing.T) {
 	r.propose(a, "kick b")
 	r.serve("42", referee.Config{})
 	g := r.logged(a, "-b of a")
-	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: kick b, a: kick b, -b of a")
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "),
+		"+a of a, +b of a b, a: kick b, a: kick b, -b of a")
 }
 
 // broken is a game that cannot be.
@@ -474,14 +484,17 @@ func TestReferee_BrokenGame(t *testing.T) {
 				t.Say(1)
 			}
 		}),
-		"the hand of a: json: unsupported type":         how(func(t *referee.Table) { t.Deal("a", func() {}) }),
-		"its JSON form is no object: [1]":               func() referee.Game { return new(list) },
-		"actions[2].name must be 1 to 32 of A-Z":        how(func(t *referee.Table) { t.SetTimer("a b", time.Second) }),
-		"actions[1].data must be at most 1024 bytes":    how(func(t *referee.Table) { t.Deal("a", strings.Repeat("x", 2000)) }),
-		"actions[2]: action: leave is no part of a txn": how(func(t *referee.Table) { t.Do(protocol.Request{Action: protocol.ActionLeave}) }),
+		"the hand of a: json: unsupported type":  how(func(t *referee.Table) { t.Deal("a", func() {}) }),
+		"its JSON form is no object: [1]":        func() referee.Game { return new(list) },
+		"actions[2].name must be 1 to 32 of A-Z": how(func(t *referee.Table) { t.SetTimer("a b", time.Second) }),
+		"actions[1].data must be at most 1024 bytes": how(
+			func(t *referee.Table) { t.Deal("a", strings.Repeat("x", 2000)) }),
+		"actions[2]: action: leave is no part of a txn": how(
+			func(t *referee.Table) { t.Do(protocol.Request{Action: protocol.ActionLeave}) }),
 	} {
 		cfg := referee.Config{Client: boss, New: of}
-		if err := cfg.Serve(r.ctx, "42"); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "referee: room 42: ") {
+		if err := cfg.Serve(r.ctx, "42"); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "referee: room 42: ") {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -537,7 +550,10 @@ func TestTable_Rand(t *testing.T) {
 		r := newRig(t, 1)
 		done := make(chan string, 10)
 		cfg := referee.Config{Client: r.connect("referee"), Secret: []byte(secret), New: func() referee.Game {
-			return &broken{how: func(t *referee.Table) { done <- fmt.Sprint(t.Rand(nonce).Perm(52), len(t.Nonce()) > 20) }}
+			return &broken{how: func(t *referee.Table) {
+				done <- fmt.Sprint(t.Rand(nonce).Perm(52),
+					len(t.Nonce()) > 20)
+			}}
 		}}
 		r.join("a", "42")
 		r.serve("42", cfg)

@@ -47,7 +47,8 @@ func startServers(n int) *servers {
 
 func (s *servers) node() *node.Node {
 	n := must(node.Start(context.Background(), node.Config{
-		Listen: "127.0.0.1:0", Redis: s.redis, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(8)}, Grace: 5 * time.Second},
+		Listen: "127.0.0.1:0", Redis: s.redis, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(8)},
+			Grace: 5 * time.Second},
 		Serve: transport.Options{Rate: 1000, Burst: 10_000, Auth: must(auth.New(auth.Secret(key), auth.Options{}))},
 	}))
 	s.ends = append(s.ends, func() {
@@ -65,7 +66,8 @@ func (s *servers) connect(user string) *client.Client {
 		role = auth.RoleAdmin
 	}
 	token := must(s.signer.Sign(auth.Identity{User: user, Role: role, Expires: time.Now().Add(time.Hour)}))
-	cfg := client.Config{Token: client.StaticToken(token), BackoffBase: time.Millisecond, BackoffCap: 50 * time.Millisecond}
+	cfg := client.Config{Token: client.StaticToken(token), BackoffBase: time.Millisecond,
+		BackoffCap: 50 * time.Millisecond}
 	for _, n := range s.nodes {
 		cfg.Addresses = append(cfg.Addresses, n.URL())
 	}

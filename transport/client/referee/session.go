@@ -15,8 +15,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// session is a referee's time in a room. It goes by what the room is like now, beside what it had heeded when it last wrote: so it is all the
-// same which of them has seen what happen.
+// session is a referee's time in a room. It goes by what the room is like now, beside what it had heeded when it last
+// wrote: so it is all the same which of them has seen what happen.
 type session struct {
 	cfg   *Config
 	room  *client.Room
@@ -93,7 +93,8 @@ func (s *session) step(ctx context.Context) error {
 	return nil
 }
 
-// plan returns what to do about what has happened, or about the first of it, as much as fits into one request, and the moves that are left.
+// plan returns what to do about what has happened, or about the first of it, as much as fits into one request, and
+// the moves that are left.
 func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
 	for most := math.MaxInt; ; {
 		t, game, fresh, err := s.open(view)
@@ -111,13 +112,15 @@ func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Ch
 		if err := errors.Join(err, t.wrong); err != nil {
 			return txn, nil, fmt.Errorf("%w: %w", errGame, err)
 		}
-		txn = protocol.Request{ID: protocol.MaxID, Action: protocol.ActionTxn, Room: s.room.ID(), Actions: t.parts(data), Expect: &view.Version, Epoch: view.Epoch}
+		txn = protocol.Request{ID: protocol.MaxID, Action: protocol.ActionTxn, Room: s.room.ID(),
+			Actions: t.parts(data), Expect: &view.Version, Epoch: view.Epoch}
 		size := len(protocol.AppendRequest(nil, &txn))
 		switch {
 		case len(txn.Actions) <= protocol.MaxTxn && size <= protocol.MaxFrame:
 			return txn, rest, nil
 		case calls <= 1:
-			return txn, nil, fmt.Errorf("%w: one call does %d things, in %d bytes, and there may be %d and %d", errGame, len(txn.Actions), size, protocol.MaxTxn, protocol.MaxFrame)
+			return txn, nil, fmt.Errorf("%w: one call does %d things, in %d bytes, and there may be %d and %d",
+				errGame, len(txn.Actions), size, protocol.MaxTxn, protocol.MaxFrame)
 		}
 		most = calls / 2
 	}
@@ -157,8 +160,8 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	return t, game, false, err
 }
 
-// heed calls the game for what has happened since it was written, at most so many times. It returns the game after that, how often it
-// was called, and the moves that are left.
+// heed calls the game for what has happened since it was written, at most so many times. It returns the game after
+// that, how often it was called, and the moves that are left.
 func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest []client.Change, err error) {
 	var ended []string // before the game sets others
 	for _, name := range t.log.Timers {

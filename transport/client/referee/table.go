@@ -72,8 +72,8 @@ func (t *Table) Hand(user string, hand any) error {
 	return data.Decode(hand)
 }
 
-// SetTimer sets one of the table's timers, in the place of one of that name: after that time [Game].Timer is called. There
-// may be 8, of at most 24 hours. The names are as [client.Room.SetTimer] has them.
+// SetTimer sets one of the table's timers, in the place of one of that name: after that time [Game].Timer is called.
+// There may be 8, of at most 24 hours. The names are as [client.Room.SetTimer] has them.
 func (t *Table) SetTimer(name string, in time.Duration) {
 	t.forget(name)
 	t.log.Timers = append(t.log.Timers, name)
@@ -91,7 +91,9 @@ func (t *Table) StopTimer(name string) {
 // forget takes back what was done with a timer.
 func (t *Table) forget(name string) {
 	t.log.Timers = without(t.log.Timers, name)
-	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool { return r.Action == protocol.ActionTimer && r.Name == name })
+	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool {
+		return r.Action == protocol.ActionTimer && r.Name == name
+	})
 }
 
 // has reports whether the user is a member whom the table does not throw out.
@@ -130,9 +132,10 @@ func (t *Table) Do(action protocol.Request) { t.does = append(t.does, action) }
 // Nonce returns a text that nobody has seen before, for [Table.Rand].
 func (t *Table) Nonce() string { return rand.Text() }
 
-// Rand returns what chance has in store for a nonce: always the same, for whichever referee, and nobody knows who has not
-// [Config.Secret]. So a deck need not be kept anywhere: the game has the nonce with which it was shuffled in its data, where everybody
-// may see it, and how many cards are gone. Take a new [Table.Nonce] for each deck. It panics without a Secret.
+// Rand returns what chance has in store for a nonce: always the same, for whichever referee, and nobody knows who has
+// not [Config.Secret]. So a deck need not be kept anywhere: the game has the nonce with which it was shuffled in its
+// data, where everybody may see it, and how many cards are gone. Take a new [Table.Nonce] for each deck. It panics
+// without a Secret.
 func (t *Table) Rand(nonce string) *mathrand.Rand {
 	if len(t.secret) == 0 {
 		panic("referee: Table.Rand needs Config.Secret")
@@ -199,7 +202,8 @@ func (t *Table) parts(data protocol.JSON) (parts []protocol.Request) {
 		parts = append(parts, protocol.Request{Action: protocol.ActionSet, Data: data})
 	}
 	for _, user := range slices.Sorted(maps.Keys(t.hands)) {
-		parts = append(parts, protocol.Request{Action: protocol.ActionSet, Scope: protocol.ScopePrivate, User: user, Data: t.hands[user]})
+		parts = append(parts, protocol.Request{Action: protocol.ActionSet, Scope: protocol.ScopePrivate, User: user,
+			Data: t.hands[user]})
 	}
 	return append(parts, t.does...)
 }

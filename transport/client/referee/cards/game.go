@@ -9,7 +9,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// game is what everybody at the table sees. A card is a number: card/13 is its suit, and of a suit the higher one is the better.
+// game is what everybody at the table sees. A card is a number: card/13 is its suit, and of a suit the higher one is
+// the better.
 type game struct {
 	Deck    string         `json:"deck"`    // the nonce by which it was shuffled
 	Players []string       `json:"players"` // from who leads the trick on
@@ -25,7 +26,8 @@ func (g *game) Moved(t *referee.Table, user string, move protocol.JSON) error {
 	users, card := t.Users(), 0
 	switch {
 	case move == `"deal"` && user == t.View().Host && g.Turn == "" && len(users) >= 2:
-		*g = game{Deck: t.Nonce(), Players: users[:min(4, len(users))], Turn: users[0], Tricks: map[string]int{}, clock: g.clock}
+		*g = game{Deck: t.Nonce(), Players: users[:min(4, len(users))], Turn: users[0], Tricks: map[string]int{},
+			clock: g.clock}
 		cards := t.Rand(g.Deck).Perm(52)
 		for i, player := range g.Players {
 			t.Deal(player, cards[5*i:5*i+5])
@@ -46,7 +48,9 @@ func (g *game) hand(t *referee.Table) (cards []int) {
 
 // led returns those of the cards that are of the suit which was led.
 func (g *game) led(cards []int) []int {
-	return slices.DeleteFunc(slices.Clone(cards), func(card int) bool { return len(g.Trick) > 0 && card/13 != g.Trick[0]/13 })
+	return slices.DeleteFunc(slices.Clone(cards), func(card int) bool {
+		return len(g.Trick) > 0 && card/13 != g.Trick[0]/13
+	})
 }
 
 // playable returns those cards of who has the turn that follow suit, or all if none does.

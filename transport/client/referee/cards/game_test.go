@@ -48,7 +48,8 @@ func newTable(t *testing.T, clock time.Duration) *table {
 	redistest.OK(t, err)
 	signer, err := auth.SecretSigner(key)
 	redistest.OK(t, err)
-	n, err := node.Start(ctx, node.Config{Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{Auth: verifier, Rate: 1000, Burst: 10_000}})
+	n, err := node.Start(ctx, node.Config{Listen: "127.0.0.1:0", Redis: db,
+		Serve: transport.Options{Auth: verifier, Rate: 1000, Burst: 10_000}})
 	redistest.OK(t, err)
 	t.Cleanup(func() { _ = n.Shutdown(context.Background()) })
 	r := &table{t, ctx, func(user string, role auth.Role) *client.Client {
@@ -60,13 +61,15 @@ func newTable(t *testing.T, clock time.Duration) *table {
 		return c
 	}}
 	over := make(chan error, 1)
-	cfg := referee.Config{Client: r.connect("referee", auth.RoleAdmin), New: func() referee.Game { return &game{clock: clock} }, Secret: []byte(key)}
+	cfg := referee.Config{Client: r.connect("referee", auth.RoleAdmin),
+		New: func() referee.Game { return &game{clock: clock} }, Secret: []byte(key)}
 	go func() { over <- cfg.Serve(ctx, "42") }()
 	t.Cleanup(func() { cancel(); <-over })
 	return r
 }
 
-// sit has a player join, who plays some card of its hand whenever it is its turn, and a wrong one before, until it is refused.
+// sit has a player join, who plays some card of its hand whenever it is its turn, and a wrong one before, until it is
+// refused.
 func (r *table) sit(user string, slow bool) *client.Room {
 	r.t.Helper()
 	at, err := r.connect(user, auth.RolePlayer).Join(r.ctx, "42")
@@ -75,7 +78,8 @@ func (r *table) sit(user string, slow bool) *client.Room {
 	r.t.Cleanup(func() { <-done })
 	go func() {
 		defer close(done)
-		asked := "" // in which game, as it was: until that is another one, or the referee says no, the answer has not come
+		// in which game, as it was: until that is another one, or the referee says no, the answer has not come
+		asked := ""
 		for change := range at.Changes(r.ctx) {
 			if change.Type == protocol.ChangeMessage && change.User == "referee" {
 				asked = ""
@@ -84,7 +88,8 @@ func (r *table) sit(user string, slow bool) *client.Room {
 			var hand []int
 			view := at.View()
 			own, _ := view.User(user)
-			if errors.Join(view.Data.Decode(&g), own.Private.Decode(&hand)) != nil || g.Turn != user || slow || change.More {
+			if errors.Join(view.Data.Decode(&g), own.Private.Decode(&hand)) != nil || g.Turn != user || slow ||
+				change.More {
 				continue
 			}
 			now := fmt.Sprint(g, hand)
@@ -96,7 +101,8 @@ func (r *table) sit(user string, slow bool) *client.Room {
 			if len(hand) > 0 && rand.IntN(4) > 0 {
 				card = hand[rand.IntN(len(hand))]
 			}
-			if err := at.SayTo(r.ctx, nil, client.Message{Data: card}); err != nil && r.ctx.Err() == nil && at.Err() == nil {
+			if err := at.SayTo(r.ctx, nil, client.Message{Data: card}); err != nil && r.ctx.Err() == nil &&
+				at.Err() == nil {
 				r.t.Errorf("%s: %v", user, err)
 			}
 		}
@@ -126,7 +132,8 @@ func (j *judge) see(g game, hands map[string][]int) error {
 		}
 		j.hands, j.plays = hands, 0
 		all := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(hands))...)))
-		if len(slices.Compact(all)) != 5*len(g.Players) || len(hands) != len(g.Players) || all[0] < 0 || all[len(all)-1] > 51 {
+		if len(slices.Compact(all)) != 5*len(g.Players) || len(hands) != len(g.Players) || all[0] < 0 ||
+			all[len(all)-1] > 51 {
 			return fmt.Errorf("%v were dealt to %v", hands, g.Players)
 		}
 		return nil
@@ -147,7 +154,8 @@ func (j *judge) see(g game, hands map[string][]int) error {
 	default:
 		j.hands[who] = slices.Delete(slices.Clone(hand), i, i+1)
 	}
-	if !slices.Equal(slices.Sorted(slices.Values(hands[who])), slices.Sorted(slices.Values(j.hands[who]))) || len(hands) != 1 {
+	if !slices.Equal(slices.Sorted(slices.Values(hands[who])), slices.Sorted(slices.Values(j.hands[who]))) ||
+		len(hands) != 1 {
 		return fmt.Errorf("after %d the hand is %v, not %v", card, hands, j.hands[who])
 	}
 	if len(g.Trick) > 0 {
@@ -158,7 +166,8 @@ func (j *judge) see(g game, hands map[string][]int) error {
 	}
 	best := slices.MaxFunc(trick, func(a, b int) int { return worth(a, led) - worth(b, led) })
 	taker := before.Players[slices.Index(trick, best)]
-	if g.Tricks[taker] != before.Tricks[taker]+1 || g.Players[0] != taker || (g.Turn != taker) != (len(j.hands[taker]) == 0) {
+	if g.Tricks[taker] != before.Tricks[taker]+1 || g.Players[0] != taker ||
+		(g.Turn != taker) != (len(j.hands[taker]) == 0) {
 		return fmt.Errorf("%s should have taken %v: %+v after %+v", taker, trick, g, before)
 	}
 	return nil
@@ -280,7 +289,9 @@ func TestGame_HostDeals(t *testing.T) {
 	r.watch(b, nil, "the end of the game", over)
 	r.sit("c", true)
 	r.propose(b, "deal") // the host now
-	r.watch(b, nil, "another game", func(now game) bool { return now.Turn == "c" && now.Deck != g.Deck && slices.Contains(now.Players, "b") })
+	r.watch(b, nil, "another game", func(now game) bool {
+		return now.Turn == "c" && now.Deck != g.Deck && slices.Contains(now.Players, "b")
+	})
 }
 
 // The clock plays for who is slow, to the end.

@@ -9,25 +9,23 @@ import (
 	"roomd/transport/protocol"
 )
 
-// game is what everybody at the table sees. A card is a number: card/13 is its suit, and of a suit the higher one is
-// the better.
+// game is the state that everybody at the table sees. card/13 is the suit of a card; within a suit the larger wins.
 type game struct {
 	Deck    string         `json:"deck"`    // the nonce by which it was shuffled
-	Players []string       `json:"players"` // from who leads the trick on
-	Trick   []int          `json:"trick"`   // the cards that they have played
-	Last    []int          `json:"last"`    // the trick before, which who leads has taken
+	Players []string       `json:"players"` // in turn; the first leads the trick
+	Trick   []int          `json:"trick"`   // the cards of the current trick
+	Last    []int          `json:"last"`    // the previous trick
 	Turn    string         `json:"turn"`    // empty if no game is on
-	Tricks  map[string]int `json:"tricks"`  // that each has taken
-	clock   time.Duration  // of a turn
+	Tricks  map[string]int `json:"tricks"`  // won by each player
+	clock   time.Duration  // how long a turn lasts
 }
 
-// Moved gets a card, or "deal", by which the host begins a game and asks for another one.
+// Moved handles a move: a card, or "deal", by which the host starts a game.
 func (g *game) Moved(t *referee.Table, user string, move protocol.JSON) error {
-	users, card := t.Users(), 0
+	all, card := t.Users(), 0
 	switch {
-	case move == `"deal"` && user == t.View().Host && g.Turn == "" && len(users) >= 2:
-		*g = game{Deck: t.Nonce(), Players: users[:min(4, len(users))], Turn: users[0], Tricks: map[string]int{},
-			clock: g.clock}
+	case move == `"deal"` && user == t.View().Host && g.Turn == "" && len(all) >= 2:
+		*g = game{Deck: t.Nonce(), Players: all[:min(4, len(all))], Turn: all[0], Tricks: map[string]int{}, clock: g.clock}
 		cards := t.Rand(g.Deck).Perm(52)
 		for i, player := range g.Players {
 			t.Deal(player, cards[5*i:5*i+5])
@@ -42,18 +40,16 @@ func (g *game) Moved(t *referee.Table, user string, move protocol.JSON) error {
 }
 
 func (g *game) hand(t *referee.Table) (cards []int) {
-	_ = t.Hand(g.Turn, &cards) // it is as this game has dealt it
+	_ = t.Hand(g.Turn, &cards) // it has the type that Moved dealt
 	return cards
 }
 
-// led returns those of the cards that are of the suit which was led.
+// led returns the cards of the suit that was led.
 func (g *game) led(cards []int) []int {
-	return slices.DeleteFunc(slices.Clone(cards), func(card int) bool {
-		return len(g.Trick) > 0 && card/13 != g.Trick[0]/13
-	})
+	return slices.DeleteFunc(slices.Clone(cards), func(c int) bool { return len(g.Trick) > 0 && c/13 != g.Trick[0]/13 })
 }
 
-// playable returns those cards of who has the turn that follow suit, or all if none does.
+// playable returns the cards that the player in turn may play: those that follow suit, or all if none does.
 func (g *game) playable(t *referee.Table) []int {
 	if led := g.led(g.hand(t)); len(led) > 0 {
 		return led
@@ -61,7 +57,7 @@ func (g *game) playable(t *referee.Table) []int {
 	return g.hand(t)
 }
 
-// play puts down a card of who has the turn. The next one has it then, or who has taken the trick.
+// play plays a card of the player in turn, and passes the turn on: to the winner after a complete trick.
 func (g *game) play(t *referee.Table, card int) {
 	t.Deal(g.Turn, slices.DeleteFunc(g.hand(t), func(other int) bool { return other == card }))
 	if g.Trick = append(g.Trick, card); len(g.Trick) == len(g.Players) {
@@ -77,17 +73,17 @@ func (g *game) play(t *referee.Table, card int) {
 	}
 }
 
-// Timer plays for who is slow.
+// Timer plays for a slow player.
 func (g *game) Timer(t *referee.Table, _ string) {
 	if cards := g.playable(t); len(cards) > 0 {
 		g.play(t, cards[0])
 	}
 }
 
-// Joined has a new member wait for the next game.
+// Joined does nothing: a new member waits for the next game.
 func (g *game) Joined(*referee.Table, string) {}
 
-// Left ends the game: cards are missing.
+// Left ends the game, because cards are missing now.
 func (g *game) Left(t *referee.Table, user string) {
 	if g.Turn != "" && slices.Contains(g.Players, user) {
 		g.Turn, g.Tricks = "", nil

@@ -70,9 +70,6 @@ func (c *auditCmd) Validate() error {
 	case c.Redis == redisurl.Embedded:
 		return wrongFlag(errors.New("redis is embedded, which has no rooms: give the URL of the nodes' Redis"))
 	}
-	if err := c.Files.Check(); err != nil {
-		return err
-	}
 	db, err := c.Files.Open(c.Redis)
 	switch {
 	case errors.As(err, new(node.UseError)):

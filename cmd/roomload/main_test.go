@@ -119,7 +119,7 @@ func TestMain_WrongUse(t *testing.T) {
 		"audit --redis nonsense":               `--redis: "nonsense"`,
 		"audit --redis embedded":               "--redis is embedded",
 		"audit --redis redis://h --most 0":     "--most is 0",
-		"audit --redis redis://h --redis-ca /dev/null --redis-cert a": "--redis-cert needs --redis-key",
+		"audit --redis redis://h --redis-ca /dev/null --redis-cert a": "--redis-cert and --redis-key must be used together",
 		"audit --redis redis://h --most=-1":                           "--most is -1",
 		"audit --redis redis://h --room=":                             "--room is empty",
 		"audit --redis redis://h --room {a}":                          `--room is "{a}"`,

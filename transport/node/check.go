@@ -112,7 +112,7 @@ func (f *findings) settings(cfg config, redis string) {
 
 // keys says who may connect.
 func (f *findings) keys(cfg config, parts Config) {
-	switch source, _ := cfg.source(); {
+	switch source := cfg.source(); {
 	case source != nil:
 		f.ok("keys", "tokens are verified with the key of %s", source.name)
 	case cfg.Insecure:

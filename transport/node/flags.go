@@ -1,11 +1,15 @@
 package node
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
+	"reflect"
+	"strconv"
 	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
@@ -13,6 +17,8 @@ import (
 	"roomd/room/coordinator"
 	"roomd/transport"
 	"roomd/transport/internal/reload"
+
+	"github.com/alecthomas/kong"
 )
 
 // config is what flags and environment say of a node. Kong makes the flags, their ROOMD_…
@@ -34,20 +40,41 @@ type config struct {
 
 // Validate is called by kong. What the packages behind check themselves is left to them; but
 // there a zero means the default, and here it would be a mistake.
-func (c *config) Validate() error {
-	for _, validate := range []func() error{
-		c.listenFlags.validate, c.verifierFlags.validate, c.redisFlags.validate, c.roomFlags.validate,
-		c.limitFlags.validate, c.webhookFlags.validate, c.operateFlags.validate,
-	} {
-		if err := validate(); err != nil {
-			return err
-		}
+func (c *config) Validate(parsed *kong.Context) error {
+	if err := checkLeast(parsed.Flags()); err != nil {
+		return err
 	}
-	if len(c.Webhook) > 0 && c.Feed == 0 {
+	c.NodeTTL = cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)) // what the log shows is what counts
+	switch {
+	case len(c.Webhook) > 0 && c.Feed == 0:
 		return errors.New("--webhook needs --feed and --journal, from which it is told, such as --feed 1000000 --journal 1000")
-	}
-	if c.rules.Seating != nil && c.Capacity != 0 {
+	case c.rules.Seating != nil && c.Capacity != 0:
 		return fmt.Errorf("--capacity is %d, but this program has rules of its own for the seats of a room", c.Capacity)
+	case c.Capacity > room.MaxSeats:
+		return fmt.Errorf("--capacity is %d, it must be from 0 (no limit of its own) to %d", c.Capacity, room.MaxSeats)
+	case c.LockPoll >= c.LockTTL:
+		return fmt.Errorf("--lock-poll is %v, it must be shorter than --lock-ttl (%v)", c.LockPoll, c.LockTTL)
+	case c.Replicas > 0 && c.Redis == redisurl.Embedded:
+		return fmt.Errorf("--replicas is %d, and the embedded Redis has no replica: give --redis, too", c.Replicas)
+	}
+	return c.webhookFlags.validate()
+}
+
+// checkLeast returns an error for a number or a time that is less than the tag least of its flag says.
+func checkLeast(flags []*kong.Flag) error {
+	for _, flag := range flags {
+		tag := flag.Tag.Get("least")
+		if tag == "" {
+			continue
+		}
+		value := flag.Target.Int()
+		if flag.Target.Type() != reflect.TypeFor[time.Duration]() {
+			if least, _ := strconv.ParseInt(tag, 10, 64); value < least {
+				return fmt.Errorf("--%s is %d, it must be at least %s", flag.Name, value, tag)
+			}
+		} else if least, _ := time.ParseDuration(tag); value < int64(least) {
+			return fmt.Errorf("--%s is %v, it must be at least %v", flag.Name, time.Duration(value), least)
+		}
 	}
 	return nil
 }
@@ -62,30 +89,31 @@ func (c *config) rooms() coordinator.Options {
 	if rules.Duplicate = room.Replace; c.Duplicate == "reject" {
 		rules.Duplicate = room.Reject
 	}
-	return coordinator.Options{
-		KeyPrefix: c.KeyPrefix,
-		Rules:     rules,
-		LockTTL:   c.LockTTL,
-		LockPoll:  c.LockPoll,
-		LockWait:  c.LockWait,
-		MaxBatch:  c.MaxBatch,
-		NodeTTL:   c.NodeTTL,
-		Grace:     c.grace(),
-		Replicas:  c.Replicas,
-		Journal:   c.Journal,
-		Feed:      c.Feed,
-	}
+	opts := coordinator.Options{Rules: rules}
+	fill(&opts, c)
+	opts.Grace = c.grace()
+	return opts
 }
 
 // clients returns what the server of clients is told.
-func (c *config) clients() transport.Options {
-	opts := transport.Options{
-		AllowOrigins:  c.AllowOrigin,
-		Grace:         c.grace(),
-		MatchSettings: transport.MatchSettings(c.MatchSettings),
+func (c *config) clients() (opts transport.Options) {
+	fill(&opts, c)
+	opts.Grace, opts.AllowOrigins = c.grace(), c.AllowOrigin
+	for _, n := range c.TrustProxy {
+		opts.TrustProxy = append(opts.TrustProxy, netip.Prefix(n))
 	}
-	c.limits(&opts)
 	return opts
+}
+
+// fill sets each option whose name is that of a flag, and that is of the same kind.
+func fill[T any](opts *T, c *config) {
+	options, flags := reflect.ValueOf(opts).Elem(), reflect.ValueOf(c).Elem()
+	for field, option := range options.Fields() {
+		given := flags.FieldByName(field.Name)
+		if given.IsValid() && given.Kind() == option.Kind() && given.CanConvert(option.Type()) {
+			option.Set(given.Convert(option.Type()))
+		}
+	}
 }
 
 // nodeConfig makes the parts of a node from its flags. The caller closes the DB. The error
@@ -131,12 +159,8 @@ type listenFlags struct {
 	Listen      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where game clients connect (default ${default})."`
 	Insecure    bool     `help:"Without a key for tokens, listen all the same where other machines can reach it. A client is then the user that it names."`
 	AllowOrigin []string `placeholder:"ORIGIN" help:"Web origin whose pages may connect besides this server's own, such as https://game.example, or https://*.game.example for all its subdomains. Repeat it, or * for all. Without a key for tokens, a node on loopback answers no requests by other names."`
-	TLSCert     *string  `name:"tls-cert" placeholder:"FILE" help:"PEM file with the certificate of this server, and the intermediate ones behind it. Game clients connect to wss:// then. It is read again when it changes."`
-	TLSKey      *string  `name:"tls-key" placeholder:"FILE" help:"PEM file with its private key."`
-}
-
-func (f *listenFlags) validate() error {
-	return together("--tls-cert", f.TLSCert, "--tls-key", f.TLSKey)
+	TLSCert     *string  `name:"tls-cert" and:"tls" placeholder:"FILE" help:"PEM file with the certificate of this server, and the intermediate ones behind it. Game clients connect to wss:// then. It is read again when it changes."`
+	TLSKey      *string  `name:"tls-key" and:"tls" placeholder:"FILE" help:"PEM file with its private key."`
 }
 
 // secure returns what the node needs to speak TLS, or nil if it speaks plain HTTP.
@@ -154,20 +178,10 @@ func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 // redisFlags say where the rooms are kept.
 type redisFlags struct {
 	Redis     string `default:"embedded" placeholder:"URL" help:"redis://[user:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, also with rediss+, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
-	KeyPrefix string `placeholder:"PREFIX:" help:"What the names of all keys and channels in Redis begin with, such as eu: for eu:Room:42:Users. Nodes with another prefix are another deployment: several may share one Redis. Ends with a colon. None by default."`
-	Replicas  int    `default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
+	KeyPrefix string `label:"" placeholder:"PREFIX:" help:"What the names of all keys and channels in Redis begin with, such as eu: for eu:Room:42:Users. Nodes with another prefix are another deployment: several may share one Redis. Ends with a colon. None by default."`
+	Replicas  int    `label:"" least:"0" default:"0" placeholder:"0" help:"How many replicas of Redis must have an action before it is acknowledged."`
 
 	Files RedisFiles `embed:""`
-}
-
-func (f *redisFlags) validate() error {
-	if f.Replicas < 0 {
-		return fmt.Errorf("--replicas is %d, it must not be negative", f.Replicas)
-	}
-	if f.Replicas > 0 && f.Redis == redisurl.Embedded {
-		return fmt.Errorf("--replicas is %d, and the embedded Redis has no replica: give --redis, too", f.Replicas)
-	}
-	return f.Files.Check()
 }
 
 // open reads the files that the flags name, and opens the Redis.
@@ -175,52 +189,20 @@ func (f *redisFlags) open() (*redisurl.DB, error) { return f.Files.Open(f.Redis)
 
 // roomFlags say how rooms work, and the lock before them.
 type roomFlags struct {
-	LockTTL  time.Duration `default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
-	LockPoll time.Duration `default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a lock that another program holds."`
-	LockWait time.Duration `default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
-	MaxBatch int           `default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
-	Capacity int           `default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
+	LockTTL  time.Duration `label:"" least:"1ns" default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
+	LockPoll time.Duration `label:"" least:"1ns" default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a lock that another program holds."`
+	LockWait time.Duration `label:"" least:"1ns" default:"10s" placeholder:"10s" help:"How long an action waits for its room before it is refused as busy."`
+	MaxBatch int           `label:"" least:"1" default:"256" placeholder:"256" help:"How many actions may share one hold of the lock. 1 takes it for each anew."`
+	Capacity int           `least:"0" default:"0" placeholder:"0" help:"How many members a room may have. 0 sets no limit of its own (65536 seats)."`
 
 	MatchSettings matchSettings `placeholder:"JSON" help:"With which settings players may begin rooms by a match: a list, such as '[{\"labels\":{\"mode\":\"duel\"},\"capacity\":2},{\"capacity\":4}]', or @FILE with one. Those count whose labels the match has, and the first is for a match without settings. Players choose unless given."`
 
-	Feed    int `default:"0" placeholder:"0" help:"About how many of the last commits of all rooms a backend can go back in the feed, GET /api/feed. It needs --journal. 0 keeps no feed."`
-	Journal int `default:"0" placeholder:"0" help:"About how many of its last commits each room keeps in Redis, for audits. 0 keeps none."`
+	Feed    int `label:"" least:"0" default:"0" placeholder:"0" help:"About how many of the last commits of all rooms a backend can go back in the feed, GET /api/feed. It needs --journal. 0 keeps no feed."`
+	Journal int `label:"" least:"0" default:"0" placeholder:"0" help:"About how many of its last commits each room keeps in Redis, for audits. 0 keeps none."`
 
-	Duplicate string        `default:"replace" enum:"replace,reject" placeholder:"replace" help:"What happens when a user joins a room with a second connection: replace closes the first one (4001), reject refuses the second."`
-	Grace     time.Duration `default:"10s" placeholder:"10s" help:"How long the user of a lost connection, or of a node that has gone, keeps the seats. 0 frees them at once."`
-	NodeTTL   time.Duration `placeholder:"5s" help:"How long a node that has stopped is taken to be alive: 5s, or --lock-ttl if that is longer."`
-}
-
-func (f *roomFlags) validate() error {
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{{"lock-ttl", f.LockTTL}, {"lock-poll", f.LockPoll}, {"lock-wait", f.LockWait}} {
-		if d.value <= 0 {
-			return fmt.Errorf("--%s is %v, it must be more than zero", d.flag, d.value)
-		}
-	}
-	switch {
-	case f.LockPoll >= f.LockTTL:
-		return fmt.Errorf("--lock-poll is %v, it must be shorter than --lock-ttl (%v)", f.LockPoll, f.LockTTL)
-	case f.MaxBatch < 1:
-		return fmt.Errorf("--max-batch is %d, it must be at least 1", f.MaxBatch)
-	case f.NodeTTL != 0 && f.NodeTTL < f.LockTTL:
-		return fmt.Errorf("--node-ttl is %v, it must not be shorter than --lock-ttl (%v)", f.NodeTTL, f.LockTTL)
-	case f.Grace < 0:
-		return fmt.Errorf("--grace is %v, it must not be negative", f.Grace)
-	case f.Journal < 0 || f.Journal > coordinator.MaxJournal:
-		return fmt.Errorf("--journal is %d, it must be from 0 (none) to %d", f.Journal, coordinator.MaxJournal)
-	case f.Feed < 0 || f.Feed > coordinator.MaxFeed:
-		return fmt.Errorf("--feed is %d, it must be from 0 (none) to %d", f.Feed, coordinator.MaxFeed)
-	case f.Feed > 0 && f.Journal == 0:
-		return fmt.Errorf("--feed is %d, and the feed is copied from the journals of the rooms: give --journal, too, such as --journal 1000", f.Feed)
-	case f.Capacity < 0 || f.Capacity > room.MaxSeats:
-		return fmt.Errorf("--capacity is %d, it must be from 0 (no limit of its own) to %d", f.Capacity, room.MaxSeats)
-	case f.NodeTTL == 0:
-		f.NodeTTL = max(coordinator.DefaultNodeTTL, f.LockTTL) // what the log shows is what counts
-	}
-	return nil
+	Duplicate string        `label:"" default:"replace" enum:"replace,reject" placeholder:"replace" help:"What happens when a user joins a room with a second connection: replace closes the first one (4001), reject refuses the second."`
+	Grace     time.Duration `label:"" least:"0s" default:"10s" placeholder:"10s" help:"How long the user of a lost connection, or of a node that has gone, keeps the seats. 0 frees them at once."`
+	NodeTTL   time.Duration `label:"" placeholder:"5s" help:"How long a node that has stopped is taken to be alive: 5s, or --lock-ttl if that is longer."`
 }
 
 // grace returns the grace as Options have it, where zero means the default.
@@ -237,14 +219,7 @@ type operateFlags struct {
 
 	LogLevel   string        `live:"" default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat  string        `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
-	DrainDelay time.Duration `live:"" default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
+	DrainDelay time.Duration `least:"0s" live:"" default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
 
 	fileFlag `embed:""`
-}
-
-func (f *operateFlags) validate() error {
-	if f.DrainDelay < 0 {
-		return fmt.Errorf("--drain-delay is %v, it must not be negative", f.DrainDelay)
-	}
-	return nil
 }

@@ -7,58 +7,26 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"roomd/transport"
 )
 
 // limitFlags say how much clients may ask of a node.
 type limitFlags struct {
-	MaxConnections   int           `live:"" default:"50000" placeholder:"50000" help:"How many game clients may be connected; further ones get HTTP 503. Fewer if the process may not have as many files open (ulimit -n)."`
-	MaxPerAddress    limit         `live:"" default:"1000" placeholder:"1000" help:"How many of them may have the same address; further ones get HTTP 429. The addresses of an IPv6 network of 64 bits count as one. off sets no limit."`
+	MaxConnections   int           `label:"" least:"1" live:"" default:"50000" placeholder:"50000" help:"How many game clients may be connected; further ones get HTTP 503. Fewer if the process may not have as many files open (ulimit -n)."`
+	MaxPerAddress    limit         `label:"" live:"" default:"1000" placeholder:"1000" help:"How many of them may have the same address; further ones get HTTP 429. The addresses of an IPv6 network of 64 bits count as one. off sets no limit."`
 	TrustProxy       []network     `placeholder:"CIDR" help:"Networks of proxies before this node, such as 10.0.0.0/8,fd00::/8. Of connections from there X-Forwarded-For says whose they are; the right-most address that is not of such a network counts."`
-	HandshakeTimeout time.Duration `default:"10s" placeholder:"10s" help:"How long an HTTP request may take, and so the handshake of a WebSocket. After that the connection is closed."`
-	AuthTimeout      time.Duration `live:"" default:"10s" placeholder:"10s" help:"How long a client without a token may take to send one. After that it is closed (4003)."`
-	PingInterval     time.Duration `default:"5s" placeholder:"5s" help:"How long a client may be silent before the node pings it. Who is silent for two of these is shown as away. A phone in a tunnel, too: --grace keeps the seat."`
-	MaxFrame         size          `live:"" default:"16KiB" placeholder:"16KiB" help:"How long a request may be. A longer one closes its connection (1009)."`
-	Rate             rate          `live:"" default:"50/s" placeholder:"50/s" help:"How many requests a client may send, and so may all connections of a user to this node together. Further ones get rate_limited, and who goes on regardless is closed (4009). off sets no limit."`
-	Burst            int           `live:"" default:"100" placeholder:"100" help:"How many requests they may send at once."`
-	MaxRooms         int           `live:"" default:"64" placeholder:"64" help:"In how many rooms a connection may be, as a member or watching. A request for a further one gets bad_request."`
-	MaxNewRooms      limit         `live:"" default:"64" placeholder:"64" help:"How many rooms a user may begin in a minute, by joining them through this node. Then a join into a room that there is not gets rate_limited. off sets no limit."`
-	MaxMemberData    size          `default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON a member may set."`
-	MaxPrivateData   size          `default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON the private data of a member may have, which only the member and admins are shown."`
-	MaxRoomData      size          `default:"8KiB" placeholder:"8KiB" help:"How many bytes of JSON the data of a room may have."`
-	MaxMessage       size          `default:"2KiB" placeholder:"2KiB" help:"How many bytes of text or JSON a message may have. What is longer gets bad_request, as with data."`
-	MaxQueue         size          `live:"" default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until a snapshot takes their place. A single reply, or a snapshot, may be longer."`
-}
-
-// minPingInterval leaves clients on other continents time to answer.
-const minPingInterval = time.Second
-
-func (f *limitFlags) validate() error {
-	for _, n := range []struct {
-		flag  string
-		value int
-	}{
-		{"max-connections", f.MaxConnections}, {"burst", f.Burst}, {"max-rooms", f.MaxRooms}, {"max-queue", int(f.MaxQueue)},
-		{"max-frame", int(f.MaxFrame)}, {"max-member-data", int(f.MaxMemberData)}, {"max-room-data", int(f.MaxRoomData)},
-		{"max-private-data", int(f.MaxPrivateData)}, {"max-message", int(f.MaxMessage)},
-	} {
-		if n.value < 1 {
-			return fmt.Errorf("--%s is %d, it must be at least 1", n.flag, n.value)
-		}
-	}
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{{"handshake-timeout", f.HandshakeTimeout}, {"auth-timeout", f.AuthTimeout}} {
-		if d.value <= 0 {
-			return fmt.Errorf("--%s is %v, it must be more than zero", d.flag, d.value)
-		}
-	}
-	if f.PingInterval < minPingInterval {
-		return fmt.Errorf("--ping-interval is %v, it must be at least %v", f.PingInterval, minPingInterval)
-	}
-	return nil
+	HandshakeTimeout time.Duration `least:"1ns" default:"10s" placeholder:"10s" help:"How long an HTTP request may take, and so the handshake of a WebSocket. After that the connection is closed."`
+	AuthTimeout      time.Duration `least:"1ns" live:"" default:"10s" placeholder:"10s" help:"How long a client without a token may take to send one. After that it is closed (4003)."`
+	PingInterval     time.Duration `label:"" least:"1s" default:"5s" placeholder:"5s" help:"How long a client may be silent before the node pings it. Who is silent for two of these is shown as away. A phone in a tunnel, too: --grace keeps the seat."`
+	MaxFrame         size          `label:"" least:"1" live:"" default:"16KiB" placeholder:"16KiB" help:"How long a request may be. A longer one closes its connection (1009)."`
+	Rate             rate          `label:"" live:"" default:"50/s" placeholder:"50/s" help:"How many requests a client may send, and so may all connections of a user to this node together. Further ones get rate_limited, and who goes on regardless is closed (4009). off sets no limit."`
+	Burst            int           `label:"" least:"1" live:"" default:"100" placeholder:"100" help:"How many requests they may send at once."`
+	MaxRooms         int           `label:"" least:"1" live:"" default:"64" placeholder:"64" help:"In how many rooms a connection may be, as a member or watching. A request for a further one gets bad_request."`
+	MaxNewRooms      limit         `label:"" live:"" default:"64" placeholder:"64" help:"How many rooms a user may begin in a minute, by joining them through this node. Then a join into a room that there is not gets rate_limited. off sets no limit."`
+	MaxMemberData    size          `label:"" least:"1" default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON a member may set."`
+	MaxPrivateData   size          `label:"" least:"1" default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON the private data of a member may have, which only the member and admins are shown."`
+	MaxRoomData      size          `label:"" least:"1" default:"8KiB" placeholder:"8KiB" help:"How many bytes of JSON the data of a room may have."`
+	MaxMessage       size          `label:"" least:"1" default:"2KiB" placeholder:"2KiB" help:"How many bytes of text or JSON a message may have. What is longer gets bad_request, as with data."`
+	MaxQueue         size          `label:"" least:"1" live:"" default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until a snapshot takes their place. A single reply, or a snapshot, may be longer."`
 }
 
 // limit is a number of at least 1, or off, which is -1 as in transport.Options.
@@ -127,19 +95,6 @@ func (n *network) UnmarshalText(text []byte) error {
 }
 
 func (n network) String() string { return netip.Prefix(n).String() }
-
-// limits sets what the flags say of limits.
-func (f *limitFlags) limits(opts *transport.Options) {
-	opts.MaxConnections = f.MaxConnections
-	opts.MaxPerAddress = int(f.MaxPerAddress)
-	for _, n := range f.TrustProxy {
-		opts.TrustProxy = append(opts.TrustProxy, netip.Prefix(n))
-	}
-	opts.HandshakeTimeout, opts.AuthTimeout, opts.PingInterval = f.HandshakeTimeout, f.AuthTimeout, f.PingInterval
-	opts.MaxFrame, opts.MaxQueue, opts.MaxRooms = int(f.MaxFrame), int(f.MaxQueue), f.MaxRooms
-	opts.MaxNewRooms = int(f.MaxNewRooms)
-	opts.Rate, opts.Burst = int(f.Rate), f.Burst
-}
 
 // size is a number of bytes, which people write as 65536, 256KiB or 1MiB.
 type size int

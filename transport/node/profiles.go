@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/transport/node/internal/unguarded"
 )
 
@@ -36,28 +37,26 @@ func adminPages() http.Handler {
 	return mux
 }
 
-// labels are the flags that explain what the metrics show. No value is a secret: of Redis and
+// labels are the flags with the tag label, which explain what the metrics show. No value is a secret: of Redis and
 // of the key there is only the kind.
 func (c *config) labels() map[string]string {
-	key := "none"
-	if source, err := c.source(); err == nil && source != nil {
-		key = strings.TrimPrefix(source.name, "--auth-")
+	labels := map[string]string{"auth": "none"}
+	if source := c.source(); source != nil {
+		labels["auth"] = strings.TrimPrefix(source.name, "--auth-")
+	}
+	flags, _ := flagsOf(&cli{Serve: *c}, nil) // it has been made before
+	for _, flag := range flags {
+		if flag.Tag.Has("label") {
+			labels[strings.ReplaceAll(flag.Name, "-", "_")] = shown(flag.Target.Interface())
+		}
 	}
 	kind, _, isURL := strings.Cut(c.Redis, "://")
 	if !isURL {
-		kind = "embedded"
+		kind = redisurl.Embedded
 	}
 	rules := c.rooms().Rules
-	return map[string]string{
-		"redis": kind, "key_prefix": c.KeyPrefix, "replicas": strconv.Itoa(c.Replicas), "auth": key,
-		"lock_ttl": c.LockTTL.String(), "lock_poll": c.LockPoll.String(), "lock_wait": c.LockWait.String(),
-		"max_batch": strconv.Itoa(c.MaxBatch), "capacity": strconv.Itoa(rules.Seats()), "duplicate": c.Duplicate, "rules": rules.ID(), "journal": strconv.Itoa(c.Journal), "feed": strconv.Itoa(c.Feed),
-		"grace": c.Grace.String(), "ping_interval": c.PingInterval.String(), "node_ttl": c.NodeTTL.String(),
-		"max_connections": strconv.Itoa(c.MaxConnections), "max_queue": strconv.Itoa(int(c.MaxQueue)),
-		"max_frame": strconv.Itoa(int(c.MaxFrame)), "max_rooms": strconv.Itoa(c.MaxRooms), "max_new_rooms": c.MaxNewRooms.String(), "max_per_address": c.MaxPerAddress.String(),
-		"max_member_data": strconv.Itoa(int(c.MaxMemberData)), "max_private_data": strconv.Itoa(int(c.MaxPrivateData)), "max_room_data": strconv.Itoa(int(c.MaxRoomData)), "max_message": strconv.Itoa(int(c.MaxMessage)),
-		"rate": c.Rate.String(), "burst": strconv.Itoa(c.Burst),
-	}
+	labels["redis"], labels["capacity"], labels["rules"] = kind, strconv.Itoa(rules.Seats()), rules.ID()
+	return labels
 }
 
 // compare lets the page of a node show what happens without a lock, and returns what ends that

@@ -211,20 +211,22 @@ var flagOf = map[string]string{
 	"AllowOrigins": "--allow-origin", "listen": "--listen", "AdminListen": "--admin-listen",
 	"TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
 	"MemberData": "--max-member-data", "PrivateData": "--max-private-data", "RoomData": "--max-room-data", "Message": "--max-message",
-	"KeyPrefix": "--key-prefix", "TTL": "--lock-ttl", "Claim": "--lock-ttl", "Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
+	"Journal": "--journal", "Feed": "--feed", "KeyPrefix": "--key-prefix", "TTL": "--lock-ttl", "Claim": "--lock-ttl", "Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
 }
 
-// inFlags names the flag in an error that names an option.
+// others are options that the problem of another one may name.
+var others = strings.NewReplacer("LockTTL", "--lock-ttl", "Journal must", "--journal must")
+
+// inFlags names the flags in an error that names options.
 func inFlags(err error) error {
-	var invalid *room.InvalidError
-	if errors.As(err, &invalid) && flagOf[invalid.Field] != "" {
-		return UseError{fmt.Errorf("%s %s", flagOf[invalid.Field], invalid.Problem)}
+	var field, problem string
+	if invalid, is := errors.AsType[*room.InvalidError](err); is {
+		field, problem = invalid.Field, others.Replace(invalid.Problem)
+	} else if text, is := strings.CutPrefix(fmt.Sprint(err), "lockmgr: "); is && errors.Is(err, lockmgr.ErrInvalid) {
+		field, problem, _ = strings.Cut(text, " ")
 	}
-	if text, isLock := strings.CutPrefix(fmt.Sprint(err), "lockmgr: "); isLock && errors.Is(err, lockmgr.ErrInvalid) {
-		field, problem, _ := strings.Cut(text, " ")
-		if flagOf[field] != "" {
-			return UseError{fmt.Errorf("%s %s", flagOf[field], problem)}
-		}
+	if flagOf[field] == "" {
+		return err
 	}
-	return err
+	return UseError{fmt.Errorf("%s %s", flagOf[field], problem)}
 }

@@ -28,8 +28,8 @@ func TestTLS_UnusableFilesAndFlags(t *testing.T) {
 		code       int
 		want, args string
 	}{
-		{exitWrongUse, "--tls-cert needs --tls-key", "--tls-cert " + cert},
-		{exitWrongUse, "--tls-key needs --tls-cert", "--tls-key " + key},
+		{exitWrongUse, "--tls-cert and --tls-key must", "--tls-cert " + cert},
+		{exitWrongUse, "--tls-cert and --tls-key must", "--tls-key " + key},
 		{exitFailed, "--tls-cert: /nowhere: no such file", "--tls-cert /nowhere --tls-key " + key},
 		{exitFailed, "--tls-key: /nowhere: no such file", "--tls-key /nowhere --tls-cert " + cert},
 		{exitFailed, "--tls-cert: " + empty + ": failed to find any PEM data", "--tls-cert " + empty + " --tls-key " + key},
@@ -39,8 +39,8 @@ func TestTLS_UnusableFilesAndFlags(t *testing.T) {
 		{exitFailed, "--tls-cert: " + dir + ": is a directory", "--tls-cert " + dir + " --tls-key " + key},
 		{exitFailed, "--tls-cert: : no such file", "--tls-cert= --tls-key " + key},
 
-		{exitWrongUse, "--redis-cert needs --redis-key", "--redis rediss://h --redis-cert " + cert},
-		{exitWrongUse, "--redis-key needs --redis-cert", "--redis rediss://h --redis-key " + key},
+		{exitWrongUse, "--redis-cert and --redis-key must", "--redis rediss://h --redis-cert " + cert},
+		{exitWrongUse, "--redis-cert and --redis-key must", "--redis rediss://h --redis-key " + key},
 		{exitWrongUse, "--redis-ca and --redis: ", "--redis redis://h --redis-ca " + authority.File},
 		{exitWrongUse, "--redis-cert and --redis: ", "--redis redis+cluster://h:1 --redis-cert " + cert + " --redis-key " + key},
 		{exitWrongUse, "--redis-ca and --redis: ", "--redis-ca " + authority.File},

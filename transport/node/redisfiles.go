@@ -14,26 +14,10 @@ type RedisFiles struct {
 	RedisPasswordFile         *string `placeholder:"FILE" help:"File with the password of the URL's user, which other users of the machine would see in the URL. A line break at its end does not count."`
 	RedisSentinelPasswordFile *string `placeholder:"FILE" help:"File with the password of the Sentinels. Their user is sentinel_username in the URL."`
 	RedisCA                   *string `name:"redis-ca" placeholder:"FILE" help:"PEM file with the authorities that certify Redis, in place of the system's. This and the next two need a rediss URL, and count for Sentinels, too."`
-	RedisCert                 *string `placeholder:"FILE" help:"PEM file with the certificate that Redis gets to see of this node."`
-	RedisKey                  *string `placeholder:"FILE" help:"PEM file with its private key."`
+	RedisCert                 *string `and:"redis-tls" placeholder:"FILE" help:"PEM file with the certificate that Redis gets to see of this node."`
+	RedisKey                  *string `and:"redis-tls" placeholder:"FILE" help:"PEM file with its private key."`
 
 	Dial redisurl.Dialer `kong:"-"` // opens the connections, if not nil
-}
-
-// Check returns an error for flags of which one needs another.
-func (f *RedisFiles) Check() error {
-	return together("--redis-cert", f.RedisCert, "--redis-key", f.RedisKey)
-}
-
-// together returns an error if one of two flags is given, and the other is not.
-func together(one string, a *string, other string, b *string) error {
-	switch {
-	case a != nil && b == nil:
-		return fmt.Errorf("%s needs %s: a certificate and its private key go together", one, other)
-	case a == nil && b != nil:
-		return fmt.Errorf("%s needs %s: a certificate and its private key go together", other, one)
-	}
-	return nil
 }
 
 // Open reads the files that the flags name, and opens the Redis of the flag --redis. A [UseError] says
@@ -82,7 +66,7 @@ func (f *RedisFiles) options() (opts redisurl.Options, err error) {
 			return opts, fmt.Errorf("--redis-ca: %w", err)
 		}
 	}
-	if f.RedisCert != nil {
+	if f.RedisCert != nil && f.RedisKey != nil { // kong refuses the one without the other
 		if opts.Certificate, err = reload.Pair(*f.RedisCert, *f.RedisKey); err != nil {
 			return opts, fmt.Errorf("%s: %w", ofFile(err, "--redis-cert", *f.RedisCert, "--redis-key"), err)
 		}

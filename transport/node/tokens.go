@@ -14,8 +14,8 @@ import (
 
 // secretFlags name a key that makes tokens and verifies them.
 type secretFlags struct {
-	AuthSecret     *string `secret:"" placeholder:"SECRET" help:"Key of tokens signed with HS256, at least 32 bytes. Other users of the machine see it among the arguments: better give it as ROOMD_AUTH_SECRET or in a file."`
-	AuthSecretFile *string `placeholder:"FILE" help:"File with that secret. A line break at its end does not count."`
+	AuthSecret     *string `xor:"key" secret:"" placeholder:"SECRET" help:"Key of tokens signed with HS256, at least 32 bytes. Other users of the machine see it among the arguments: better give it as ROOMD_AUTH_SECRET or in a file."`
+	AuthSecretFile *string `xor:"key" placeholder:"FILE" help:"File with that secret. A line break at its end does not count."`
 }
 
 // partyFlags say by whom and for whom tokens are made.
@@ -27,61 +27,48 @@ type partyFlags struct {
 // verifierFlags say which tokens a node accepts.
 type verifierFlags struct {
 	secretFlags   `embed:""`
-	AuthPublicKey *string `group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
-	AuthJWKS      *string `group:"Who may connect:" name:"auth-jwks" placeholder:"FILE" help:"JSON Web Key Set with such keys, which tokens name by kid. All key files are read again when they change."`
+	AuthPublicKey *string `xor:"key" group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
+	AuthJWKS      *string `xor:"key" group:"Who may connect:" name:"auth-jwks" placeholder:"FILE" help:"JSON Web Key Set with such keys, which tokens name by kid. All key files are read again when they change."`
 	partyFlags    `embed:""`
 }
 
-// keyFlag is a flag that names a key, and what to do with its value.
-type keyFlag[T any] struct {
+// keyFlag is a flag that names a key, and the function that reads its value.
+type keyFlag[F any] struct {
 	name  string
 	value *string
-	use   func(string) T
+	read  F
 }
 
-// given returns the one flag that has a value, or nil. Two of them are an error that names both.
-func given[T any](flags ...keyFlag[T]) (*keyFlag[T], error) {
-	var found *keyFlag[T]
+// given returns the one flag that has a value, or nil: kong refuses two of them.
+func given[F any](flags ...keyFlag[F]) *keyFlag[F] {
 	for i, flag := range flags {
-		if flag.value == nil {
-			continue
+		if flag.value != nil {
+			return &flags[i]
 		}
-		if found != nil {
-			return nil, fmt.Errorf("%s and %s cannot be used together: there is one kind of key", found.name, flag.name)
-		}
-		found = &flags[i]
 	}
-	return found, nil
+	return nil
 }
 
 // source returns the flag that names the key of a node, or nil.
-func (f *verifierFlags) source() (*keyFlag[auth.KeySource], error) {
+func (f *verifierFlags) source() *keyFlag[func(string) auth.KeySource] {
 	return given(
-		keyFlag[auth.KeySource]{"--auth-secret", f.AuthSecret, auth.Secret},
-		keyFlag[auth.KeySource]{"--auth-secret-file", f.AuthSecretFile, auth.SecretFile},
-		keyFlag[auth.KeySource]{"--auth-public-key", f.AuthPublicKey, auth.PublicKeyFile},
-		keyFlag[auth.KeySource]{"--auth-jwks", f.AuthJWKS, auth.JWKSFile},
+		keyFlag[func(string) auth.KeySource]{"--auth-secret", f.AuthSecret, auth.Secret},
+		keyFlag[func(string) auth.KeySource]{"--auth-secret-file", f.AuthSecretFile, auth.SecretFile},
+		keyFlag[func(string) auth.KeySource]{"--auth-public-key", f.AuthPublicKey, auth.PublicKeyFile},
+		keyFlag[func(string) auth.KeySource]{"--auth-jwks", f.AuthJWKS, auth.JWKSFile},
 	)
-}
-
-func (f *verifierFlags) validate() error {
-	_, err := f.source()
-	return err
 }
 
 // verifier returns what verifies tokens, or nil if the node has no key.
 func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
-	source, err := f.source()
-	if err != nil {
-		return nil, err
-	}
+	source := f.source()
 	if source == nil {
 		if f.AuthAudience != "" || f.AuthIssuer != "" {
 			return nil, errors.New("--auth-audience and --auth-issuer need a key, such as --auth-secret-file")
 		}
 		return nil, nil
 	}
-	verifier, err := auth.New(source.use(*source.value), auth.Options{Audience: f.AuthAudience, Issuer: f.AuthIssuer, Log: log})
+	verifier, err := auth.New(source.read(*source.value), auth.Options{Audience: f.AuthAudience, Issuer: f.AuthIssuer, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source.name, err)
 	}
@@ -97,7 +84,7 @@ type tokenCmd struct {
 	Role  string        `default:"player" enum:"player,admin" placeholder:"player" help:"One of ${enum}."`
 
 	secretFlags
-	AuthPrivateKey *string `placeholder:"FILE" help:"PEM file with the private key for RS256, ES256 (P-256) or EdDSA (Ed25519)."`
+	AuthPrivateKey *string `xor:"key" placeholder:"FILE" help:"PEM file with the private key for RS256, ES256 (P-256) or EdDSA (Ed25519)."`
 	KeyID          string  `placeholder:"KID" help:"The token's kid, for nodes with --auth-jwks and several keys."`
 	AuthAudience   string  `placeholder:"NAME" help:"The token's aud."`
 	AuthIssuer     string  `placeholder:"NAME" help:"The token's iss."`
@@ -114,53 +101,35 @@ func (*tokenCmd) Help() string {
 A browser sends it as new WebSocket(url, ["roomd.v1", "roomd.token." + token]).`
 }
 
-// signing is a signer, or why there is none.
-type signing struct {
-	signer *auth.Signer
-	err    error
-}
-
-func signBy(make func(string) (*auth.Signer, error)) func(string) signing {
-	return func(value string) signing {
-		signer, err := make(value)
-		return signing{signer, err}
-	}
-}
-
 // Validate is called by kong.
 func (c *tokenCmd) Validate() error {
 	if c.TTL < time.Second {
 		return fmt.Errorf("--ttl is %v, it must be at least 1s", c.TTL)
 	}
-	_, err := c.key()
-	return err
+	if c.key() == nil {
+		return errors.New("a key is missing: --auth-secret-file, --auth-secret or --auth-private-key")
+	}
+	return nil
 }
 
-// key returns the flag that names the key.
-func (c *tokenCmd) key() (*keyFlag[signing], error) {
-	key, err := given(
-		keyFlag[signing]{"--auth-secret", c.AuthSecret, signBy(auth.SecretSigner)},
-		keyFlag[signing]{"--auth-secret-file", c.AuthSecretFile, signBy(auth.SecretFileSigner)},
-		keyFlag[signing]{"--auth-private-key", c.AuthPrivateKey, signBy(auth.PrivateKeySigner)},
+// key returns the flag that names the key, or nil.
+func (c *tokenCmd) key() *keyFlag[func(string) (*auth.Signer, error)] {
+	return given(
+		keyFlag[func(string) (*auth.Signer, error)]{"--auth-secret", c.AuthSecret, auth.SecretSigner},
+		keyFlag[func(string) (*auth.Signer, error)]{"--auth-secret-file", c.AuthSecretFile, auth.SecretFileSigner},
+		keyFlag[func(string) (*auth.Signer, error)]{"--auth-private-key", c.AuthPrivateKey, auth.PrivateKeySigner},
 	)
-	if err == nil && key == nil {
-		err = errors.New("a key is missing: --auth-secret-file, --auth-secret or --auth-private-key")
-	}
-	return key, err
 }
 
 // print writes the token.
 func (c *tokenCmd) print(stdout io.Writer) error {
-	key, err := c.key()
+	key := c.key()
+	signer, err := key.read(*key.value)
 	if err != nil {
-		return UseError{err}
+		return ofFlag(fmt.Errorf("%s: %w", key.name, err))
 	}
-	made := key.use(*key.value)
-	if made.err != nil {
-		return ofFlag(fmt.Errorf("%s: %w", key.name, made.err))
-	}
-	made.signer.KeyID, made.signer.Audience, made.signer.Issuer = c.KeyID, c.AuthAudience, c.AuthIssuer
-	token, err := made.signer.Sign(auth.Identity{
+	signer.KeyID, signer.Audience, signer.Issuer = c.KeyID, c.AuthAudience, c.AuthIssuer
+	token, err := signer.Sign(auth.Identity{
 		User: c.User, Rooms: c.Rooms, Watch: c.Watch, Role: auth.Role(c.Role), Expires: time.Now().Add(c.TTL),
 	})
 	if err != nil {

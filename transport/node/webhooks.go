@@ -14,7 +14,7 @@ import (
 type webhookFlags struct {
 	Webhook           []receiver    `placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
 	WebhookSecretFile *string       `placeholder:"FILE" help:"File with the secret that signs these requests: whsec_ and 24 to 64 bytes in base64. With several, one in each line, each signs. It is read again when it changes."`
-	WebhookTimeout    time.Duration `live:"" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
+	WebhookTimeout    time.Duration `least:"100ms" live:"" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
 }
 
 // maxWebhookTimeout is shorter than the five minutes for which receivers believe a signature.
@@ -33,8 +33,8 @@ func (f *webhookFlags) validate() error {
 		return errors.New("--webhook needs --webhook-secret-file; make one: echo whsec_$(openssl rand -base64 32) >webhook-secret")
 	case len(f.Webhook) == 0 && f.WebhookSecretFile != nil:
 		return errors.New("--webhook-secret-file is for --webhook, which is not given")
-	case f.WebhookTimeout < 100*time.Millisecond || f.WebhookTimeout > maxWebhookTimeout:
-		return fmt.Errorf("--webhook-timeout is %v, it must be from 100ms to %v", f.WebhookTimeout, maxWebhookTimeout)
+	case f.WebhookTimeout > maxWebhookTimeout:
+		return fmt.Errorf("--webhook-timeout is %v, it must be at most %v", f.WebhookTimeout, maxWebhookTimeout)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestWebhooks_Flags(t *testing.T) {
 		"--webhook-secret-file": {"--webhook", "https://game.example", "--feed", "10", "--journal", "10"},
 		"twice":                 {"--webhook", "https://game.example", "--webhook", "https://game.example#kinds=join", "--webhook-secret-file", "x", "--feed", "10", "--journal", "10"},
 	} {
-		if _, err := parse(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+		if err := parseAndValidate(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -19,7 +19,7 @@ type Cache struct {
 	locks  *lockmgr.Manager
 	opts   Options
 	redis  *storage
-	shared singleflight.Group // Gets of one key that wait together
+	shared singleflight.Group // merges the Gets of one key
 
 	life context.Context
 	end  context.CancelCauseFunc
@@ -29,11 +29,10 @@ type Cache struct {
 	refreshing map[string]bool // guarded by mu: keys that this process loads in the background
 }
 
-// New returns a Cache that keeps its entries in the Redis of locks, which must be
-// closed after the Cache. It sends nothing.
+// New returns a Cache that keeps its entries in the Redis of locks. Close the Cache before locks. New sends
+// nothing.
 //
-// New returns an [lockmgr.ErrInvalid] that names the argument if locks is nil or opts
-// cannot be used.
+// New returns an [lockmgr.ErrInvalid] that names the argument if locks is nil or opts cannot be used.
 func New(locks *lockmgr.Manager, opts Options) (*Cache, error) {
 	if locks == nil {
 		return nil, fmt.Errorf("cachefill: locks is nil: %w", lockmgr.ErrInvalid)
@@ -56,27 +55,24 @@ func (c *Cache) Close() {
 	c.wg.Wait()
 }
 
-// loading is the key under which the context of a load says which entry that is.
+// loading is a key in the context of a load. Its value is the entry that is being loaded.
 type loading struct {
 	cache *Cache
 	key   string
 }
 
-// Loader makes the value of an entry. Its context carries the values of the call
-// that began the load, but ends for other reasons: the load takes longer than
-// Options.Load, its lock is lost, or the Cache is closed. A Get of the same entry with that
-// context fails, since it would wait for itself.
+// Loader makes the value of an entry. Its context has the values of the call that started the load, but ends
+// for other reasons: the load takes longer than Options.Load, its lock is lost, or the Cache is closed. A Get
+// of the same entry with that context fails, because it would wait for itself.
 type Loader func(ctx context.Context) ([]byte, error)
 
-// Get returns the value of key. If there is none, or it is too old, exactly one of all
-// callers, in all processes, calls its load. A value of no bytes is empty and never nil.
+// Get returns the value of key. If there is none, or it is too old, exactly one of all callers, in all
+// processes, calls its load. A value without bytes is empty and never nil.
 //
-// It returns the error of load, if that was called in this process; a [PanicError]
-// if load panicked; [ErrLoadFailed] if it was called in another process and failed
-// there; [ErrTimeout]; [lockmgr.ErrInvalid]; [lockmgr.ErrClosed]; the cause of ctx when ctx ends
-// first; an error that is context.DeadlineExceeded if load took too long, and
-// lockmgr.ErrLost if its lock was lost; and the client's error if Redis cannot be
-// asked, or refuses the lock.
+// Get returns the error of load, if this process called it; a [PanicError] if load panicked; [ErrLoadFailed] if
+// load failed in another process; [ErrTimeout]; [lockmgr.ErrInvalid]; [lockmgr.ErrClosed]; the cause of ctx
+// when ctx ends first; an error that is context.DeadlineExceeded if load took too long, and lockmgr.ErrLost if
+// its lock was lost; and the client's error if Redis cannot be asked, or refuses the lock.
 func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
 	e, err := c.redis.entry(key)
 	switch {
@@ -91,7 +87,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	}
 	came := time.Now()
 	value, err := c.join(ctx, e, load)
-	if failedBefore(err, came) { // the wait that it joined began earlier; the next one does not
+	if failedBefore(err, came) { // the shared wait began before this call; the next one will not
 		value, err = c.join(ctx, e, load)
 	}
 	if err != nil {
@@ -100,7 +96,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	return value, nil
 }
 
-// join waits together with all other Gets of the same key in this process.
+// join shares one wait with all other Gets of the same key in this process.
 func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -121,7 +117,7 @@ func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) 
 		}
 		value := r.Val.([]byte)
 		if r.Shared {
-			value = bytes.Clone(value) // each caller may change its own
+			value = bytes.Clone(value) // each caller may change its copy
 		}
 		return value, nil
 	case <-ctx.Done():
@@ -140,7 +136,7 @@ func (c *Cache) begin() bool {
 	return true
 }
 
-// detach returns a context that has the values of ctx and ends with the Cache.
+// detach returns a context with the values of ctx that ends with the Cache.
 func (c *Cache) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
@@ -162,8 +158,8 @@ func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	return c.fill(ctx, e, load, seen)
 }
 
-// refresh loads a stale value anew in the background, unless this process does so already,
-// or failed to within the last Options.Backoff.
+// refresh loads a stale value again in the background, unless this process already does, or has failed to
+// within the last Options.Backoff.
 func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +180,7 @@ func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) 
 	})
 }
 
-// reason returns the cause of ctx if that has ended: err then only follows from it.
+// reason returns the cause of ctx if ctx has ended, because err then only follows from it.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -11,18 +11,18 @@ import (
 )
 
 var (
-	// ErrTimeout says that somebody else was still loading after Options.Wait.
+	// ErrTimeout says that another caller was still loading after Options.Wait.
 	ErrTimeout = errors.New("still being loaded by another")
 
-	// ErrLoadFailed says that another process failed to load the value while this one
-	// waited for it. The message contains that of the error there.
+	// ErrLoadFailed says that another process failed to load the value while this one waited for it. The
+	// message contains the other error's text.
 	ErrLoadFailed = errors.New("its load failed in another process")
 )
 
 // PanicError says that the load function did not return: it panicked, or ended its
 // goroutine.
 type PanicError struct {
-	Value any    // what it panicked with, nil if it called runtime.Goexit
+	Value any    // the value of the panic; nil after runtime.Goexit
 	Stack []byte // of the goroutine that panicked
 }
 
@@ -42,21 +42,21 @@ func (e *PanicError) Unwrap() error {
 // loadFailure is the error of a load, and when that load ended.
 type loadFailure struct {
 	err error
-	at  time.Time // never later than the end
+	at  time.Time // not later than the end of the load
 }
 
 func (f *loadFailure) Error() string { return f.err.Error() }
 func (f *loadFailure) Unwrap() error { return f.err }
 
-// failedBefore reports whether err is that of a load that had ended at that time.
+// failedBefore reports whether err comes from a load that had ended by then.
 func failedBefore(err error, at time.Time) bool {
 	var f *loadFailure
 	return errors.As(err, &f) && f.at.Before(at)
 }
 
-// fill loads the value of an entry that is missing or stale. If somebody else loads it,
-// fill waits and returns the outcome of that load. A load that was broken off leaves none:
-// then whoever gets the lock first loads next.
+// fill loads the value of an entry that is missing or stale. If another caller is loading it, fill waits and
+// returns the outcome of that load. A load that was broken off has no outcome: the next caller to get the lock
+// loads.
 func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]byte, error) {
 	for end := time.Now().Add(c.opts.Wait); ; {
 		outcome, lock, err := c.locks.AcquireOrWait(ctx, e.lock, lockmgr.WaitOptions{
@@ -84,7 +84,7 @@ func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]
 
 // loadUnder loads and stores a value under the entry's lock, and releases the lock.
 func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load Loader, found sight) ([]byte, error) {
-	after := context.WithoutCancel(ctx) // for what must be done in any case
+	after := context.WithoutCancel(ctx) // for work that must be done in any case
 	defer func() {
 		ctx, cancel := context.WithTimeout(after, c.opts.LockTTL)
 		defer cancel()
@@ -121,10 +121,9 @@ func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load
 	return value, nil // it was loaded, even if it cannot be kept
 }
 
-// failed ends a load that returned an error. It tells the other processes, unless the load
-// was broken off: the lock was lost, or the Cache is closed. To find that out it asks the
-// lock and the Cache, not the error: the load function's own error may wrap lockmgr.ErrClosed or
-// ErrLost.
+// failed ends a load that returned an error. It tells the other processes, unless the load was broken off: the
+// lock was lost, or the Cache is closed. It does not infer that from the error, because a load function may
+// itself return lockmgr.ErrClosed or ErrLost.
 func (c *Cache) failed(ctx context.Context, lock *lockmgr.Lock, e entry, failure *loadFailure) ([]byte, error) {
 	switch {
 	case c.life.Err() != nil:
@@ -134,11 +133,10 @@ func (c *Cache) failed(ctx context.Context, lock *lockmgr.Lock, e entry, failure
 			return nil, failure
 		}
 	}
-	return c.newer(ctx, e, nil, failure) // somebody else may have had the lock
+	return c.newer(ctx, e, nil, failure) // another caller may have had the lock
 }
 
-// newer returns the value that another process has stored meanwhile. If there is none, it
-// returns its arguments.
+// newer returns the value that another process has stored meanwhile, or else its arguments.
 func (c *Cache) newer(ctx context.Context, e entry, value []byte, err error) ([]byte, error) {
 	if seen, err := c.redis.look(ctx, e); err == nil && seen.found {
 		return seen.value, nil
@@ -146,13 +144,13 @@ func (c *Cache) newer(ctx context.Context, e entry, value []byte, err error) ([]
 	return value, err
 }
 
-// loadFailed returns the error for those who waited for the load that failed.
+// loadFailed returns the error for callers that waited for the load.
 func (s sight) loadFailed() error {
 	return &loadFailure{fmt.Errorf("%w: %s", ErrLoadFailed, s.failure), s.failedAt}
 }
 
-// call calls load in a goroutine of its own. So a panic ends only the load, and a load that
-// does not heed its context does not hold up the others.
+// call calls load in a goroutine of its own. So a panic ends only the load, and a load that ignores its context
+// does not delay others.
 func (c *Cache) call(ctx context.Context, lock *lockmgr.Lock, load Loader) ([]byte, *loadFailure) {
 	held, cancel := lock.Context(ctx)
 	defer cancel()

@@ -19,52 +19,48 @@ const (
 // minLockTTL leaves the watchdog enough time to try three times.
 const minLockTTL = 100 * time.Millisecond
 
-// maxKey is the longest key, in bytes: hash what may be longer.
 const maxKey = 256
 
-// Options say how entries are kept and loaded. The zero value is ready to use. All
-// durations are whole milliseconds.
+// Options say how entries are kept and loaded. The zero value is ready to use. All durations are whole
+// milliseconds.
 //
-// All processes that share a cache must use the same Prefix, and lock managers with
-// the same prefix. The rest may differ, as it does while a new version is rolled
-// out: how old a value may be depends on the options of the process that reads it. The
-// value expires after Fresh plus Stale of the process that stored it.
+// All processes that share a cache must use the same Prefix, and lock managers with the same prefix. The rest
+// may differ, as it does during an update. The process that reads a value decides how old it may be. The value
+// expires after Fresh plus Stale of the process that stored it.
 type Options struct {
-	// Prefix and a caller's key make the key in Redis. It may hold no braces, and
-	// at most 128 bytes. Empty means [DefaultPrefix].
+	// Prefix and a caller's key make the key in Redis. It must not contain braces, and has at most 128 bytes.
+	// Empty means [DefaultPrefix].
 	Prefix string
 
-	// Fresh is how long a value is returned without loading it again. Fresh plus Stale
-	// must be longer than Poll, so that a waiter finds the value before it expires. Zero
-	// means [DefaultFresh].
+	// Fresh is how long Get returns a value without loading it again. Fresh plus Stale must be longer than
+	// Poll, so that a waiter finds the value before it expires. Zero means [DefaultFresh].
 	Fresh time.Duration
 
-	// Stale is how long after Fresh the old value is still returned while one
-	// caller loads a new one. Zero means not at all: all wait for the new one.
+	// Stale is how long after Fresh Get still returns the old value while one caller loads a new one. Zero
+	// means that all wait for the new one.
 	Stale time.Duration
 
 	// Wait is how long to wait for the loads of others. Zero means
 	// [lockmgr.DefaultWaitTimeout].
 	Wait time.Duration
 
-	// Load is how long a load may take. Then its context ends, and nobody waits for its
-	// result any longer. Zero means the same as Wait.
+	// Load is how long a load may take. After that its context ends, and nobody waits for its result. Zero
+	// means the same as Wait.
 	Load time.Duration
 
-	// Backoff is how long Redis remembers that a load failed. Until then other processes
-	// that waited for the load get its error, and nobody refreshes a stale value. It must be
-	// longer than Poll. Zero means [DefaultBackoff].
+	// Backoff is how long Redis remembers that a load failed. Until then, processes that waited for the load
+	// get its error, and nobody refreshes a stale value. It must be longer than Poll. Zero means
+	// [DefaultBackoff].
 	Backoff time.Duration
 
-	// LockTTL is how long an entry stays locked by a loader that has died. A
-	// loader that lives extends its lock whenever a third of that has passed. At
-	// least 100ms. A loader whose process stands still for two thirds of it, as on a machine
-	// that is short of processor time, may lose its lock, and another loads at the same time:
-	// the value of the one that has the lock is kept. So use a second or more. Zero means [lockmgr.DefaultWaitTTL].
+	// LockTTL is how long an entry stays locked after its loader has died. A live loader extends its lock
+	// whenever a third of LockTTL has passed. If its process stands still for two thirds of it, as on a busy
+	// machine, it may lose the lock, and another process loads at the same time; the cache then keeps the value
+	// of the one that has the lock. So use a second or more. At least 100ms. Zero means
+	// [lockmgr.DefaultWaitTTL].
 	LockTTL time.Duration
 
-	// Poll is how often a waiter asks whether the load has ended. Zero means
-	// [lockmgr.DefaultWaitPoll].
+	// Poll is how often a waiter checks whether the load has ended. Zero means [lockmgr.DefaultWaitPoll].
 	Poll time.Duration
 
 	// Failed, if not nil, is called with errors that no Get returns: a background load

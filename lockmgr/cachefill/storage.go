@@ -26,26 +26,25 @@ var (
 // maxMessage is how much of an error's text other processes see, in bytes.
 const maxMessage = 1000
 
-// errNotKept says that the lock was released, but that Redis refused the value or the
-// error.
+// errNotKept says that Redis refused the value or the error. The lock was released all the same.
 var errNotKept = errors.New("redis did not keep it")
 
-// entry says where a caller's key lives.
+// entry has the names that belong to a caller's key.
 type entry struct {
 	key     string // the caller's
-	lock    string // name of the loader's lock; its suffix keeps the lock's keys apart from those of entries
-	value   string // in Redis
-	failure string // in Redis
+	lock    string // name of the loader's lock; its suffix separates the lock's keys from those of entries
+	value   string // key in Redis
+	failure string // key in Redis
 }
 
 // storage keeps entries in Redis.
 type storage struct {
 	locks   *lockmgr.Manager
 	opts    Options
-	cluster bool // only there keys get a hash tag
+	cluster bool // Redis Cluster: keys get a hash tag
 }
 
-// entry checks a key and says where it lives. It sends nothing.
+// entry checks a key and returns its entry.
 func (s *storage) entry(key string) (entry, error) {
 	switch {
 	case key == "":
@@ -68,7 +67,7 @@ func (s *storage) entry(key string) (entry, error) {
 // sight is an entry as Redis had it at one moment.
 type sight struct {
 	found bool // there is a value that may be returned
-	fresh bool // the value needs no loading
+	fresh bool // the value need not be loaded again
 	value []byte
 
 	failure  string    // text of the last failure
@@ -77,8 +76,8 @@ type sight struct {
 	backoff  bool      // it is too early to refresh a stale value
 }
 
-// look reads an entry. How old the value may be depends on the Options of this process,
-// not on those of the process that stored it.
+// look reads an entry. The Options of this process decide how old the value may be, not those of the process
+// that stored it.
 func (s *storage) look(ctx context.Context, e entry) (sight, error) {
 	sent := time.Now()
 	reply, err := s.locks.Run(ctx, lookScript, e.lock, []string{e.value, e.failure}).Slice()
@@ -106,8 +105,8 @@ func micros(reply any) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// failedAfter reports whether a load has failed since an earlier look. It compares tokens
-// of loads, so no clock matters.
+// failedAfter reports whether a load has failed since an earlier look. It compares the tokens of loads, so it
+// does not depend on clocks.
 func (s sight) failedAfter(earlier sight) bool {
 	return s.failedBy != "" && s.failedBy != earlier.failedBy
 }
@@ -117,16 +116,16 @@ func (s *storage) store(ctx context.Context, e entry, lock *lockmgr.Lock, value 
 	return s.finish(ctx, e, lock, []string{e.value, e.failure}, "value", value, s.opts.Fresh+s.opts.Stale)
 }
 
-// fail tells the other processes that a load has failed, and releases the lock. It
-// reports false if the lock was lost.
+// fail stores the error of a load for other processes, and releases the lock. It reports false if the lock was
+// lost.
 func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure error) (bool, error) {
 	message := failure.Error()
 	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	return s.finish(ctx, e, lock, []string{e.failure}, "message", message, s.opts.Backoff)
 }
 
-// finish stores the value or the error of a load, and releases the lock. It reports
-// false if the lock was lost. An errNotKept ends the hold as success does.
+// finish stores the value or the error of a load, and releases the lock. It reports false if the lock was lost.
+// After errNotKept, too, the lock is released.
 func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any,
 	keep time.Duration) (bool, error) {
 	lock.StopKeepAlive()

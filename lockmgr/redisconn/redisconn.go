@@ -1,8 +1,6 @@
-// Package redisconn holds what all parts of roomd need of Redis beyond go-redis.
-//
-// Here are scripts that survive a moving slot of a Redis Cluster, the search for a new
-// master, and shared timeouts. Package redisurl makes a client from a URL, embedded is a
-// Redis inside the process, and pubsub keeps subscriptions that know what they missed.
+// Package redisconn has what all parts of roomd need of Redis beyond go-redis: scripts that survive a moving
+// slot of a Redis Cluster, the search for a new master, and shared timeouts. Package redisurl makes a client
+// from a URL, embedded is a Redis inside the process, and pubsub shares a connection between subscriptions.
 package redisconn
 
 import (
@@ -16,11 +14,11 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 )
 
-// movingPause is how long a request waits before it asks again while a slot moves.
+// movingPause is the pause before a request is sent again while a slot moves.
 const movingPause = 5 * time.Millisecond
 
-// Run runs a script on keys of one slot. While that slot moves from one master of a Redis
-// Cluster to another, Run asks again until the keys are together, or ctx ends.
+// Run runs a script on keys of one slot. While that slot moves from one master of a Redis Cluster to another,
+// Run retries until the keys are together, or ctx ends.
 func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script, keys []string,
 	args ...any) (cmd *redis.Cmd) {
 	_ = UntilMoved(ctx, func() error {
@@ -31,9 +29,9 @@ func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script
 	return cmd
 }
 
-// UntilMoved sends a request, and sends it again while it fails because a slot moves: Redis
-// refuses a request whose keys are on two servers (TRYAGAIN), or redirects the client until
-// that gives up (ASK, MOVED). UntilMoved returns the error of the last attempt.
+// UntilMoved calls send, and again while it fails because a slot moves: Redis refuses a request whose keys are
+// on two servers (TRYAGAIN), or redirects the client until it gives up (ASK, MOVED). UntilMoved returns the
+// error of the last attempt.
 func UntilMoved(ctx context.Context, send func() error) error {
 	for {
 		err := send()
@@ -43,12 +41,13 @@ func UntilMoved(ctx context.Context, send func() error) error {
 	}
 }
 
-// maxLoads is how often a script is loaded for one request. Once is usual; more often where somebody has the
-// server forget its scripts again and again.
+// maxLoads limits how often a script is loaded for one request. Once is usual; more only happens where somebody
+// flushes the server's scripts again and again.
 const maxLoads = 10
 
-// UntilKnown sends a script by its hash; and while the server does not know the script, it calls load and sends the
-// script again, ten times at most. It returns the error of the last attempt, or of load, with which it ends.
+// UntilKnown calls send, which sends a script by its hash. While the server does not know the script,
+// UntilKnown calls load and send again, ten times at most. It returns the error of the last send, or the first
+// error of load.
 func UntilKnown(send, load func() error) error {
 	for loads := 0; ; loads++ {
 		err := send()
@@ -61,15 +60,15 @@ func UntilKnown(send, load func() error) error {
 	}
 }
 
-// AwaitMove reports whether a request failed with err because a slot moves, and is to be sent
-// again. It waits for a moment before it says so, and says no if ctx ends meanwhile.
+// AwaitMove reports whether a request that failed with err has to be sent again because a slot moves. It first
+// waits for a moment, and reports false if ctx ends meanwhile.
 func AwaitMove(ctx context.Context, err error) bool {
 	return isSlotMoving(err) && pause.For(ctx, movingPause) == nil
 }
 
-// SeekMaster has the client of a Cluster ask which server has which slots, if err says that a
-// server did not answer or is the wrong one: its replica may be the master now. By itself the
-// client asks once a minute. SeekMaster reports whether it has done so.
+// SeekMaster makes the client of a Cluster ask for the owners of slots, if err says that a server did not
+// answer or is the wrong one: its replica may be the master now. By itself the client asks once a minute.
+// SeekMaster reports whether it did so.
 func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bool {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok || Answered(err) && !isSlotMoving(err) {
@@ -79,8 +78,8 @@ func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bo
 	return true
 }
 
-// EachMaster calls f for the server of a client, or at the same time for all masters of a Cluster. It returns the first
-// error of f.
+// EachMaster calls f for the server of a client, or concurrently for all masters of a Cluster. It returns the
+// first error of f.
 func EachMaster(ctx context.Context, client redis.UniversalClient,
 	f func(ctx context.Context, master redis.UniversalClient) error) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
@@ -91,16 +90,16 @@ func EachMaster(ctx context.Context, client redis.UniversalClient,
 	return f(ctx, client)
 }
 
-// scanCount is how many keys a server looks at for one page of [Scan].
+// scanCount is how many keys a server checks for one page of [Scan].
 const scanCount = 1000
 
-// Scan looks at every key of a Redis, or of all masters of a Cluster at once: about a second for a million. It calls
-// page with those that match a pattern of SCAN, by one goroutine at a time. A page may be empty, and a key may come
-// twice. Between two pages of a server it rests so many times as long as the page took. It ends with the first error
-// of page or Redis.
+// Scan visits every key of a Redis, or of all masters of a Cluster concurrently: about a second for a million.
+// It calls page with the keys that match a pattern of SCAN, by one goroutine at a time. A page may be empty,
+// and a key may come twice. After each page of a server, Scan pauses for rests times as long as the page took.
+// It returns the first error of page or Redis.
 func Scan(ctx context.Context, client redis.UniversalClient, pattern string, rests int,
 	page func(ctx context.Context, keys []string) error) error {
-	var mu sync.Mutex // held while page runs
+	var mu sync.Mutex // locked while page runs
 	return EachMaster(ctx, client, func(ctx context.Context, master redis.UniversalClient) error {
 		for cursor := uint64(0); ; {
 			began := time.Now()
@@ -120,8 +119,8 @@ func Scan(ctx context.Context, client redis.UniversalClient, pattern string, res
 	})
 }
 
-// MasterOf returns the address of the master of a Cluster that has a key. It is empty without a
-// Cluster, or if the master is unknown.
+// MasterOf returns the address of the master of a Cluster that owns a key. It is "" without a Cluster, or if
+// the master is unknown.
 func MasterOf(ctx context.Context, client redis.UniversalClient, key string) string {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -143,16 +142,16 @@ func Answered(err error) bool {
 	return answered
 }
 
-// NotAllowed reports whether Redis has refused a request because this user may not send it, or because the server
-// does not know the command: it may be renamed.
+// NotAllowed reports whether Redis refused a request because the user lacks the right, or because the server
+// does not know the command, which may be renamed.
 func NotAllowed(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command")
 }
 
-// Once is a command that the client does not send again by itself.
+// Once is a command that the client sends only once.
 type Once struct{ redis.Cmder }
 
-// NoRetry reports true.
+// NoRetry implements go-redis' interface.
 func (Once) NoRetry() bool { return true }
 
 // isSlotMoving reports whether a request failed because its slot moves.
@@ -165,9 +164,9 @@ func isSlotMoving(err error) bool {
 	return moved || ask || redis.IsTryAgainError(err)
 }
 
-// SharedTimeout returns contexts that end after some time. Calls within an eighth of that time
-// get the same context: a timer and a channel for each request would cost as much as the rest
-// of it. A SharedTimeout is safe for concurrent use.
+// SharedTimeout returns contexts that end after some time. Calls within an eighth of that time share a context,
+// because a timer and a channel for each request would cost as much as the rest of it. A SharedTimeout is safe
+// for concurrent use.
 type SharedTimeout struct {
 	life  context.Context
 	lasts time.Duration
@@ -177,8 +176,8 @@ type SharedTimeout struct {
 	until time.Time       // guarded by mu: until then calls get ctx
 }
 
-// NewSharedTimeout returns a SharedTimeout. Its contexts end with life, or between seven and
-// eight eighths of lasts after the call that returned them.
+// NewSharedTimeout returns a SharedTimeout. Its contexts end with life, or between seven and eight eighths of
+// lasts after the call that returned them.
 func NewSharedTimeout(life context.Context, lasts time.Duration) *SharedTimeout {
 	return &SharedTimeout{life: life, lasts: lasts}
 }
@@ -186,13 +185,13 @@ func NewSharedTimeout(life context.Context, lasts time.Duration) *SharedTimeout 
 // Context returns a context that ends with context.DeadlineExceeded.
 func (t *SharedTimeout) Context() context.Context { return t.ContextAt(time.Now()) }
 
-// ContextAt is Context for a caller that knows what time it is.
+// ContextAt is like Context, for a caller that knows the time.
 func (t *SharedTimeout) ContextAt(now time.Time) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx == nil || now.After(t.until) {
 		ctx, cancel := context.WithTimeout(t.life, t.lasts)
-		context.AfterFunc(ctx, cancel) // not earlier: others share it
+		context.AfterFunc(ctx, cancel) // not earlier, because others share it
 		t.ctx, t.until = ctx, now.Add(t.lasts/8)
 	}
 	return t.ctx

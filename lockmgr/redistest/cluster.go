@@ -12,20 +12,20 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Cluster is a launch.Cluster of three masters that ends with the test that
-// started it. Its methods are for the goroutine of the test.
+// Cluster is a launch.Cluster of three masters that ends with its test. Its methods are for the test's
+// goroutine.
 type Cluster struct {
 	tb      testing.TB
 	cluster *launch.Cluster
 	servers []*Server            // the masters
-	moves   map[int]*launch.Move // by slot, begun and not finished
+	moves   map[int]*launch.Move // by slot: moves under way
 }
 
-// StartCluster runs three masters, each with a third of the slots, and returns
-// when all of them know it and accept writes. args go to every redis-server. If none is
-// installed, StartCluster does as Start does.
+// StartCluster runs three masters, each with a third of the slots, and returns when all of them know that and
+// accept writes. args go to every redis-server. If none is installed, StartCluster skips the test or fails it,
+// as Start does.
 //
-// It takes a little more than 2 s: a master accepts no writes before that.
+// It takes a little more than 2 s, because a master accepts no writes before that.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	return startCluster(tb, 3, args...)
@@ -52,7 +52,7 @@ func startCluster(tb testing.TB, masters int, args ...string) *Cluster {
 	return c
 }
 
-// within fails the test unless f succeeds, for which it has a minute.
+// within fails the test unless f succeeds within a minute.
 func (c *Cluster) within(f func(context.Context) error) {
 	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
@@ -60,9 +60,9 @@ func (c *Cluster) within(f func(context.Context) error) {
 	OK(c.tb, f(ctx))
 }
 
-// AddReplica runs a replica of node i, and returns when it is in sync and all masters would
-// vote for it. It replaces node i once that has been gone for some 3 s. The other methods
-// still mean the three nodes of the beginning.
+// AddReplica runs a replica of node i. It returns when the replica is in sync and all masters would vote for
+// it. The replica takes over once node i has been gone for some 3 s. The other methods still mean the first
+// three nodes.
 func (c *Cluster) AddReplica(i int) (replica *Server) {
 	c.tb.Helper()
 	c.within(func(ctx context.Context) error {
@@ -73,8 +73,8 @@ func (c *Cluster) AddReplica(i int) (replica *Server) {
 	return replica
 }
 
-// WaitReady returns when every node says that the cluster is well and that it knows the owner
-// of every slot, and replicas follow. Call it after a Restart of a node, for example.
+// WaitReady returns when every node reports that the cluster is well and knows the owner of every slot, and
+// replicas follow. Call it after a Restart of a node, for example.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
 	waitFor(c.tb, "the cluster", c.cluster.Ready)
@@ -90,7 +90,7 @@ func (c *Cluster) Client() *redis.ClusterClient {
 		ContextTimeoutEnabled:      true,
 		DialTimeout:                time.Second,
 		DialerRetries:              1,
-		ClusterStateReloadInterval: time.Second, // by default a minute passes until it sees a failover
+		ClusterStateReloadInterval: time.Second, // by default the client sees a failover after a minute
 		MaintNotificationsConfig:   &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	c.tb.Cleanup(func() { _ = client.Close() })
@@ -100,7 +100,7 @@ func (c *Cluster) Client() *redis.ClusterClient {
 // Node returns one of the three nodes, counted from 0.
 func (c *Cluster) Node(i int) *Server { return c.servers[i] }
 
-// Owner returns the node that has the slot of key: during a move, still the old one.
+// Owner returns the node that has the slot of key; during a move that is the old one.
 func (c *Cluster) Owner(key string) *Server {
 	c.tb.Helper()
 	return c.servers[c.owner(key)]
@@ -117,9 +117,8 @@ func (c *Cluster) owner(key string) (i int) {
 	return i
 }
 
-// Move takes the slot of key, with all its keys, from its owner to the next node.
-// Clients find out by MOVED. BeginMove, MoveKeys and FinishMove do the same in three steps, to
-// test what happens in between.
+// Move moves the slot of key, with all its keys, from its owner to the next node. Clients learn that by MOVED.
+// BeginMove, MoveKeys and FinishMove do the same in three steps, for tests of the states in between.
 func (c *Cluster) Move(key string) {
 	c.tb.Helper()
 	c.BeginMove(key)
@@ -127,9 +126,8 @@ func (c *Cluster) Move(key string) {
 	c.FinishMove(key)
 }
 
-// BeginMove begins to move the slot of key to the next node. The old owner still serves the
-// keys that it has. For others its clients see ASK, and TRYAGAIN if a command names keys of
-// both kinds.
+// BeginMove starts to move the slot of key to the next node. The old owner still serves the keys that it has.
+// For others its clients get ASK, and TRYAGAIN if a command names keys of both kinds.
 func (c *Cluster) BeginMove(key string) {
 	c.tb.Helper()
 	to := c.servers[(c.owner(key)+1)%len(c.servers)]
@@ -142,8 +140,8 @@ func (c *Cluster) BeginMove(key string) {
 	})
 }
 
-// MoveKeys moves the keys of a slot whose move has begun. The slot stays with its
-// old owner, whose clients now see ASK for all of them.
+// MoveKeys moves the keys of a slot whose move has started. The slot stays with its old owner, whose clients
+// now get ASK for all of them.
 func (c *Cluster) MoveKeys(key string) {
 	c.tb.Helper()
 	m := c.begun(key)
@@ -155,8 +153,8 @@ func (c *Cluster) MoveKeys(key string) {
 	})
 }
 
-// FinishMove tells every node the new owner of a slot whose keys have been moved, and returns
-// when they agree. Clients that still ask the old owner see MOVED.
+// FinishMove tells every node the new owner of a slot whose keys have moved, and returns when they agree.
+// Clients that still ask the old owner get MOVED.
 func (c *Cluster) FinishMove(key string) {
 	c.tb.Helper()
 	m := c.begun(key)
@@ -165,7 +163,7 @@ func (c *Cluster) FinishMove(key string) {
 	waitFor(c.tb, "the cluster to agree", c.cluster.Agree)
 }
 
-// begun returns the move of the slot of key, which has begun.
+// begun returns the move of key's slot that is under way.
 func (c *Cluster) begun(key string) (m *launch.Move) {
 	c.tb.Helper()
 	c.within(func(ctx context.Context) error {

@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Hook calls functions of a test before and after each command of a client, to which
-// client.AddHook adds it. A nil function does nothing.
+// Hook calls functions of a test before and after each command of a client. Add it by client.AddHook. A nil
+// function does nothing.
 type Hook struct {
-	// Before is called before a command is sent. If it returns an error, the command is not
-	// sent and fails with that: a request that never arrived.
+	// Before is called before a command is sent. If it returns an error, the command is not sent and fails with
+	// that error, like a request that is lost.
 	Before func(ctx context.Context, cmd redis.Cmder) error
 
-	// After is called when the server has executed a command. If it returns an error, the
-	// caller gets that instead of the reply: a reply that was lost.
+	// After is called when the server has executed a command. If it returns an error, the caller gets that
+	// error instead of the reply, like a reply that is lost.
 	After func(ctx context.Context, cmd redis.Cmder) error
 }
 
@@ -31,7 +31,7 @@ func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return h.run(ctx, []redis.Cmder{cmd}, func(ctx context.Context, _ []redis.Cmder) error {
 			err := next(ctx, cmd)
 			if err != nil {
-				cmd.SetErr(err) // as the client does later
+				cmd.SetErr(err) // the client does so later
 			}
 			return err
 		})
@@ -43,7 +43,7 @@ func (h Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	return func(ctx context.Context, cmds []redis.Cmder) error { return h.run(ctx, cmds, next) }
 }
 
-// run calls Before, sends what is to arrive, and calls After.
+// run calls Before, sends the commands that Before allows, and calls After.
 func (h Hook) run(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) (failure error) {
 	call := func(f func(context.Context, redis.Cmder) error, cmd redis.Cmder) bool {
 		if f == nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Thorough skips a test unless ROOMD_TESTS=thorough is in the environment: for many seeds,
-// real failovers and every browser view; a shorter version, or a few of the views, always run.
+// Thorough skips a test unless ROOMD_TESTS=thorough is set: for many seeds, real failovers and every browser
+// view. A shorter version, or a few of the views, always run.
 func Thorough(tb testing.TB) {
 	tb.Helper()
 	if os.Getenv("ROOMD_TESTS") != "thorough" {
@@ -28,18 +28,18 @@ func Nightly(tb testing.TB) {
 	}
 }
 
-// MostlyWaiting lets twice as many tests that call t.Parallel run at once as there are processors, unless -parallel
-// says otherwise. Call it in TestMain of a package whose tests wait for servers, and leave the processors idle
-// meanwhile. They have small heaps, which would be collected all the time: GOGC is 400 unless it is set.
+// MostlyWaiting runs twice as many t.Parallel tests at once as there are processors, unless -parallel says
+// otherwise. Call it in TestMain of a package whose tests mostly wait for servers. It sets GOGC to 400 unless
+// that is set, because their heaps are small and would be collected all the time.
 func MostlyWaiting() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	// A flag of every test binary, which reads the command line later.
+	// Every test binary has this flag, and parses its command line later.
 	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
-// Need skips a test, or fails it if CI is set, if a program is not installed.
+// Need skips a test if a program is not installed, or fails it if CI is set.
 func Need(tb testing.TB, name string) {
 	tb.Helper()
 	if _, err := exec.LookPath(name); err == nil {
@@ -51,8 +51,7 @@ func Need(tb testing.TB, name string) {
 	tb.Skipf("%s is not installed: this test needs the real one", name)
 }
 
-// needTLS skips a test, or fails it if CI is set, if redis-server is not installed or was built
-// without TLS.
+// needTLS skips a test if redis-server is not installed or was built without TLS, or fails it if CI is set.
 func needTLS(tb testing.TB) {
 	tb.Helper()
 	Need(tb, "redis-server")

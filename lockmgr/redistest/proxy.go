@@ -19,21 +19,21 @@ const (
 	// Pass forwards the request, and the reply when it comes.
 	Pass Action = iota
 
-	// DropRequest cuts the client's connection before the server has seen the
-	// request. Replies to requests before it still arrive.
+	// DropRequest cuts the client's connection before the server gets the request. Replies to earlier requests
+	// still arrive.
 	DropRequest
 
-	// DropReply lets the server execute the request, and cuts the client's connection when
-	// the whole reply has reached the proxy.
+	// DropReply lets the server execute the request, and cuts the client's connection when the whole reply has
+	// reached the proxy.
 	DropReply
 
-	// HoldReply lets the server execute the request, and keeps the reply. The connection
-	// stays open, but the client gets nothing on it any more.
+	// HoldReply lets the server execute the request, and keeps the reply. The connection stays open, but the
+	// client gets nothing more on it.
 	HoldReply
 )
 
-// Proxy is a network between clients and one Redis server that a test can make fail at a
-// chosen request: package proxy, for tests. It ends with its test and cuts all connections.
+// Proxy is a network between clients and one Redis server. A test can make it fail at a chosen request. It is
+// package proxy for tests: it ends with its test and cuts all connections.
 type Proxy struct {
 	*proxy.Proxy
 	tb testing.TB
@@ -43,8 +43,8 @@ type Proxy struct {
 	onReply   func([]string)        // guarded by mu
 }
 
-// StartProxy puts a proxy on a free loopback port in front of the server at
-// target (host:port). Until OnRequest is called everything passes.
+// StartProxy starts a proxy on a free loopback port in front of the server at target (host:port). Until
+// OnRequest is called, it passes everything.
 func StartProxy(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb}
@@ -57,7 +57,7 @@ func StartProxy(tb testing.TB, target string) *Proxy {
 	return p
 }
 
-// exchange does with a request what the functions of OnRequest and OnReply say.
+// exchange applies the functions of OnRequest and OnReply to a request.
 func (p *Proxy) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
 	decide, _ := p.hooks()
 	action := Pass
@@ -89,30 +89,29 @@ func (p *Proxy) Client() *redis.Client {
 	return newClient(p.tb, &redis.Options{Addr: p.Addr()})
 }
 
-// OnRequest has f decide about every request from now on, also about those that open a
-// connection (HELLO, CLIENT). args[0] is in upper case. If f is nil everything passes.
+// OnRequest lets f decide about every request from now on, also about requests that open a connection (HELLO,
+// CLIENT). args[0] is in upper case. If f is nil, all requests pass.
 //
-// f is called when the request has reached the proxy, in the goroutine of its connection, so
-// calls may overlap. While f blocks, that request and those behind it on the same connection
-// wait. f must return before the test ends.
+// f is called when the request has reached the proxy, in the goroutine of its connection, so calls may overlap.
+// While f blocks, that request and later ones of the same connection wait. f must return before the test ends.
 //
-// A (P|S)SUBSCRIBE is the last request of its connection that f sees; OnReply does not see it.
+// A (P|S)SUBSCRIBE is the last request of its connection that f gets; OnReply does not get it.
 func (p *Proxy) OnRequest(f func(args []string) Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onRequest = f
 }
 
-// OnReply has f called when the server has executed a request and the whole reply has reached
-// the proxy, before that is passed, dropped or held. f has to do as that of OnRequest.
+// OnReply makes the proxy call f when the server has executed a request and the whole reply has reached the
+// proxy, before it passes, drops or holds the reply. The rules for f are those of OnRequest.
 func (p *Proxy) OnReply(f func(args []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onReply = f
 }
 
-// Once returns a function for OnRequest that chooses action for the first request of that
-// command, in either letter case, and passes all others.
+// Once returns a function for OnRequest that returns action for the first request with that command, in either
+// letter case, and passes all others.
 func Once(command string, action Action) func(args []string) Action {
 	command = strings.ToUpper(command)
 	var once sync.Once
@@ -125,8 +124,8 @@ func Once(command string, action Action) func(args []string) Action {
 	}
 }
 
-// Late is a request that a Proxy holds back: the network has it, and neither end knows when
-// it will arrive. The client may send it again meanwhile, and close the connection.
+// Late is a request that a Proxy holds back, as if it were still in the network. The client may send it again
+// meanwhile, and close the connection.
 type Late struct {
 	tb        testing.TB
 	held      chan struct{} // closed when the request has reached the proxy
@@ -134,11 +133,11 @@ type Late struct {
 	delivered chan struct{} // closed when the server has executed it
 }
 
-// HoldBack holds back the first request that match chooses. It replaces the functions of
-// OnRequest and OnReply. The request arrives with [Late.Deliver], or when the test ends.
+// HoldBack holds back the first request that match selects. It replaces the functions of OnRequest and OnReply.
+// [Late.Deliver] or the end of the test lets the request arrive.
 func (p *Proxy) HoldBack(match func(args []string) bool) *Late {
 	var mu sync.Mutex
-	var first *string // guarded by mu: of its arguments
+	var first *string // guarded by mu: the first argument of the request held back
 	goOn := make(chan struct{})
 	l := &Late{p.tb, make(chan struct{}), sync.OnceFunc(func() { close(goOn) }), make(chan struct{})}
 	p.tb.Cleanup(l.goOn)

@@ -88,7 +88,7 @@ func TestProxyDropsReplyOfScript(t *testing.T) {
 	if err := take.Load(t.Context(), s.Client()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	var seen []string // by the connections of one client that are one after another
+	var seen []string // by several connections of one client, one after another
 	decide := Once("EVALSHA", DropReply)
 	p.OnRequest(func(args []string) Action {
 		if args[0] == "EVALSHA" {

@@ -12,20 +12,19 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Sentinel is a launch.Sentinel, a primary, its replica and three sentinels, that ends with the test that started it.
-// Its methods are for the goroutine of the test.
+// Sentinel is a launch.Sentinel that ends with its test. Its methods are for the test's goroutine.
 type Sentinel struct {
 	tb        testing.TB
 	sentinel  *launch.Sentinel
-	servers   []*Server // as the launch.Sentinel has them
+	servers   []*Server // in the order of launch.Sentinel
 	sentinels []*Server
 }
 
-// StartSentinel runs them, and returns when the replica is in sync and every
-// sentinel knows all others. args go to the primary and the replica; the rules
-// about a missing redis-server are those of Start.
+// StartSentinel starts all servers, and returns when the replica is in sync and every sentinel knows all
+// others. args go to the primary and the replica. If no redis-server is installed, StartSentinel skips the test
+// or fails it, as Start does.
 //
-// The sentinels call a primary that has not answered for a second down.
+// The primary counts as down when it has not answered for a second.
 func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	tb.Helper()
 	Need(tb, "redis-server")
@@ -44,8 +43,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	return s
 }
 
-// Client returns a new client that asks the sentinels for the primary, closed
-// with the test.
+// Client returns a new client that asks the sentinels for the primary, closed with the test.
 func (s *Sentinel) Client() *redis.Client {
 	c := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName:            launch.MasterName,
@@ -61,14 +59,14 @@ func (s *Sentinel) Client() *redis.Client {
 // Addrs returns host:port of every sentinel.
 func (s *Sentinel) Addrs() []string { return s.sentinel.Addrs() }
 
-// MasterName returns what the sentinels call the primary.
+// MasterName returns the sentinels' name of the primary.
 func (s *Sentinel) MasterName() string { return launch.MasterName }
 
-// Sentinels returns the three sentinels. One that is restarted has a sentinel's default
-// times, so a failover that it leads takes longer.
+// Sentinels returns the three sentinels. One that is restarted has default times, so a failover that it leads
+// takes longer.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 
-// Primary returns the server that the sentinels call the primary now, when they agree.
+// Primary returns the server that all sentinels call the primary, once they agree.
 func (s *Sentinel) Primary() *Server {
 	s.tb.Helper()
 	return s.servers[s.primary()]
@@ -91,11 +89,11 @@ func (s *Sentinel) primary() (i int) {
 	return i
 }
 
-// Failover makes the replica the primary while both are alive, and returns when
-// all sentinels say so and the old primary follows the new one.
+// Failover makes the replica the primary while both are alive. It returns when all sentinels report that, and
+// the old primary follows the new one.
 //
-// Earlier writes are kept. For some 4 s after the promotion, until the sentinels tell the old
-// primary, both accept writes: those to the old one are lost, as in every such failover.
+// Earlier writes are kept. For some 4 s after the promotion, until the sentinels tell the old primary, both
+// accept writes. Writes to the old one are lost, as in every such failover.
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	old := s.Primary().Redis
@@ -103,7 +101,7 @@ func (s *Sentinel) Failover() {
 	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.sentinel.InSync(ctx, old) })
 	waitFor(s.tb, "the failover", func(ctx context.Context) error {
 		if s.sentinel.Leads(ctx, old) == nil {
-			// The leader may give up, and has to be asked again. While it is at work it refuses.
+			// The leader may give up, and has to be asked again. During the failover it refuses.
 			_ = s.sentinel.Failover(ctx)
 		}
 		return s.sentinel.Leads(ctx, next)
@@ -111,9 +109,9 @@ func (s *Sentinel) Failover() {
 	s.WaitReady()
 }
 
-// KillPrimary ends the primary at once (SIGKILL) and returns when the replica has taken its
-// place, all sentinels say so, and it accepts writes. What the replica had not received is
-// lost. After a Restart of the killed server, WaitReady returns when it follows.
+// KillPrimary kills the primary (SIGKILL). It returns when the replica has taken over, all sentinels report
+// that, and it accepts writes. Writes that the replica did not have are lost. After a Restart of the killed
+// server, WaitReady returns when it follows.
 func (s *Sentinel) KillPrimary() {
 	s.tb.Helper()
 	old := s.Primary().Redis
@@ -123,8 +121,8 @@ func (s *Sentinel) KillPrimary() {
 	})
 }
 
-// WaitReady returns when all sentinels know each other and agree on the primary,
-// no failover is going on, and the replica is in sync.
+// WaitReady returns when all sentinels know each other and agree on the primary, no failover is under way, and
+// the replica is in sync.
 func (s *Sentinel) WaitReady() {
 	s.tb.Helper()
 	waitFor(s.tb, "the sentinels", s.sentinel.Ready)

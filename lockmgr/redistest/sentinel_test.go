@@ -6,12 +6,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// writes fails the test unless client reaches the primary, and all that was written
-// through it before is still there.
+// writes fails the test unless client reaches the primary, and all its earlier writes are still there.
 func writes(t *testing.T, s *Sentinel, client *redis.Client, want int64) {
 	t.Helper()
-	// The client learns of a new primary a little later than the test, and may try the old one
-	// until then. It has to reach the new one in the end.
+	// The client learns of a new primary a little later than the test, and may try the old one until then.
 	var n int64
 	for tries := 0; ; tries++ {
 		var err error
@@ -57,8 +55,8 @@ func TestSentinelKillPrimary(t *testing.T) {
 	s := StartSentinel(t)
 	client := s.Client()
 	writes(t, s, client, 1)
-	// A kill loses what the replica has not received yet. WAIT is for the writes of its own
-	// connection, so write once more there.
+	// A kill loses writes that the replica does not have yet. WAIT is about the writes of its own connection,
+	// so write once more there.
 	conn := client.Conn()
 	defer conn.Close()
 	if err := conn.Incr(t.Context(), "n").Err(); err != nil {

@@ -1,9 +1,9 @@
-// Package redistest gives tests a Redis: real redis-servers of their own ([Start],
-// [StartCluster], [StartSentinel]), or an in-process one with a virtual clock ([Mini]). A
-// [Proxy] in front of a server and a [Hook] in a client make requests and replies go missing.
+// Package redistest gives tests a Redis: real redis-servers ([Start], [StartCluster], [StartSentinel]), or an
+// in-process one with a virtual clock ([Mini]). A [Proxy] in front of a server and a [Hook] in a client lose
+// requests and replies.
 //
-// Everything ends with the test that started it. Servers also end with the test binary, as
-// package launch says. Each server and each connection through a Proxy has two goroutines.
+// Everything ends with the test that started it. Servers also end with the test binary; see package launch.
+// Each server and each connection through a Proxy has two goroutines.
 package redistest
 
 import (
@@ -21,17 +21,16 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Server is a redis-server, as package launch has it, that ends with its test.
+// Server is a launch.Redis that ends with its test.
 type Server struct {
 	tb testing.TB
 	*launch.Redis
 }
 
-// Start runs a redis-server on a free loopback port, without persistence unless
-// args (in the form of its command line) say otherwise.
+// Start runs a redis-server on a free loopback port, without persistence unless args (in the form of its
+// command line) say otherwise.
 //
-// If no redis-server is installed Start skips the test, or fails it if CI is set in the
-// environment.
+// If no redis-server is installed, Start skips the test, or fails it if CI is set in the environment.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return start(tb, launch.Plain(args...))
@@ -55,7 +54,7 @@ func (s *Server) Client() *redis.Client {
 	return newClient(s.tb, &redis.Options{Addr: s.Addr()})
 }
 
-// Ran returns how many scripts the server has run so far, and how many commands in all: those in scripts count, too.
+// Ran returns how many scripts and how many commands the server has run so far. Commands in scripts count, too.
 func (s *Server) Ran() (scripts, commands float64) {
 	s.tb.Helper()
 	for name, stats := range s.Client().InfoMap(s.tb.Context(), "commandstats").Val()["Commandstats"] {
@@ -94,8 +93,8 @@ func newClient(tb testing.TB, opts *redis.Options) *redis.Client {
 	return c
 }
 
-// Mini returns an in-process Redis and a client of it, both closed with the test. Keys expire
-// by the clock of time.Now: in a synctest bubble an hour of TTL passes in no time.
+// Mini returns an in-process Redis and a client, both closed with the test. Keys expire by the clock of
+// time.Now: in a synctest bubble an hour of TTL passes at once.
 func Mini(tb testing.TB) (*embedded.Redis, *redis.Client) {
 	tb.Helper()
 	r := embedded.Start()

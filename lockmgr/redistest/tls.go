@@ -10,9 +10,9 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// StartTLS runs a redis-server as Start does, which speaks TLS at addr, to clients with a certificate
-// of authority; Addr and Client still mean the port without TLS. If redis-server was built without
-// TLS, StartTLS skips the test, or fails it if CI is set.
+// StartTLS runs a redis-server as Start does. At addr it speaks TLS with clients that have a certificate of
+// authority; Addr and Client still mean the port without TLS. If redis-server was built without TLS, StartTLS
+// skips the test, or fails it if CI is set.
 func StartTLS(tb testing.TB, authority *certs.Authority, args ...string) (s *Server, addr string) {
 	tb.Helper()
 	needTLS(tb)
@@ -35,8 +35,8 @@ func StartTLS(tb testing.TB, authority *certs.Authority, args ...string) (s *Ser
 	return start(tb, command), addr
 }
 
-// StartSentinelTLS runs one sentinel that speaks only TLS, asks for a password, and calls the server
-// at primary the primary, whose default user has no password. It returns the sentinel's address.
+// StartSentinelTLS runs one sentinel that speaks only TLS and asks for a password. Its primary is the server at
+// primary, whose default user has no password. It returns the sentinel's address.
 func StartSentinelTLS(tb testing.TB, authority *certs.Authority, primary, password string) (addr string) {
 	tb.Helper()
 	needTLS(tb)

@@ -11,8 +11,7 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// OK ends the test at once if err is not nil. The parameter is a testing.TB or a rapid.T. Call it in the goroutine
-// of the test.
+// OK ends the test if err is not nil. tb is a testing.TB or a rapid.T. Call OK in the test's goroutine.
 func OK(tb interface {
 	Helper()
 	Fatal(args ...any)
@@ -29,10 +28,10 @@ type reporter interface {
 	Errorf(format string, args ...any)
 }
 
-// Err returns the error of a call that returns something else besides.
+// Err returns the error of a call with two results.
 func Err[T any](_ T, err error) error { return err }
 
-// Equal fails the test unless got is want. The message begins with what: "the lock holds".
+// Equal fails the test unless got is want. The message starts with what: "the lock holds".
 func Equal[T comparable](tb reporter, what string, got, want T) {
 	tb.Helper()
 	if got != want {
@@ -40,7 +39,7 @@ func Equal[T comparable](tb reporter, what string, got, want T) {
 	}
 }
 
-// ErrorIs fails the test unless err is target, or wraps it. The message begins with what: "a second Release".
+// ErrorIs fails the test unless err is or wraps target. The message starts with what: "a second Release".
 func ErrorIs(tb reporter, what string, err, target error) {
 	tb.Helper()
 	if !errors.Is(err, target) {
@@ -48,7 +47,7 @@ func ErrorIs(tb reporter, what string, err, target error) {
 	}
 }
 
-// ErrorIf fails the test, with that message, if something is wrong.
+// ErrorIf fails the test with that message if something is wrong.
 func ErrorIf(tb reporter, wrong bool, format string, args ...any) {
 	tb.Helper()
 	if wrong {
@@ -56,7 +55,7 @@ func ErrorIf(tb reporter, wrong bool, format string, args ...any) {
 	}
 }
 
-// FatalIf is like ErrorIf, and ends the test at once. Call it in the goroutine of the test.
+// FatalIf is like ErrorIf, and ends the test. Call it in the test's goroutine.
 func FatalIf(tb interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -67,9 +66,8 @@ func FatalIf(tb interface {
 	}
 }
 
-// Receive returns the next value of a channel, or the zero value if that is closed. It fails
-// the test after ten seconds, or, in a synctest bubble, after an hour of its time. Call it in
-// the goroutine of the test.
+// Receive returns the next value of a channel, or the zero value if it is closed. It fails the test after ten
+// seconds; in a synctest bubble, after an hour of its time. Call it in the test's goroutine.
 func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	tb.Helper()
 	limit := begin(10*time.Second, time.Hour)
@@ -88,8 +86,8 @@ func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// Until looks again and again until is returns true. It fails the test after twenty seconds, or, in a
-// synctest bubble, after an hour of its time. Call it in the goroutine of the test.
+// Until calls is until it returns true. It fails the test after twenty seconds; in a synctest bubble, after an
+// hour of its time. Call it in the test's goroutine.
 func Until(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	limit := begin(20*time.Second, time.Hour)
@@ -103,9 +101,9 @@ func Until(tb testing.TB, what string, is func() bool) {
 	}
 }
 
-// EndInTime fails a test that lasts for more than 30 s, or, in a synctest bubble, five hours of
-// its time, and calls end. That has to end all waiting without a limit: in a bubble the clock
-// goes on for ever while something polls.
+// EndInTime fails a test that lasts longer than 30 s; in a synctest bubble, five hours of its time. It then
+// calls end, which has to end all unlimited waiting: in a bubble the clock goes on for ever while something
+// polls.
 func EndInTime(tb testing.TB, what string, end func()) {
 	tb.Helper()
 	const interval = 10 * time.Second
@@ -128,15 +126,15 @@ func EndInTime(tb testing.TB, what string, end func()) {
 	tb.Cleanup(func() { close(stop); <-ended })
 }
 
-// limit is when a test has waited for too long: in real time, or in the time of a synctest
-// bubble, where hours may pass at once.
+// limit is when a test has waited for too long: in real time, or in the time of a synctest bubble, where hours
+// may pass at once.
 type limit struct {
 	world  time.Duration // since 1970
 	bubble time.Time
 }
 
-// inVain says that a test of this binary has waited in vain. Something is broken, so the other
-// tests wait for a shorter time.
+// inVain says that a test of this binary has waited in vain. Something is broken then, so the other tests wait
+// for a shorter time.
 var inVain atomic.Bool
 
 func begin(world, bubble time.Duration) limit {
@@ -158,8 +156,7 @@ func worldTime() time.Duration {
 // stateTimeout bounds the wait for a state of several servers.
 const stateTimeout = time.Minute
 
-// waitFor polls until look returns nil. If that takes too long it fails the test, and says
-// what it waited for and the last error.
+// waitFor polls until look returns nil. After too long it fails the test with the last error.
 func waitFor(tb testing.TB, what string, look func(context.Context) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)

@@ -1,6 +1,6 @@
-// Package embedded is a Redis inside this process (miniredis): for trying things out and for
-// tests. Its keys expire by the clock of time.Now, which in a synctest bubble is virtual. It
-// keeps nothing on disk, and no other process can reach it. Its goroutines end with Close.
+// Package embedded is a Redis inside this process (miniredis), for tests and for trying things out. Its keys
+// expire by the clock of time.Now, which is virtual in a synctest bubble. It keeps nothing on disk, and no
+// other process can reach it. Its goroutines end with Close.
 package embedded
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Redis is one embedded server.
+// Redis is an embedded server.
 type Redis struct {
 	mini *miniredis.Miniredis
 
 	mu      sync.Mutex
-	stopped bool // guarded by mu: its clock, by SetTime
+	stopped bool // guarded by mu: SetTime has stopped its clock
 }
 
 // Start returns a new, empty server.
@@ -29,7 +29,7 @@ func Start() *Redis {
 	return &Redis{mini: m}
 }
 
-// Options returns the options by which a client reaches the server; set the others yourself.
+// Options returns options whose client reaches the server. Set the other fields yourself.
 func (r *Redis) Options() *redis.Options {
 	return &redis.Options{
 		Addr: "embedded",
@@ -40,15 +40,15 @@ func (r *Redis) Options() *redis.Options {
 			}
 			return r.newConn(conn), nil
 		},
-		// A client that waits for a connection takes a timer from a pool of the whole process, and brings it back
-		// there. One that was made in a synctest bubble ends the process when it is used outside. So nobody waits.
+		// Large, so that no client waits for a connection. A client that waits puts its timer into a pool of
+		// the whole process; a timer from a synctest bubble crashes the process when it is used outside.
 		PoolSize: 1000,
-		// They would look the address up in DNS.
+		// Maintenance notifications would look up the address in DNS.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
 
-// SetTime sets the server's clock and stops it: for tests of a clock that steps.
+// SetTime sets the server's clock and stops it, for tests of a clock that steps.
 func (r *Redis) SetTime(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,9 +56,9 @@ func (r *Redis) SetTime(now time.Time) {
 	r.mini.SetTime(now)
 }
 
-// tick sets the server's clock, which then stands until the next requests. As in Redis, a script sees one time; and
-// when the clock has moved miniredis looks at every key with the next command, so that each command of a script
-// would.
+// tick sets the server's clock, which then stands still until the next request. As in Redis, a script sees only
+// one time. Besides, miniredis checks all keys with the first command after its clock has moved; so every
+// command of a script would.
 func (r *Redis) tick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,10 +70,9 @@ func (r *Redis) tick() {
 // Close ends the server and its connections.
 func (r *Redis) Close() { r.mini.Close() }
 
-// conn adds the send buffer of a socket to an in-memory connection. Without a buffer, client and
-// server may each wait for the other to read: miniredis answers a command before it reads the
-// next, and go-redis writes to a pub/sub connection while its reader waits for the writer's
-// mutex.
+// conn adds the send buffer of a socket to an in-memory connection. Without the buffer, client and server may
+// each wait for the other to read: miniredis answers a command before it reads the next one, and go-redis locks
+// a mutex while it writes to a pub/sub connection, which its reader needs.
 type conn struct {
 	net.Conn // a net.Pipe
 	tick     func()
@@ -81,7 +80,7 @@ type conn struct {
 	mu     sync.Mutex
 	buffer []byte        // guarded by mu: not sent yet
 	closed bool          // guarded by mu
-	wake   chan struct{} // says that buffer or closed has changed
+	wake   chan struct{} // signals that buffer or closed has changed
 }
 
 func (r *Redis) newConn(pipe net.Conn) net.Conn {

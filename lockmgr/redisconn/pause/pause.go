@@ -1,5 +1,5 @@
-// Package pause waits: for some time, or between attempts at something that fails. It imports
-// nothing of Redis, so clients of the server can use it as well.
+// Package pause waits: for some time, or between attempts at something that fails. It does not import Redis, so
+// clients of the server can use it, too.
 package pause
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// For waits for d. If ctx ends before, it returns the cause.
+// For waits for d. If ctx ends before that, For returns the cause.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -20,13 +20,13 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Backoff chooses the pauses between attempts. The bound of each is twice that of the one before,
-// up to Max. Those who lost the same server come back one by one if Jitter is set. Set the fields
-// before the first use; a Backoff is for one goroutine.
+// Backoff chooses the pauses between attempts. The bound of each pause is twice the bound before, up to Max.
+// With Jitter, clients that lost the same server come back one by one. Set the fields before the first use. A
+// Backoff is for one goroutine.
 type Backoff struct {
-	First, Max time.Duration  // bounds of the first pause, and of all
-	Jitter     float64        // share of a pause that is drawn at random: 0 draws none, 1 all of it
-	Random     func() float64 // returns a number from 0 to below 1; nil is math/rand's
+	First, Max time.Duration  // bound of the first pause, and of any pause
+	Jitter     float64        // random share of a pause, from 0 to 1
+	Random     func() float64 // returns a number from 0 up to, but not including, 1; nil is math/rand's
 
 	bound time.Duration // of the last pause, 0 before the first
 }
@@ -51,8 +51,8 @@ func (b *Backoff) Next() time.Duration {
 	return time.Duration(float64(b.bound) * (1 - b.Jitter + b.Jitter*random()))
 }
 
-// Wait waits for the next pause. If ctx ends before, it returns the cause.
+// Wait waits for the next pause. If ctx ends before that, Wait returns the cause.
 func (b *Backoff) Wait(ctx context.Context) error { return For(ctx, b.Next()) }
 
-// Reset starts again with the first pause, after an attempt that succeeded.
+// Reset starts again with the first pause. Call it after a success.
 func (b *Backoff) Reset() { b.bound = 0 }

@@ -12,29 +12,29 @@ import (
 
 // conn is one connection to one server, with its subscriptions.
 //
-// Behind each SUBSCRIBE it sends a PING on the same connection, and the subscription is
-// active when that PING is answered: a confirmation of the SUBSCRIBE itself could be that of
-// an earlier one to the same channel, and a refusal does not say what is refused. A goroutine of
-// its own sends commands, so that no mutex is held during a write.
+// After each SUBSCRIBE it sends a PING on the same connection. The answer to that PING makes the subscription
+// active. The confirmation of the SUBSCRIBE would not do: it could belong to an earlier one of the same
+// channel, and a refusal does not name the channel. A separate goroutine sends commands, so that no mutex is
+// held during a write.
 type conn struct {
 	hub     *Hub
 	address string
 	server  redis.UniversalClient
-	ready   chan struct{} // says that there are commands
+	ready   chan struct{} // signals that there are commands
 
 	// Used by listen only.
-	receivers []*Subscription // of the last message
-	refusal   error           // of a command since the last answer to a ping
+	receivers []*Subscription // of the last message; its memory is reused
+	refusal   error           // the last refusal since the last answer to a ping
 
 	// Guarded by hub.mu.
 	commands    []command // to be sent
 	pings       uint64    // the number of the last ping
 	channels    map[string][]*Subscription
-	unconfirmed []*Subscription // their pings have not been answered yet; in order
-	leaving     map[string]int  // by channel: our SUNSUBSCRIBEs that are not confirmed yet
+	unconfirmed []*Subscription // in order; their pings are not answered yet
+	leaving     map[string]int  // by channel: number of our SUNSUBSCRIBEs that are not confirmed yet
 }
 
-// command is a SUBSCRIBE or an UNSUBSCRIBE with a ping behind it, or with no channel only a ping.
+// command is a SUBSCRIBE or an UNSUBSCRIBE, with a ping after it; without a channel it is only a ping.
 type command struct {
 	channel string
 	off     bool
@@ -48,7 +48,7 @@ func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
 	}
 }
 
-// run uses the connection until it is lost. Then its subscriptions get another one.
+// run uses the connection until it is lost. The hub then gives its subscriptions another one.
 func (c *conn) run() {
 	h := c.hub
 	ps := c.server.Subscribe(h.life)
@@ -74,7 +74,7 @@ func (c *conn) use(ps *redis.PubSub) error {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		if unsent = c.send(ctx, ps); unsent != nil {
-			_ = ps.Close() // go-redis may have reconnected, and then listen would notice nothing
+			_ = ps.Close() // if go-redis reconnected by itself, listen would not notice
 		}
 	})
 	err := c.listen(ctx, ps)
@@ -87,7 +87,7 @@ func (c *conn) use(ps *redis.PubSub) error {
 	return err
 }
 
-// sendLocked has a command sent, and returns the number of the ping behind it.
+// sendLocked queues a command, and returns the number of its ping.
 func (c *conn) sendLocked(cmd command) (ping uint64) {
 	c.pings++
 	cmd.ping = c.pings
@@ -133,7 +133,7 @@ func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
 	}
 }
 
-// listen calls the handlers for what arrives, until the connection fails.
+// listen passes messages and answers on, until the connection fails.
 func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 	// ReceiveTimeout does not end with its context.
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
@@ -153,7 +153,7 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 		case c.isRefusal(err):
 			c.refusal = err
 			continue
-		case isTimeout(err) && c.refusal != nil: // perhaps the ping itself was refused
+		case isTimeout(err) && c.refusal != nil: // the server may have refused the ping itself
 			return c.refusal
 		default:
 			return err
@@ -174,11 +174,10 @@ func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 	}
 }
 
-// isRefusal reports whether err is the server's answer to one command: the connection goes
-// on.
+// isRefusal reports whether err is the server's answer to one command, after which the connection goes on.
 func (c *conn) isRefusal(err error) bool {
 	if to, moved := redis.IsMovedError(err); moved {
-		return to != c.address // go-redis reports a server that has changed its address so, too
+		return to != c.address // go-redis reports a server that has changed its address the same way
 	}
 	return redis.IsPermissionError(err) || redis.IsClusterDownError(err)
 }
@@ -196,7 +195,7 @@ func (c *conn) addLocked(s *Subscription) {
 	c.unconfirmed = append(c.unconfirmed, s)
 }
 
-// removeLocked removes a subscription, and unsubscribes if it was the last of its channel.
+// removeLocked removes a subscription, and unsubscribes from the channel if it was the last one.
 func (c *conn) removeLocked(s *Subscription) {
 	if !c.forgetLocked(s) {
 		return
@@ -207,7 +206,7 @@ func (c *conn) removeLocked(s *Subscription) {
 	}
 }
 
-// forgetLocked removes a subscription, and reports whether it was the last of its channel.
+// forgetLocked removes a subscription, and reports whether it was the channel's last one.
 func (c *conn) forgetLocked(s *Subscription) bool {
 	others := slices.DeleteFunc(c.channels[s.channel], func(other *Subscription) bool { return other == s })
 	c.channels[s.channel] = others
@@ -218,8 +217,8 @@ func (c *conn) forgetLocked(s *Subscription) bool {
 	return true
 }
 
-// receiversOf returns the active subscriptions of a channel. What comes for the others was
-// published for an earlier subscription. The slice is valid until the next call.
+// receiversOf returns the active subscriptions of a channel. Messages that arrive before a subscription is
+// active were published for an earlier one. The slice is valid until the next call.
 func (c *conn) receiversOf(channel string) []*Subscription {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -228,8 +227,8 @@ func (c *conn) receiversOf(channel string) []*Subscription {
 	return c.receivers
 }
 
-// dropped finds another server for a channel, if this one has unsubscribed from it by
-// itself: the channel's slot has moved away.
+// dropped moves a channel to another server if this one has unsubscribed from it by itself: the channel's slot
+// has moved away.
 func (c *conn) dropped(channel string) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -248,8 +247,8 @@ func (c *conn) dropped(channel string) {
 	}
 }
 
-// pong makes the subscriptions that were sent before that ping active, or handles their
-// refusal.
+// pong handles the answer to a ping. It makes the subscriptions that were sent before that ping active, or
+// handles their refusal.
 func (c *conn) pong(payload string) {
 	answered, err := strconv.ParseUint(payload, 10, 64)
 	if err != nil {
@@ -262,7 +261,7 @@ func (c *conn) pong(payload string) {
 	h := c.hub
 	h.mu.Lock()
 	if refusal != nil {
-		clear(c.leaving) // perhaps one of these was refused, and will not be confirmed
+		clear(c.leaving) // one of these may have been refused, and will never be confirmed
 	}
 	for _, s := range c.answeredLocked(answered) {
 		switch {
@@ -288,8 +287,7 @@ func (c *conn) pong(payload string) {
 	}
 }
 
-// answeredLocked removes from unconfirmed the subscriptions that were sent before that ping,
-// and returns them.
+// answeredLocked removes from unconfirmed the subscriptions sent before that ping, and returns them.
 func (c *conn) answeredLocked(ping uint64) []*Subscription {
 	n := 0
 	for n < len(c.unconfirmed) && c.unconfirmed[n].unanswered <= ping {

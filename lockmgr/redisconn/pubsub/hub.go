@@ -1,27 +1,26 @@
-// Package pubsub keeps one pub/sub connection to Redis for any number of
-// subscriptions, knows when each of them is active, and says when messages may have
-// been missed. On Redis Cluster it uses sharded channels, with one connection to each
-// master that has some of them.
+// Package pubsub shares one pub/sub connection to Redis between any number of subscriptions. It knows when each
+// of them is active, and reports when messages may have been lost. On Redis Cluster it uses sharded channels,
+// with one connection to each master that has some of them.
 //
 // Start with [New] and [Hub.Subscribe].
 //
 // # What it promises
 //
-//   - A hub never gives up: it tries a subscription again, from the start or after a lost
-//     connection, until that is closed. [Subscription.Wait] returns the error of one attempt.
-//   - [Handler.Interrupted] says that messages may have been missed.
-//   - A channel that the user may not subscribe to (NOPERM) does not disturb the others: it
-//     is tried by itself, with pauses that grow to some seconds. The user needs PING, too.
+//   - A hub never gives up: it retries a subscription until that is closed. [Subscription.Wait] returns the
+//     error of one attempt.
+//   - [Handler.Interrupted] says that messages may have been lost.
+//   - A channel that the user may not subscribe to (NOPERM) does not disturb the others: the hub retries it
+//     separately, with pauses that grow to some seconds. The user needs PING, too.
 //
 // # What it does not promise
 //
-// Redis delivers a message at most once. Whatever is published while a subscription is not
-// active is lost.
+// Redis delivers a message at most once. Messages that are published while a subscription is not active are
+// lost.
 //
 // # Goroutines
 //
-// None until the first subscription. Then one, two for each connection, and one for each
-// pause before another attempt. [Hub.Close] ends them and waits for them.
+// None until the first subscription. Then one, two for each connection, and one for each pause before another
+// attempt. [Hub.Close] ends them and waits for them.
 package pubsub
 
 import (
@@ -40,15 +39,14 @@ const (
 	// idlePing is how long a connection may be silent before a ping tests it.
 	idlePing = 3 * time.Second
 
-	// redial is the pause before a lost connection is made anew.
+	// redial is the pause before a lost connection is replaced.
 	redial = 100 * time.Millisecond
 
-	// maxRedial is the longest pause between two attempts at a channel that the
-	// user may not subscribe to.
+	// maxRedial is the longest pause between attempts to subscribe to a channel that is not allowed.
 	maxRedial = 5 * time.Second
 
-	// maxMoves is how often servers of a Redis Cluster may redirect a subscription
-	// before that counts as a failure.
+	// maxMoves is how often servers of a Redis Cluster may redirect a subscription before it counts as a
+	// failure.
 	maxMoves = 20
 )
 
@@ -57,15 +55,15 @@ var ErrClosed = errors.New("pubsub: closed")
 
 var errMoved = errors.New("pubsub: the channel has moved to another server")
 
-// Handler has the functions of a subscriber. The hub calls them one at a time, in the order
-// of messages. They must return at once.
+// Handler has the functions of a subscriber. The hub calls them one at a time, in the order of messages. They
+// must return at once.
 type Handler struct {
 	// Message is called with each message.
 	Message func(payload string)
 
-	// Interrupted, if not nil, is called when the subscription is active after a time in
-	// which messages may have been missed: after a lost connection, or after an attempt that
-	// failed, even if it was the first. It is called before the next message.
+	// Interrupted, if not nil, is called when the subscription is active after a time in which messages may
+	// have been lost: after a lost connection, or after a failed attempt, even the first. The call comes before
+	// the next message.
 	Interrupted func()
 }
 
@@ -80,14 +78,13 @@ type Hub struct {
 
 	mu      sync.Mutex
 	started bool             // guarded by mu
-	conns   map[string]*conn // guarded by mu: by the address of the server, "" if there is one
+	conns   map[string]*conn // guarded by mu: by the server's address, "" without a Cluster
 	waiting []*Subscription  // guarded by mu: they need a connection
-	wake    chan struct{}    // says that some are waiting
+	wake    chan struct{}    // signals that some are waiting
 }
 
-// New returns a Hub on client. It connects with the first subscription. lost, if not nil, is
-// called each time a connection is lost or cannot be made, and when Redis begins to refuse a
-// channel.
+// New returns a Hub on client. It connects with the first subscription. lost, if not nil, is called each time a
+// connection is lost or cannot be made, and when Redis starts to refuse a channel.
 func New(client redis.UniversalClient, lost func(error)) *Hub {
 	if lost == nil {
 		lost = func(error) {}
@@ -97,8 +94,8 @@ func New(client redis.UniversalClient, lost func(error)) *Hub {
 	return h
 }
 
-// Subscribe subscribes to a channel and returns at once. The hub tries until the
-// subscription is active, and again whenever it is not any more.
+// Subscribe subscribes to a channel and returns at once. The hub keeps trying until the subscription is active,
+// and tries again whenever it no longer is.
 func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
 	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt(),
 		denied: pause.Backoff{First: 2 * redial, Max: maxRedial}}
@@ -116,8 +113,8 @@ func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
 	return s
 }
 
-// Close ends all subscriptions and waits for the hub's goroutines: for the client's timeouts
-// at most, if one of them is connecting.
+// Close ends all subscriptions and waits for the hub's goroutines. If one of them is connecting, that may take
+// as long as the client's timeouts.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.end()
@@ -125,7 +122,7 @@ func (h *Hub) Close() {
 	h.wg.Wait()
 }
 
-// route gives subscriptions their connections.
+// route assigns connections to waiting subscriptions.
 func (h *Hub) route() {
 	for {
 		select {
@@ -138,7 +135,7 @@ func (h *Hub) route() {
 		h.waiting = nil
 		h.mu.Unlock()
 		for i, s := range waiting {
-			if err := h.assign(s); err != nil { // it would fail for the others, too
+			if err := h.assign(s); err != nil { // the others would fail, too
 				h.failed(waiting[i:], err)
 				break
 			}
@@ -184,7 +181,7 @@ func (h *Hub) sharded() bool {
 	return ok
 }
 
-// failed reports that subscriptions have no connection, and tries again.
+// failed reports that subscriptions have no connection, and retries them.
 func (h *Hub) failed(subs []*Subscription, err error) {
 	if h.life.Err() != nil {
 		return
@@ -198,9 +195,9 @@ func (h *Hub) failed(subs []*Subscription, err error) {
 	h.retryLocked(subs, redial)
 }
 
-// refusedLocked tries a subscription again that its server has refused or ended, and reports
-// whether that is news. A slot that has moved is no failure, unless the servers redirect the
-// subscription too often.
+// refusedLocked retries a subscription that its server has refused or ended. It reports whether this is new,
+// and so worth reporting. A slot that has moved is no failure, unless servers redirect the subscription too
+// often.
 func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	s.refusals++
 	after := redial
@@ -215,7 +212,7 @@ func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	return news
 }
 
-// retryLocked gives subscriptions new connections, after a pause.
+// retryLocked assigns new connections to subscriptions after a pause.
 func (h *Hub) retryLocked(subs []*Subscription, after time.Duration) {
 	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { s.conn = nil; return s.closed })
 	if len(subs) == 0 || h.life.Err() != nil {
@@ -223,7 +220,7 @@ func (h *Hub) retryLocked(subs []*Subscription, after time.Duration) {
 	}
 	h.wg.Go(func() {
 		if cluster, ok := h.client.(*redis.ClusterClient); ok {
-			cluster.ReloadState(h.life) // goes on during the pause
+			cluster.ReloadState(h.life) // runs during the pause
 		}
 		_ = pause.For(h.life, after)
 		h.mu.Lock()

@@ -6,8 +6,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 )
 
-// Subscription is one subscriber of one channel. Two of the same channel are
-// independent of each other.
+// Subscription is one subscriber of one channel. Two subscriptions of the same channel are independent.
 type Subscription struct {
 	hub     *Hub
 	channel string
@@ -15,11 +14,11 @@ type Subscription struct {
 
 	// guarded by hub.mu
 	attempt    *attempt      // the one under way, or the one that succeeded
-	conn       *conn         // nil while it has none
-	unanswered uint64        // the ping behind its SUBSCRIBE, 0 once that was answered
-	refusals   int           // by servers, since it was last active
-	denied     pause.Backoff // between attempts that the user has no right to
-	missed     bool          // messages may have been missed since it was made or last active
+	conn       *conn         // nil without one
+	unanswered uint64        // the ping after its SUBSCRIBE; 0 once answered
+	refusals   int           // how often servers have refused it since it was active
+	denied     pause.Backoff // between attempts while the user lacks the right
+	missed     bool          // messages may have been lost since it was made or active
 	closed     bool
 }
 
@@ -36,10 +35,10 @@ func (a *attempt) end(err error) {
 	close(a.over)
 }
 
-// Wait waits until the subscription is active, and returns nil: whatever is published from
-// then on arrives, until the connection is lost. If the present attempt fails, Wait returns
-// its error, and the hub tries again. Wait returns [ErrClosed] when the subscription or the
-// hub is closed, and the cause of ctx when ctx ends.
+// Wait waits until the subscription is active. After it has returned nil, the subscription gets all messages
+// published from then on, until the connection is lost. If the current attempt fails, Wait returns its error,
+// and the hub tries again. Wait returns [ErrClosed] when the subscription or the hub is closed, and the cause
+// of ctx when ctx ends.
 func (s *Subscription) Wait(ctx context.Context) error {
 	if s.hub.life.Err() != nil {
 		return ErrClosed
@@ -57,14 +56,14 @@ func (s *Subscription) Wait(ctx context.Context) error {
 	}
 }
 
-// IsActive reports whether the subscription is active now, as far as the hub knows; see Wait.
+// IsActive reports whether the subscription is active, as far as the hub knows; see Wait.
 func (s *Subscription) IsActive() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	return s.hub.life.Err() == nil && !s.closed && s.wasActiveLocked()
 }
 
-// Close ends the subscription. It does not wait for a call of the handler that is running.
+// Close ends the subscription. It does not wait for a running call of the handler.
 func (s *Subscription) Close() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -81,7 +80,7 @@ func (s *Subscription) Close() {
 	s.attempt.end(ErrClosed)
 }
 
-// wasActiveLocked reports whether the present attempt has succeeded.
+// wasActiveLocked reports whether the current attempt has succeeded.
 func (s *Subscription) wasActiveLocked() bool {
 	select {
 	case <-s.attempt.over:
@@ -91,8 +90,7 @@ func (s *Subscription) wasActiveLocked() bool {
 	}
 }
 
-// activateLocked ends the attempt with success, and reports whether messages may have been
-// missed before it.
+// activateLocked ends the attempt with success, and reports whether messages may have been lost before.
 func (s *Subscription) activateLocked() (missed bool) {
 	missed = s.missed
 	s.unanswered, s.refusals, s.missed = 0, 0, false
@@ -101,8 +99,8 @@ func (s *Subscription) activateLocked() (missed bool) {
 	return missed
 }
 
-// failLocked begins another attempt, because the present one has failed, or the subscription
-// is not active any more.
+// failLocked starts another attempt, because the current one has failed, or the subscription is no longer
+// active.
 func (s *Subscription) failLocked(err error) {
 	if s.closed {
 		return

@@ -1,4 +1,4 @@
-// Package certs makes certificates for tests, in files that go with the test.
+// Package certs makes certificates for tests, in files that are removed after the test.
 package certs
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // Authority issues certificates. Its methods are for the goroutine of the test.
 type Authority struct {
-	// File has its own certificate, and Pool, too.
+	// File and Pool have the authority's own certificate.
 	File string
 	Pool *x509.CertPool
 
@@ -47,7 +47,7 @@ func (a *Authority) Issue(name string) (certFile, keyFile string) {
 	return a.IssueUntil(name, time.Now().Add(time.Hour))
 }
 
-// IssueUntil does what Issue does, for a certificate that expires then.
+// IssueUntil is like Issue, for a certificate that expires at end.
 func (a *Authority) IssueUntil(name string, end time.Time) (certFile, keyFile string) {
 	a.tb.Helper()
 	dir := a.tb.TempDir()

@@ -17,15 +17,16 @@ const Slots = 16384
 
 // Cluster is a Redis Cluster. Its methods are safe for concurrent use, except AddReplica.
 type Cluster struct {
-	Servers []*Redis // the masters of the beginning, and then the replicas
+	Servers []*Redis // the first masters, then the replicas
 
 	cfg     Config
 	masters int
-	buses   []int // their second ports
+	buses   []int // their bus ports
 }
 
-// StartCluster starts that many masters, each with its part of the slots and that many replicas, and returns when all
-// is well, or with an error when ctx ends. It takes more than 2 s: a master accepts no writes before that.
+// StartCluster starts a number of masters, each with its part of the slots and that many replicas. It returns
+// when all is well, or with an error when ctx ends. It takes more than 2 s, because a master accepts no writes
+// before that.
 func StartCluster(ctx context.Context, masters, replicas int, cfg Config) (_ *Cluster, err error) {
 	c := &Cluster{cfg: cfg, masters: masters}
 	defer func() {
@@ -37,7 +38,7 @@ func StartCluster(ctx context.Context, masters, replicas int, cfg Config) (_ *Cl
 		if err := c.start(ctx); err != nil {
 			return nil, err
 		}
-		// Different epochs from the start: the nodes need not agree on them first.
+		// Each gets an epoch of its own, so that the nodes need not agree on them first.
 		admin := c.Servers[i].Admin
 		if err := admin.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
 			return nil, err
@@ -62,12 +63,12 @@ func StartCluster(ctx context.Context, masters, replicas int, cfg Config) (_ *Cl
 	return c, nil
 }
 
-// start starts one more server, which knows nobody.
+// start starts another server, which does not know the others yet.
 func (c *Cluster) start(ctx context.Context) error {
 	plain, bus := Plain(), 0
 	r, err := c.cfg.start(ctx, "redis", len(c.Servers),
 		Command{Ready: plain.Ready, Args: func(s *Server) (args []string, err error) {
-			// By default the second port is the first plus 10000, which need not be free.
+			// By default the bus port is the first port plus 10000, which may be in use.
 			if bus, err = FreePort(); err != nil {
 				return nil, err
 			}
@@ -82,7 +83,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return err
 }
 
-// meet has server i know all before it.
+// meet introduces server i to all servers before it.
 func (c *Cluster) meet(ctx context.Context, i int) error {
 	for j := range i {
 		if err := c.Servers[i].Admin.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", c.Servers[j].Port(),
@@ -93,8 +94,8 @@ func (c *Cluster) meet(ctx context.Context, i int) error {
 	return nil
 }
 
-// AddReplica runs a replica of a master, and returns when it is in sync and all servers know it: then all masters would
-// vote for it. It replaces the master once that has been gone for some 3 s.
+// AddReplica runs a replica of a master. It returns when the replica is in sync and all servers know it, so
+// that all masters would vote for it. The replica takes over once its master has been gone for some 3 s.
 func (c *Cluster) AddReplica(ctx context.Context, master *Redis) (*Redis, error) {
 	id, err := master.Admin.ClusterMyID(ctx).Result()
 	if err != nil {
@@ -137,8 +138,8 @@ func (c *Cluster) AddReplica(ctx context.Context, master *Redis) (*Redis, error)
 	})
 }
 
-// Ready returns nil if every server says that the Cluster is well and that it knows the owner of every slot, and every
-// replica follows its master.
+// Ready returns nil if every server reports that the Cluster is well and knows the owner of every slot, and
+// every replica follows its master.
 func (c *Cluster) Ready(ctx context.Context) error {
 	following := 0
 	for _, r := range c.Servers {
@@ -166,7 +167,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Addrs returns host:port of every master of the beginning.
+// Addrs returns host:port of each of the first masters.
 func (c *Cluster) Addrs() []string { return addrs(c.Servers[:c.masters]) }
 
 // Close ends all servers.
@@ -182,7 +183,8 @@ func (c *Cluster) Slot(ctx context.Context, key string) (slot int, err error) {
 	return slot, err
 }
 
-// Owner returns the server that has the slot of key, by the word of one that answers: during a move, still the old one.
+// Owner returns the server that has the slot of key, according to the first server that answers. During a move
+// that is the old owner.
 func (c *Cluster) Owner(ctx context.Context, key string) (owner *Redis, err error) {
 	slot, err := c.Slot(ctx, key)
 	if err != nil {
@@ -206,7 +208,7 @@ func (c *Cluster) Owner(ctx context.Context, key string) (owner *Redis, err erro
 	return owner, err
 }
 
-// ask calls f with one server after the other until it succeeds: some may be dead.
+// ask calls f with one server after the other until it succeeds, because some may be dead.
 func (c *Cluster) ask(f func(*Redis) error) (err error) {
 	for _, r := range c.Servers {
 		if err = f(r); err == nil {
@@ -216,7 +218,7 @@ func (c *Cluster) ask(f func(*Redis) error) (err error) {
 	return err
 }
 
-// Agree returns nil if all servers have the same view of who owns which slots, and by which epoch.
+// Agree returns nil if all servers agree on the owners of slots and their epochs.
 func (c *Cluster) Agree(ctx context.Context) error {
 	var first string
 	for _, r := range c.Servers {
@@ -228,7 +230,7 @@ func (c *Cluster) Agree(ctx context.Context) error {
 		for line := range strings.Lines(view) {
 			// id, address, flags, primary, ping, pong, epoch, link, slots
 			if f := strings.Fields(line); len(f) >= 8 {
-				slots := slices.DeleteFunc(f[8:], func(s string) bool { return s[0] == '[' }) // moves that have begun
+				slots := slices.DeleteFunc(f[8:], func(s string) bool { return s[0] == '[' }) // without slots that are moving
 				owned[f[0]] = fmt.Sprint(f[6], slots)
 			}
 		}
@@ -241,7 +243,7 @@ func (c *Cluster) Agree(ctx context.Context) error {
 	return nil
 }
 
-// Failover has a replica of a master, which is well, take over.
+// Failover lets a replica take over from a master that is well.
 func (c *Cluster) Failover(ctx context.Context, master *Redis) error {
 	for _, r := range c.Servers {
 		if is, err := r.Replication(ctx); err == nil && is["role"] == "slave" &&
@@ -258,11 +260,11 @@ type Move struct {
 	From, To *Redis
 
 	cluster *Cluster
-	id      string // of To
+	id      string // the node id of To
 }
 
-// BeginMove begins to move the slot of key to another master. The old owner still serves the keys that it has. For
-// others its clients see ASK, and TRYAGAIN if a command names keys of both kinds.
+// BeginMove starts to move the slot of key to another master. The old owner still serves the keys that it has.
+// For others its clients get ASK, and TRYAGAIN if a command names keys of both kinds.
 func (c *Cluster) BeginMove(ctx context.Context, key string, to *Redis) (*Move, error) {
 	m := &Move{To: to, cluster: c}
 	var err error
@@ -288,8 +290,8 @@ func (c *Cluster) BeginMove(ctx context.Context, key string, to *Redis) (*Move, 
 	return m, err
 }
 
-// Keys moves three keys, and reports whether there were any. The slot stays with its old owner, whose clients see
-// ASK for them.
+// Keys moves three keys, and reports whether there were any. The slot stays with its old owner, whose clients
+// get ASK for them.
 func (m *Move) Keys(ctx context.Context) (some bool, err error) {
 	keys, err := m.From.Admin.ClusterGetKeysInSlot(ctx, m.Slot, 3).Result()
 	if err != nil || len(keys) == 0 {
@@ -302,11 +304,12 @@ func (m *Move) Keys(ctx context.Context) (some bool, err error) {
 	return true, m.From.Admin.Do(ctx, args...).Err()
 }
 
-// Finish tells every server the new owner of a slot without keys. Clients that still ask the old one see MOVED.
-// If another slot is to be moved then, await [Cluster.Agree]: a new owner needs a larger epoch than all owners before
-// it, or a late message of one of them takes the slot away again, and it derives its epoch from those that it knows.
+// Finish tells every server the new owner of a slot without keys. Clients that still ask the old one get MOVED.
+// Await [Cluster.Agree] before you move another slot: a new owner needs a larger epoch than all owners before
+// it, or a late message of one of them takes the slot away again. It derives its epoch from those that it
+// knows.
 func (m *Move) Finish(ctx context.Context) (err error) {
-	// The new owner first: as long as it does not know, it sends clients back.
+	// The new owner is first: until it knows, it would redirect clients back.
 	for _, r := range append([]*Redis{m.To, m.From}, m.cluster.Servers...) {
 		if said := r.Admin.Do(ctx, "CLUSTER", "SETSLOT", m.Slot, "NODE", m.id).Err(); r == m.To || r == m.From {
 			err = errors.Join(err, said)
@@ -315,7 +318,7 @@ func (m *Move) Finish(ctx context.Context) (err error) {
 	return err
 }
 
-// Abandon ends a move that has failed, as after a failover of which not all know. The slot stays where it is.
+// Abandon ends a move that has failed, for example after a failover. The slot stays with its old owner.
 func (m *Move) Abandon(ctx context.Context) {
 	for _, r := range []*Redis{m.To, m.From} {
 		_ = r.Admin.Do(ctx, "CLUSTER", "SETSLOT", m.Slot, "STABLE").Err()

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// endWithUs has the kernel kill the process of cmd when the thread that starts it ends, and only then: what a
-// terminal sends to this program and its children on ^C goes to this program alone, which may need its servers for
-// what it still has to say.
+// endWithUs makes the kernel kill the process of cmd when the thread that starts it ends. The process gets a
+// process group of its own, so that ^C in a terminal reaches only this program, which may still need its
+// servers.
 func endWithUs(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

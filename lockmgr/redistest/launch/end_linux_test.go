@@ -16,8 +16,8 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// If a process is killed its server ends, even one that is stopped, and the next launch removes
-// the folder of that server, but not of one that runs.
+// If a process is killed its server ends, even if it is stopped. The next launch removes the folder of that
+// server, but not the folder of one that runs.
 func TestTheServerEndsWithItsLauncher(t *testing.T) {
 	redistest.Need(t, "redis-server")
 	for _, how := range []string{"running", "paused"} {
@@ -29,7 +29,7 @@ func TestTheServerEndsWithItsLauncher(t *testing.T) {
 			}
 			_ = launcher.Wait()
 			waitFor(t, "the server of a killed process to end", func() bool {
-				// Z: it has ended, and nobody has asked how. Its threads may end a little later.
+				// Z: it has ended, but its parent has not waited for it. Its threads may end a little later.
 				state := stateOf(t, fmt.Sprint(pid))
 				return (state == "" || state == "Z") && !listens(addr)
 			})
@@ -77,8 +77,8 @@ func startLauncher(t *testing.T, how string) (launcher *exec.Cmd, pid int, addr,
 	return launcher, pid, addr, dir
 }
 
-// stateOf returns the letter that Linux has for the state of a process, or of a thread
-// of ours ("self/task/<id>"); empty if there is none.
+// stateOf returns the letter by which Linux describes the state of a process, or of a thread of ours
+// ("self/task/<id>"); "" if there is none.
 func stateOf(t *testing.T, id string) string {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + id + "/stat")
@@ -105,8 +105,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// The death signal comes with the end of the thread that started the server, which is
-// not the caller's.
+// The death signal comes when the thread that started the server ends, so that is not the caller's thread.
 func TestTheServerOutlivesTheThreadOfItsCaller(t *testing.T) {
 	redistest.Need(t, "redis-server")
 	launched := make(chan *launch.Server, 1)
@@ -133,7 +132,7 @@ func onThread(f func()) (thread int) {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
 		if thread = syscall.Gettid(); thread == os.Getpid() {
-			thread = onThread(f) // the first thread does not end
+			thread = onThread(f) // the first thread never ends: try another
 			return
 		}
 		f()

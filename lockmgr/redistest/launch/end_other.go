@@ -8,9 +8,9 @@ import (
 	"os/exec"
 )
 
-// endWithUs does nothing: the kernel does not end a process with another here.
+// endWithUs does nothing: this kernel cannot end a process together with another.
 func endWithUs(*exec.Cmd) {}
 
-// lock always fails: a server may outlive its launcher here and still use its folder, so no
-// folder can be known as abandoned.
+// lock always fails. A server may outlive its launcher here and still use its folder, so no folder is known to
+// be abandoned.
 func lock(*os.File) error { return errors.ErrUnsupported }

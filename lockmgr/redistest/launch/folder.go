@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// abandonedAfter is the age at which a folder without a lock counts as abandoned: a younger one
-// may be about to be locked.
+// abandonedAfter is the age from which a folder without a lock counts as abandoned. A younger one may not be
+// locked yet.
 const abandonedAfter = time.Minute
 
-// folder is the folder of a server. Where files can be locked, this process keeps a lock on it.
+// folder is the folder of a server. This process keeps a lock on it where files can be locked.
 type folder struct {
 	path string
 	lock *os.File
@@ -42,8 +42,8 @@ func (f *folder) remove() error {
 	return err
 }
 
-// sweep removes the folders in parent that nobody has locked. It ignores those that it cannot
-// remove, such as another user's.
+// sweep removes the folders in parent that nobody has locked. It ignores folders that it cannot remove, such as
+// another user's.
 func sweep(parent string) {
 	found, _ := filepath.Glob(filepath.Join(parent, folderNames+"*")) // fails only for a bad pattern
 	for _, path := range found {

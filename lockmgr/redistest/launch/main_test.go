@@ -14,8 +14,8 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// asLauncher in the environment makes the test binary launch a server, which it pauses
-// if the value is paused.
+// asLauncher in the environment makes the test binary launch a server; the value "paused" makes it pause the
+// server, too.
 const asLauncher = "LAUNCH_TEST"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// launchAndStay says where its server is, and ends with its standard input.
+// launchAndStay prints where its server is, and ends with its standard input.
 func launchAndStay() {
 	s, err := launch.Start(context.Background(), launch.Plain())
 	if err != nil {

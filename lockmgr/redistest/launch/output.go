@@ -9,15 +9,15 @@ import (
 
 const keepLines = 20
 
-// output takes the log of a server. It keeps the last lines, and finds the one that says that
-// the server is ready.
+// output receives the log of a server. It keeps the last lines, and finds the line that says that the server is
+// ready.
 type output struct {
 	ready chan struct{} // closed when a line contains sign
 	sign  string
 
 	mu    sync.Mutex
 	found bool     // guarded by mu: ready is closed
-	part  []byte   // guarded by mu: a line that has not ended yet
+	part  []byte   // guarded by mu: the incomplete last line
 	lines []string // guarded by mu
 }
 

@@ -12,22 +12,22 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 )
 
-// Redis is a redis-server, or a Sentinel, with a client for those who look after it.
+// Redis is a redis-server or a Sentinel, with a client to control it.
 type Redis struct {
 	*Server
-	Name  string        // "redis-2", "sentinel-1"
-	Admin *redis.Client // gives up after one attempt, and two seconds
+	Name  string        // such as "redis-2", "sentinel-1"
+	Admin *redis.Client // gives up after one attempt of two seconds
 }
 
-// Config says how servers are started that belong together. The zero value works.
+// Config configures servers that belong together. The zero value works.
 type Config struct {
-	Args []string // of each redis-server, in the form of its command line
+	Args []string // for each redis-server, in the form of its command line
 
-	// Log returns where the server of that name logs to; nil, like a nil Log, is nowhere.
+	// Log returns the writer for the log of the server with that name. Nil discards it, as does a nil Log.
 	Log func(name string) io.Writer
 }
 
-// StartRedis starts a server by a command, as Start does.
+// StartRedis is like Start, for a server with a client.
 func StartRedis(ctx context.Context, name string, command Command) (*Redis, error) {
 	s, err := Start(ctx, command)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Redis) Close() error {
 	return r.Server.Close()
 }
 
-// Replication returns what the server says about its role, and who follows whom.
+// Replication returns the server's INFO about its role and replicas.
 func (r *Redis) Replication(ctx context.Context) (map[string]string, error) {
 	info, err := r.Admin.InfoMap(ctx, "replication").Result()
 	if err != nil {
@@ -87,7 +87,7 @@ func closeAll(servers []*Redis) {
 	}
 }
 
-// Await calls look every 20 ms until it returns nil. When ctx ends, it returns the last error from before.
+// Await calls look every 20 ms until it returns nil. When ctx ends, Await returns the last error.
 func Await(ctx context.Context, look func(context.Context) error) (last error) {
 	for {
 		err := look(ctx)

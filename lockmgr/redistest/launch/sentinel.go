@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MasterName is what Sentinels call the primary.
+// MasterName is the Sentinels' name of the primary.
 const MasterName = "redistest"
 
 const (
@@ -22,14 +22,14 @@ const (
 	quorum    = 2
 )
 
-// Sentinel is a primary, its replica, and three Sentinels, of which two have to agree that the primary is down:
-// that it has not answered for a second. Its methods are safe for concurrent use.
+// Sentinel is a primary, its replica, and three Sentinels. The primary counts as down when two Sentinels have
+// had no answer for a second. Its methods are safe for concurrent use.
 type Sentinel struct {
-	Servers   []*Redis // "redis-1", the primary at the beginning, and "redis-2"
+	Servers   []*Redis // "redis-1", which starts as the primary, and "redis-2"
 	Sentinels []*Redis
 }
 
-// StartSentinel starts them, and returns when all is well, or with an error when ctx ends.
+// StartSentinel starts all servers, and returns when all is well, or with an error when ctx ends.
 func StartSentinel(ctx context.Context, cfg Config) (_ *Sentinel, err error) {
 	s := new(Sentinel)
 	defer func() {
@@ -61,20 +61,20 @@ func StartSentinel(ctx context.Context, cfg Config) (_ *Sentinel, err error) {
 		s.Sentinels = append(s.Sentinels, r)
 	}
 	s.tune(ctx, "PUBLISH-PERIOD", 200, "INFO-PERIOD", 1000, "ASK-PERIOD", 200,
-		// Shorter than what makes a server count as down, which is counted from before the
-		// first ping. A replica may take over only if it was heard of in the last five periods.
+		// Shorter than down-after, which counts from before the first ping. A replica may take over only if it
+		// answered within the last five periods.
 		"PING-PERIOD", 400,
-		// After a stall of its own a Sentinel does nothing for this long: 30 s by default.
+		// After a stall of its own, a Sentinel does nothing for this long (by default 30 s).
 		"TILT-PERIOD", 1000)
 	err = Await(ctx, s.Ready)
-	// They know each other. They tolerate an unexpected primary for four times this long: a
-	// new one needs more than a second until all Sentinels have heard of it.
+	// They know each other now. They tolerate an unexpected primary for four of these periods: after a failover
+	// it takes more than a second until all Sentinels know the new one.
 	s.tune(ctx, "PUBLISH-PERIOD", 750)
 	return s, err
 }
 
-// Watch is a Sentinel of the primary at host and port, with more lines of configuration. It writes what
-// it learns to its configuration file.
+// Watch runs a Sentinel of the primary at host and port; more are lines of its configuration. It writes its
+// state to the configuration file.
 func Watch(host, port string, quorum int, more ...string) Command {
 	return Command{Ready: "Sentinel ID is", Args: func(s *Server) ([]string, error) {
 		path := filepath.Join(s.Dir(), "sentinel.conf")
@@ -91,8 +91,8 @@ func Watch(host, port string, quorum int, more ...string) Command {
 	}}
 }
 
-// tune sets times (in ms) that the configuration of Sentinels has no option for. Before
-// Redis 7 that is not possible, and everything takes longer.
+// tune sets times (in ms) that the Sentinels' configuration has no option for. Before Redis 7 this is
+// impossible, and everything takes longer.
 func (s *Sentinel) tune(ctx context.Context, times ...any) {
 	for _, r := range s.Sentinels {
 		_ = r.Admin.Do(ctx, append([]any{"SENTINEL", "DEBUG"}, times...)...).Err()
@@ -102,10 +102,10 @@ func (s *Sentinel) tune(ctx context.Context, times ...any) {
 // Addrs returns host:port of every Sentinel.
 func (s *Sentinel) Addrs() []string { return addrs(s.Sentinels) }
 
-// Close ends all of them.
+// Close ends all servers.
 func (s *Sentinel) Close() { closeAll(slices.Concat(s.Sentinels, s.Servers)) }
 
-// Primary returns the server that all Sentinels call the primary. It fails while they do not agree, as during a
+// Primary returns the server that all Sentinels call the primary. It fails while they disagree, as during a
 // failover.
 func (s *Sentinel) Primary(ctx context.Context) (primary *Redis, err error) {
 	for _, r := range s.Sentinels {
@@ -136,13 +136,13 @@ func (s *Sentinel) Other(r *Redis) *Redis {
 	return s.Servers[0]
 }
 
-// Failover asks a Sentinel to have the replica take over from a primary that is well. That may fail, and then it has
-// to be asked again.
+// Failover asks a Sentinel to let the replica take over from a primary that is well. It may fail, and can then
+// be repeated.
 func (s *Sentinel) Failover(ctx context.Context) error {
 	return s.Sentinels[0].Admin.Do(ctx, "SENTINEL", "FAILOVER", MasterName).Err()
 }
 
-// Leads returns nil if all Sentinels call a server the primary, and it takes writes.
+// Leads returns nil if all Sentinels call r the primary, and r accepts writes.
 func (s *Sentinel) Leads(ctx context.Context, r *Redis) error {
 	switch primary, err := s.Primary(ctx); {
 	case err != nil:
@@ -150,12 +150,12 @@ func (s *Sentinel) Leads(ctx context.Context, r *Redis) error {
 	case primary != r:
 		return fmt.Errorf("the primary is %s", primary.Name)
 	}
-	// A replica refuses every command that may write, also one that does not.
+	// A replica refuses every command that may write, even if it changes nothing.
 	return r.Admin.Del(ctx, "launch:no-such-key").Err()
 }
 
-// Ready returns nil if all Sentinels know each other and agree on the primary, that takes writes, no failover is
-// going on, and the replica is in sync.
+// Ready returns nil if all Sentinels know each other and agree on the primary, the primary accepts writes, no
+// failover is under way, and the replica is in sync.
 func (s *Sentinel) Ready(ctx context.Context) error {
 	primary, err := s.Primary(ctx)
 	if err == nil {
@@ -172,8 +172,7 @@ func (s *Sentinel) Ready(ctx context.Context) error {
 	return inSync(ctx, s.Other(primary), primary)
 }
 
-// isCalm returns nil if a Sentinel sees all others, the primary and the replica, and finds
-// nothing wrong with them.
+// isCalm returns nil if a Sentinel sees all others, the primary and the replica, and all of them are well.
 func isCalm(ctx context.Context, sentinel *Redis) error {
 	master := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", MasterName)
 	replicas := redis.NewMapStringStringSliceCmd(ctx, "SENTINEL", "REPLICAS", MasterName)
@@ -190,7 +189,7 @@ func isCalm(ctx context.Context, sentinel *Redis) error {
 	return nil
 }
 
-// InSync returns nil if the replica follows the primary and has all that this had when it was asked.
+// InSync returns nil if the replica follows the primary and has all of its data up to this call.
 func (s *Sentinel) InSync(ctx context.Context, primary *Redis) error {
 	return inSync(ctx, s.Other(primary), primary)
 }

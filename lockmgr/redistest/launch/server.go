@@ -1,7 +1,7 @@
-// Package launch runs processes that listen, for tests and commands: one ([Start]), a redis-server ([StartRedis]),
-// Sentinels ([StartSentinel]) and a Cluster ([StartCluster]). On Linux a server ends
-// with the process that launched it, even if that is killed with SIGKILL, and the next launch
-// removes its folder. Elsewhere only Close ends a server.
+// Package launch runs processes that listen, for tests and commands: any one ([Start]), a redis-server
+// ([StartRedis]), Sentinels ([StartSentinel]) and a Cluster ([StartCluster]). On Linux a server ends with the
+// process that launched it, even after SIGKILL, and the next launch removes its folder. Elsewhere only Close
+// ends a server.
 //
 // Each server that runs has two goroutines, which end with it.
 package launch
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	attempts    = 5 // somebody else may take the port before redis-server does
+	attempts    = 5 // another process may grab the port before redis-server does
 	readyWithin = 30 * time.Second
 	drain       = time.Second // how long a child of the server may keep its output open
 	folderNames = "redis-launch-"
@@ -33,20 +33,20 @@ const (
 
 // Command says what to run.
 type Command struct {
-	// Args returns the command line of a server that has its port and its folder. Each
-	// attempt to start calls it once.
+	// Args returns the command line of a server whose port and folder are known. It is called once for each
+	// attempt to start.
 	Args func(s *Server) ([]string, error)
 
 	// Ready is part of the line that the server logs when it accepts connections.
 	Ready string
 
-	// Program is what to run. Empty means redis-server, from the PATH.
+	// Program is the program to run. Empty means redis-server, from the PATH.
 	Program string
 
-	// Env are variables of its environment, as NAME=value, besides those of this process.
+	// Env has variables for its environment, as NAME=value, in addition to those of this process.
 	Env []string
 
-	// Log, if not nil, gets all that the server logs.
+	// Log, if not nil, receives the server's log.
 	Log io.Writer
 }
 
@@ -61,22 +61,22 @@ func Plain(args ...string) Command {
 	}}
 }
 
-// Server is a process of our own that listens. Its methods are for one goroutine at a time.
+// Server is a child process that listens. Its methods are for one goroutine at a time.
 type Server struct {
 	port    int
 	folder  *folder
 	command Command
 	args    []string
 
-	process *os.Process   // the one that was started last
-	gone    chan struct{} // closed when that has ended and was waited for
+	process *os.Process   // the last one started
+	gone    chan struct{} // closed when process has ended and was waited for
 }
 
-// Start runs a redis-server, or another program, on a free loopback port, with a temporary
-// folder, and returns when it accepts connections.
+// Start runs a program on a free loopback port, with a temporary folder, and returns when it accepts
+// connections.
 //
-// If the server ends instead, or is not ready when ctx ends or after 30 s, the error has the
-// last lines that it logged.
+// If the server ends instead, or is not ready when ctx ends or after 30 s, the error contains the last lines of
+// its log.
 func Start(ctx context.Context, command Command) (s *Server, err error) {
 	for range attempts {
 		s, err = try(ctx, command)
@@ -118,8 +118,8 @@ func FreePort() (int, error) {
 
 var errEnded = errors.New("it ended instead of becoming ready")
 
-// launch starts the process and returns when that has logged that it is ready. An answer at the
-// port would not do: it may be another server's.
+// launch starts the process and returns when its log says that it is ready. An answer at the port would not do,
+// because it may come from another server.
 func (s *Server) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -179,7 +179,7 @@ func (s *Server) Pid() int { return s.process.Pid }
 // Signal sends the process a signal.
 func (s *Server) Signal(sig os.Signal) error { return s.process.Signal(sig) }
 
-// Pause stops the process where it stands (SIGSTOP); Resume lets it go on.
+// Pause stops the process (SIGSTOP); Resume continues it.
 func (s *Server) Pause() { _ = s.Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
@@ -191,14 +191,14 @@ func (s *Server) Kill() {
 	<-s.gone
 }
 
-// Restart starts the server again with its old port and folder, after a Kill if it
-// runs. It fails as Start does.
+// Restart starts the server again with its old port and folder, after a Kill if it runs. Its errors are those
+// of Start.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
 	return s.launch(ctx)
 }
 
-// Wait returns when the process has ended, as it does after a signal, or with an error when ctx has.
+// Wait returns when the process has ended, or with an error when ctx has.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-s.gone:
@@ -208,7 +208,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Become has Restart start another program, or the same with other arguments, on the old port and in the old folder.
+// Become makes Restart start another command, on the old port and in the old folder.
 func (s *Server) Become(command Command) (err error) {
 	command.Program = cmp.Or(command.Program, defaultProgram)
 	s.command = command

@@ -32,7 +32,7 @@ func start(t *testing.T) *launch.Server {
 	return s
 }
 
-// connect opens a connection, whose reads end when the server at its other end does.
+// connect opens a connection whose reads fail when the server ends.
 func connect(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, timeout)
@@ -150,7 +150,7 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 	defer cancel()
 	opened := make(chan *os.File, 1)
 	go func() {
-		end, _ := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the reader, who has said so much
+		end, _ := os.OpenFile(pipe, os.O_WRONLY, 0) // blocks until the server has logged so much and reads
 		cancel()
 		opened <- end
 	}()

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm makes a wait exact. On Linux a process of Go that has nothing to do sleeps for whole milliseconds, unless
-// a file wakes it up: this one, whose contents nobody reads. The zero value is ready.
+// alarm makes a wait exact. On Linux an idle Go process sleeps for whole milliseconds, unless a file wakes it
+// up. This one does; nobody reads it. The zero value is ready.
 type alarm struct {
 	fd   int
 	file *os.File // nil before set
 }
 
-// set has the process awake at a time, if that is not over.
+// set makes the process be awake at a time that is not over.
 func (a *alarm) set(at time.Time) {
 	d := time.Until(at)
 	if d <= 0 {
@@ -23,7 +23,7 @@ func (a *alarm) set(at time.Time) {
 	if a.file == nil {
 		fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 		if err != nil {
-			return // it is late then
+			return // the wait is then late
 		}
 		a.fd, a.file = fd, os.NewFile(uintptr(fd), "timerfd")
 	}

@@ -15,10 +15,10 @@ const (
 	ToClient
 )
 
-// parcels is how many pieces of a connection may be under way at once, each way.
+// parcels is how many pieces of a connection may be under way in each direction.
 const parcels = 256
 
-// parcel is a piece of what goes one way. Empty data are its end.
+// parcel is a piece of the data in one direction. Empty data mean the end.
 type parcel struct {
 	due  time.Time
 	data []byte
@@ -26,13 +26,13 @@ type parcel struct {
 
 // The faults below are for a Proxy without an Exchange, which carries bytes of any protocol.
 
-// Lag has everything arrive later by d, each way, from now on.
+// Lag delays everything by d in each direction, from now on.
 func (p *Proxy) Lag(d time.Duration) { p.lag.Store(int64(d)) }
 
-// PauseWay stops forwarding one way only, as Pause does for both. Resume ends it.
+// PauseWay is like Pause for one direction. Resume ends it.
 func (p *Proxy) PauseWay(way Way) { p.ways[way].close() }
 
-// Reset ends all present connections with a TCP reset at both ends.
+// Reset ends all connections with a TCP reset at both ends.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +46,8 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Swallow loses what the server says next on each present connection, and ends that connection: the server has done
-// what it was asked, and the client does not hear of it.
+// Swallow drops the server's next bytes on each connection, and ends that connection: the server has executed
+// the request, and the client does not know.
 func (p *Proxy) Swallow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *Proxy) Swallow() {
 	}
 }
 
-// carry forwards bytes both ways, until both sides have hung up or the connection is cut.
+// carry forwards bytes in both directions, until both sides have hung up or the connection is cut.
 func (l *link) carry() {
 	ended := make(chan struct{})
 	l.p.wg.Go(func() {
@@ -67,7 +67,7 @@ func (l *link) carry() {
 	<-ended
 }
 
-// pipe forwards one way.
+// pipe forwards one direction.
 func (l *link) pipe(to, from net.Conn, way Way) {
 	under := make(chan parcel, parcels)
 	l.p.wg.Go(func() { l.collect(under, from) })
@@ -103,7 +103,7 @@ func (l *link) pipe(to, from net.Conn, way Way) {
 	}
 }
 
-// collect reads one way, and notes when each piece is to arrive.
+// collect reads one direction, and computes when each piece arrives.
 func (l *link) collect(under chan<- parcel, from io.Reader) {
 	defer close(under)
 	for {

@@ -15,7 +15,7 @@ import (
 // patience bounds each wait of a test.
 const patience = 20 * time.Second
 
-// echo is a server that says all back, and a client of it through a proxy that carries bytes.
+// echo starts a server that sends everything back. dial connects to it through a proxy that carries bytes.
 func echo(t *testing.T) (p *Proxy, dial func() net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +50,7 @@ func echo(t *testing.T) (p *Proxy, dial func() net.Conn) {
 	}
 }
 
-// say sends a line, and returns what comes back.
+// say sends a line, and returns the answer.
 func say(c net.Conn, text string) (string, error) {
 	if _, err := io.WriteString(c, text+"\n"); err != nil {
 		return "", err
@@ -80,7 +80,7 @@ func TestCarry_Lag(t *testing.T) {
 	}
 }
 
-// What is sent while a way is paused arrives when it is not any more.
+// Data sent while a direction is paused arrive when it no longer is.
 func TestCarry_PauseWay(t *testing.T) {
 	for _, way := range []Way{ToServer, ToClient} {
 		p, dial := echo(t)

@@ -2,8 +2,7 @@ package proxy
 
 import "sync"
 
-// gate holds up traffic while it is closed. The zero value is open. It is safe for
-// concurrent use.
+// gate stops traffic while it is closed. The zero value is open. It is safe for concurrent use.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // guarded by mu: closed by open; nil while the gate is open
@@ -26,7 +25,7 @@ func (g *gate) open() {
 	}
 }
 
-// pass waits until the gate is open. It reports false if done is closed before.
+// pass waits until the gate is open. It reports false if done is closed before that.
 func (g *gate) pass(done <-chan struct{}) bool {
 	g.mu.Lock()
 	opened := g.opened

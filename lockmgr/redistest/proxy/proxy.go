@@ -1,8 +1,8 @@
-// Package proxy is a network between clients and one Redis server that fails at a chosen request.
-// It reads requests and replies of RESP2 and RESP3, so its caller alone decides whether the server
-// executes a request, and whether the client hears of that. Package redistest has it for tests.
-// Without an Exchange it carries the bytes of any protocol, and the whole network fails: late, silent,
-// reset, or deaf to the next reply (carry.go).
+// Package proxy is a network between clients and one Redis server that fails at a chosen request. It parses
+// requests and replies of RESP2 and RESP3. So its caller alone decides whether the server executes a request,
+// and whether the client gets the reply. Package redistest has it for tests. Without an Exchange the proxy
+// carries the bytes of any protocol, and the whole network fails: it is late or silent, resets connections, or
+// drops the next reply (carry.go).
 //
 // Each connection has one goroutine, or two once it subscribes, or four without an Exchange; they end with
 // [Proxy.Close].
@@ -18,32 +18,31 @@ import (
 	"sync/atomic"
 )
 
-// Action says what becomes of a connection after one of its requests.
+// Action says how a connection goes on after one of its requests.
 type Action int
 
 const (
 	// Pass sends the reply to the client.
 	Pass Action = iota
 
-	// Cut ends the client's connection: after the replies to earlier requests, and without one
-	// to this. Nothing more of that connection reaches the server.
+	// Cut ends the client's connection after the replies to earlier requests, without a reply to this one. The
+	// server gets nothing more of that connection.
 	Cut
 
-	// Silence keeps the reply, and all later ones of that connection, which stays open.
+	// Silence keeps this reply and all later ones of that connection, which stays open.
 	Silence
 )
 
-// Exchange decides about one request. args[0], the command, is in upper case. carryOut sends the
-// request to the server, and returns the whole reply; without a call the server never sees it.
-// A SUBSCRIBE has no reply here: from then on its connection is only carried.
+// Exchange decides about one request. args[0], the command, is in upper case. carryOut sends the request to the
+// server, and returns the whole reply; if it is not called, the server never gets the request. A SUBSCRIBE has
+// no reply here: from then on the proxy only carries its connection.
 //
-// Exchange is called in the goroutine of the connection. While it blocks, the requests behind it on
-// the same connection wait; other connections do not.
+// Exchange is called in the goroutine of the connection. While it blocks, later requests of the same connection
+// wait; other connections do not.
 type Exchange func(args []string, carryOut func() (reply []byte, err error)) Action
 
-// Proxy listens on a loopback port. It is safe for concurrent use. It carries the requests of a
-// connection one after the other, each with its reply; it does not understand MONITOR, replication
-// and CLIENT REPLY.
+// Proxy listens on a loopback port. It is safe for concurrent use. It carries the requests of a connection one
+// after the other, each with its reply. It does not understand MONITOR, replication and CLIENT REPLY.
 type Proxy struct {
 	dial     func(ctx context.Context) (net.Conn, error)
 	exchange Exchange
@@ -51,7 +50,7 @@ type Proxy struct {
 	listener net.Listener
 	gate     gate           // closed while the proxy is paused
 	ways     [2]gate        // closed while one way is paused
-	lag      atomic.Int64   // how much later everything arrives, in ns
+	lag      atomic.Int64   // delay of everything, in ns
 	wg       sync.WaitGroup // the accept loop and every connection
 	life     context.Context
 	end      context.CancelFunc
@@ -60,9 +59,9 @@ type Proxy struct {
 	links map[*link]struct{} // guarded by mu
 }
 
-// Start returns a proxy in front of the server that dial connects to. If exchange is nil it carries
-// bytes, whatever they mean. message, if not nil, is
-// called before messages of a connection that has subscribed go on to the client.
+// Start returns a proxy in front of the server that dial connects to. If exchange is nil, it carries bytes of
+// any protocol. message, if not nil, is called before the messages of a subscribed connection go on to the
+// client.
 func Start(dial func(ctx context.Context) (net.Conn, error), exchange Exchange, message func()) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +86,7 @@ func (p *Proxy) Carries() int {
 	return len(p.links)
 }
 
-// Cut ends all present connections, with all that is under way on them. It accepts new ones.
+// Cut ends all connections, and drops all data under way on them. It accepts new ones.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +99,7 @@ func (p *Proxy) Cut() {
 // connections stay open, new ones are accepted, and nothing arrives.
 func (p *Proxy) Pause() { p.gate.close() }
 
-// Resume ends a Pause, and that of one way. What was sent meanwhile arrives now, in order.
+// Resume ends Pause and PauseWay. Data that were sent meanwhile arrive now, in order.
 func (p *Proxy) Resume() {
 	p.gate.open()
 	for i := range p.ways {
@@ -134,7 +133,7 @@ func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := p.dial(p.life)
 	if err != nil {
-		return // the client sees a server that hangs up
+		return // the client sees the server hang up
 	}
 	l := &link{p: p, client: client, server: server, done: make(chan struct{})}
 	defer l.cut()
@@ -161,7 +160,7 @@ type link struct {
 	client, server net.Conn
 	once           sync.Once
 	done           chan struct{} // closed by cut
-	swallow        atomic.Bool   // what the server says next is lost
+	swallow        atomic.Bool   // drop the server's next bytes
 }
 
 // cut ends both connections at once.
@@ -173,7 +172,7 @@ func (l *link) cut() {
 	})
 }
 
-// run carries requests and replies until either side hangs up or the connection is to be cut.
+// run carries requests and replies until either side hangs up or the connection has to be cut.
 func (l *link) run() {
 	requests, replies := bufio.NewReader(l.client), bufio.NewReader(l.server)
 	for silent := false; ; {
@@ -215,8 +214,8 @@ func (l *link) run() {
 	l.p.gate.pass(l.done) // a paused network does not pass a hang-up either
 }
 
-// hangUp ends the client's connection so that it still gets what was sent before: if bytes of its
-// own were left unread, it would see a reset.
+// hangUp ends the client's connection so that the client still gets earlier replies. It first reads the
+// client's remaining bytes, because unread ones would cause a reset.
 func (l *link) hangUp(requests io.Reader) {
 	_ = l.server.Close()
 	if !l.p.gate.pass(l.done) {
@@ -244,7 +243,7 @@ func (l *link) stream(requests, replies io.Reader, silent bool) {
 	_ = l.forward(to, replies, l.p.message)
 }
 
-// forward copies what comes, each piece after a call of before.
+// forward copies data, and calls before ahead of each piece.
 func (l *link) forward(to io.Writer, from io.Reader, before func()) error {
 	buffer := make([]byte, 4096)
 	for {

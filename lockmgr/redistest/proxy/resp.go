@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// readRequest reads one request: an array of bulk strings, the only form that client
-// libraries use. raw has its bytes.
+// readRequest reads one request: an array of bulk strings, the only form that client libraries use. raw is its
+// text.
 func readRequest(r *bufio.Reader) (args []string, raw []byte, err error) {
 	raw, err = readLine(r, nil)
 	if err != nil {
@@ -36,8 +36,8 @@ func readRequest(r *bufio.Reader) (args []string, raw []byte, err error) {
 	return args, raw, nil
 }
 
-// readValue appends the bytes of one whole value of RESP2 or RESP3 to raw. It returns an error
-// for streamed types, which Redis does not send.
+// readValue appends the bytes of one whole value of RESP2 or RESP3 to raw. It returns an error for streamed
+// types, which Redis does not send.
 func readValue(r *bufio.Reader, raw []byte) ([]byte, error) {
 	start := len(raw)
 	raw, err := readLine(r, raw)
@@ -45,7 +45,7 @@ func readValue(r *bufio.Reader, raw []byte) ([]byte, error) {
 		return raw, err
 	}
 	head := raw[start:]
-	values := 0 // that follow as parts of this one
+	values := 0 // number of parts that follow
 	switch head[0] {
 	case '+', '-', ':', '_', ',', '#', '(':
 		return raw, nil

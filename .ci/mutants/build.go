@@ -15,15 +15,15 @@ import (
 	"strings"
 )
 
-// workshop is where mutants are made.
+// workshop builds mutants.
 type workshop struct {
 	root, dir string
 	mutants   map[int]mutant    // by number
-	placed    map[int]bool      // those that are in each test binary, and wait to be chosen
-	broken    map[int]string    // those that do not compile, and why
-	binaries  map[string]string // by package
-	sound     map[string]string // by package and test: what it says without a mutant, "" if it passes
-	copied    string            // a copy of the module, for what Node or a test reads; "" until it is needed
+	placed    map[int]bool      // mutants in each test binary, to be chosen by number
+	broken    map[int]string    // mutants that do not compile, with the compiler's message
+	binaries  map[string]string // test binaries by package
+	sound     map[string]string // by package and test: its failure without a mutant, "" if it passes
+	copied    string            // path of a copy of the module for Node and tests that read files; "" until needed
 }
 
 func newWorkshop(all []mutant) (*workshop, error) {
@@ -46,10 +46,10 @@ func newWorkshop(all []mutant) (*workshop, error) {
 
 func (w *workshop) close() { _ = os.RemoveAll(w.dir) }
 
-// overlayFile has what replaces files of the module for the go command.
+// overlayFile lists the replaced files for the go command.
 func (w *workshop) overlayFile() string { return filepath.Join(w.dir, "overlay.json") }
 
-// place writes the overlay that has all mutants of Go code that compile and are in the body of a function.
+// place writes the overlay with all mutants that compile and are in the body of a Go function.
 func (w *workshop) place() error {
 	files := make(map[string]map[int]mutant)
 	for n, m := range w.mutants {
@@ -79,7 +79,7 @@ func (w *workshop) place() error {
 	return w.overlay(replaced)
 }
 
-// overlay writes files, and what says to the go command that they replace those of the module.
+// overlay writes files, and the list that makes the go command use them instead of the module's.
 func (w *workshop) overlay(files map[string]string) error {
 	replace := make(map[string]string)
 	for i, file := range slices.Sorted(maps.Keys(files)) {
@@ -96,10 +96,10 @@ func (w *workshop) overlay(files map[string]string) error {
 	return os.WriteFile(w.overlayFile(), list, 0o600)
 }
 
-// complained is a mutant that the compiler does not like.
+// complained matches a compiler's message about a mutant.
 var complained = regexp.MustCompile(`mutant-(\d+)\.go:\d+.*`)
 
-// binary returns the test binary of a package, with all mutants that compile.
+// binary returns the test binary of a package with all mutants that compile.
 func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
 	if name, ok := w.binaries[pkg]; ok {
 		return name, nil
@@ -125,7 +125,7 @@ func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
 	}
 }
 
-// alone returns the test binary of a package in which a mutant replaces the code, for one that is in no function.
+// alone returns the test binary of a package with only one mutant, which is not in a function.
 func (w *workshop) alone(ctx context.Context, m mutant, text []byte) (string, error) {
 	if err := w.overlay(map[string]string{m.file: string(text)}); err != nil {
 		return "", err
@@ -144,7 +144,7 @@ func (w *workshop) build(ctx context.Context, pkg, name string) (string, error) 
 	return string(out), err
 }
 
-// withText returns the test binary of a package in which the text of a file, if it is embedded, is another one.
+// withText returns the test binary of a package with the text of an embedded file replaced.
 func (w *workshop) withText(ctx context.Context, m mutant, whole, text []byte) (string, error) {
 	name, err := w.binary(ctx, m.tests)
 	if err != nil {
@@ -163,10 +163,10 @@ func (w *workshop) withText(ctx context.Context, m mutant, whole, text []byte) (
 	return name, os.WriteFile(name, bytes.ReplaceAll(program, whole, fits), 0o700)
 }
 
-// comment is one of a script that says nothing to Go.
+// comment matches a comment of a Lua script.
 var comment = regexp.MustCompile(`(?m)^--.*\n`)
 
-// fit returns a text that has so many bytes: a script without its comments, and with empty lines at the end.
+// fit makes a text size bytes long: it removes a script's comments, and adds empty lines.
 func fit(text []byte, size int) ([]byte, error) {
 	text = comment.ReplaceAllFunc(text, func(line []byte) []byte {
 		if size >= len(text) || string(line) == "-- lock.lua\n" {
@@ -180,7 +180,7 @@ func fit(text []byte, size int) ([]byte, error) {
 	return append(text, bytes.Repeat([]byte("\n"), size-len(text))...), nil
 }
 
-// modules is what npm has installed for the tests of what Node reads. They are skipped without.
+// modules is where npm installs what Node's tests need. Without it those tests are skipped.
 const modules = "transport/page/testdata/node_modules"
 
 // inCopy writes the broken file into a copy of the module.

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// number is the environment variable that says which mutant is at work.
+// number is the environment variable that chooses the mutant.
 const number = "MUTANT"
 
-// chosen is a file that each package gets which has mutants.
+// chosen is an extra file for each package that has mutants.
 const chosen = `package %s
 
 import "os"
@@ -21,15 +21,15 @@ import "os"
 var chosenMutant = os.Getenv("` + number + `")
 `
 
-// edit is a text that is put in place of what is from one offset to another.
+// edit replaces the text from one offset to another.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// withCopies returns the text of a Go file in which each mutant that is in the body of a function is a second
-// function, to which the first one gives its call if the environment says so; and which mutants these are. So one
-// build has many mutants.
+// withCopies adds a second function to a Go file for each mutant in the body of a function, so that one build
+// has many mutants. The first function calls the second if the environment says so. withCopies returns the new
+// text, the package and the numbers of the mutants that it placed.
 func withCopies(path, text string, mutants map[int]mutant) (with, pkg string, placed []int, err error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
@@ -56,7 +56,7 @@ func withCopies(path, text string, mutants map[int]mutant) (with, pkg string, pl
 		slices.Sort(here)
 		edits = append(edits, f.dispatch(here)...)
 		for _, n := range here {
-			// A complaint of the compiler names the mutant.
+			// The compiler's messages then name the mutant.
 			fmt.Fprintf(&copies, "\n//line %s:1\n%s\n", complaint(n), f.mutated(n, mutants[n]))
 		}
 		placed = append(placed, here...)
@@ -68,25 +68,25 @@ func withCopies(path, text string, mutants map[int]mutant) (with, pkg string, pl
 	return text + copies.String(), parsed.Name.Name, placed, nil
 }
 
-// complaint is the name of the file in which the compiler and a panic say that a mutant is.
+// complaint is the file name by which the compiler and a panic name a mutant.
 func complaint(n int) string { return fmt.Sprintf("mutant-%d.go", n) }
 
-// function is one that has mutants.
+// function is a function with mutants.
 type function struct {
 	*ast.FuncDecl
 	offset func(token.Pos) int
-	text   string // of its file
+	text   string // text of its file
 }
 
 func (f function) name(n int) string { return fmt.Sprintf("mutant%d%s", n, f.Name.Name) }
 
-// mutated returns the text of a mutant's own function.
+// mutated returns the text of a mutant's function.
 func (f function) mutated(n int, m mutant) string {
 	from, name, to := f.offset(f.Pos()), f.offset(f.Name.Pos()), f.offset(f.End())
 	return f.text[from:name] + f.name(n) + strings.Replace(f.text[name+len(f.Name.Name):to], m.old, m.new, 1)
 }
 
-// dispatch returns what has the function give its call to those of its mutants. All parameters need a name for that.
+// dispatch returns edits that make the function call its mutants. Each parameter needs a name for that.
 func (f function) dispatch(mutants []int) (edits []edit) {
 	var args []string
 	name := func(list *ast.FieldList, prefix string) (names []string) {
@@ -134,5 +134,5 @@ func (f function) dispatch(mutants []int) (edits []edit) {
 	return append(edits, edit{at, at, text.String()})
 }
 
-// chosenFile is the path of that file in the package of another one.
+// chosenFile returns the path of the extra file in file's package.
 func chosenFile(file string) string { return filepath.Join(filepath.Dir(file), "chosen_mutant.go") }

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// mutant is one way in which the code could be wrong.
+// mutant is one way to break the code.
 type mutant struct {
 	name     string // what is wrong
 	file     string
-	old, new string // old is in the file once
-	tests    string // the package whose tests have to notice
-	run      string // which of them, as in go test -run; "": any
+	old, new string // old occurs once in file
+	tests    string // package whose tests have to notice
+	run      string // its tests, as in go test -run; "" for all
 }
 
-// lists are the files that name all mutants.
+// lists are the files with all mutants.
 const lists = ".ci/mutants/list/*.txt"
 
 // readLists returns the mutants of all lists, in order.
@@ -38,12 +38,12 @@ func readLists() (all []mutant, err error) {
 	return all, err
 }
 
-// parseList reads mutants, each written as
+// parseList parses mutants, each written as
 //
 //	# what is wrong
 //	file: package [tests, as in go test -run]
 //	-lines of the file, from any column to any column
-//	+lines in their place; none: nothing
+//	+lines that replace them, or none
 func parseList(text string) (all []mutant, err error) {
 	var old, with []string
 	end := func() {

@@ -1,15 +1,16 @@
-// Command mutants breaks roomd on purpose, in one place after the other, and says which test noticed, and how long the
-// tests ran until then:
+// Command mutants breaks roomd on purpose, in one place after the other. It prints which test noticed, and how
+// long the tests ran until then:
 //
 //	go run ./.ci/mutants                     all of them
 //	go run ./.ci/mutants -run 'lease|queue'  those with such a name
-//	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 has those of that day again
-//	go run ./.ci/mutants -check              only looks whether the code still has the texts, and the tests
+//	go run ./.ci/mutants -sample 6           some, others each day; -day 2026-11-23 repeats those of that day
+//	go run ./.ci/mutants -check              only checks that the code and the tests have the names and texts
 //
-// The mutants are in .ci/mutants/list. It fails if a mutant survives, hangs, does not compile, or is not in the code
-// any more, and if the test that noticed fails on the whole code, too. The code itself is not touched. A package's
-// tests are built once, with all mutants that are in the body of a Go function; the environment chooses one. Files of
-// other kinds are replaced in the test binary, where they are embedded, and for Node in a copy of the module.
+// The mutants are in .ci/mutants/list. The command fails if a mutant survives, hangs, does not compile, or no
+// longer fits the code, and if the test that noticed also fails without the mutant. It does not change the
+// code. It builds a package's tests once, with all mutants that are in the body of a Go function; the
+// environment chooses one. It replaces other files in the test binary, where they are embedded, and for Node in
+// a copy of the module.
 package main
 
 import (
@@ -85,8 +86,8 @@ func run(ctx context.Context, names string, sample int, day string, limit time.D
 	return summary(all, found, time.Since(start))
 }
 
-// summary prints whose tests noticed how many mutants, and how long they ran, and returns an error if not all are
-// caught.
+// summary prints how many mutants each package's tests noticed, and how long they ran. It returns an error if
+// some mutants were not caught.
 func summary(all []mutant, found []finding, took time.Duration) error {
 	by := make(map[string]int)
 	var times []time.Duration
@@ -110,7 +111,8 @@ func summary(all []mutant, found []finding, took time.Duration) error {
 	return nil
 }
 
-// inCode returns an error that names all mutants whose text is not in the code once, or whose name is not their own.
+// inCode returns an error that names all mutants whose text is not in the code exactly once, or whose name is
+// not unique.
 func inCode(all []mutant) error {
 	var wrong []error
 	seen := make(map[string]bool)
@@ -129,10 +131,10 @@ func inCode(all []mutant) error {
 	return errors.Join(wrong...)
 }
 
-// tests finds the names of a package's tests.
+// tests matches a package's tests.
 var tests = regexp.MustCompile(`(?m)^func (Test\w*)\(`)
 
-// tested returns an error that names all mutants for which a test is named that is not there.
+// tested returns an error that names all mutants whose tests do not exist.
 func tested(all []mutant) error {
 	names := make(map[string][]string) // by package
 	var wrong []error
@@ -163,7 +165,7 @@ func tested(all []mutant) error {
 	return errors.Join(wrong...)
 }
 
-// draw returns some mutants, which the day decides.
+// draw returns n mutants, chosen by the day.
 func draw(all []mutant, n int, day string) []mutant {
 	order := func(m mutant) uint64 {
 		h := fnv.New64a()

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// finding is what became of a mutant.
+// finding is the result for a mutant.
 type finding struct {
 	what, by string
-	test     string        // the one that noticed; "" if none says that it failed
+	test     string        // the test that noticed; "" if no test reports a failure
 	after    time.Duration // how long the tests ran
 }
 
@@ -25,10 +25,10 @@ const (
 	survived = "SURVIVED"
 	hung     = "HUNG"
 	broken   = "NO MUTANT" // it does not compile, or the tests do not run
-	unsound  = "UNSOUND"   // the test that fails does so without the mutant, too
+	unsound  = "UNSOUND"   // the test also fails without the mutant
 )
 
-// try runs the tests that have to notice a mutant, and those that did once more without it.
+// try runs the tests that have to notice a mutant, and repeats the failed test without it.
 func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding {
 	m := w.mutants[n]
 	whole, err := os.ReadFile(m.file)
@@ -61,12 +61,12 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 	}
 	found := w.test(ctx, testRun{binary, filepath.Join(in, m.tests), m.run, limit, n})
 	if found.what == caught {
-		tests := m.run // if no test says that it failed: a panic, or goroutines that are left
+		tests := m.run // all of them, if none reports a failure: a panic, or leaked goroutines
 		if found.test != "" {
 			tests = exactly(found.test)
 		}
 		failed := w.fails(ctx, m.tests, tests, limit)
-		if whole, _, isPart := strings.Cut(found.test, "/"); failed != "" && isPart { // which may need those before it
+		if whole, _, isPart := strings.Cut(found.test, "/"); failed != "" && isPart { // a part may depend on the parts before it
 			failed = w.fails(ctx, m.tests, exactly(whole), limit)
 		}
 		if failed != "" {
@@ -76,7 +76,7 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 	return found
 }
 
-// exactly returns what to give to go test -run to have it run that test, and that part of it.
+// exactly returns the -run pattern of go test for that test, or part of a test.
 func exactly(test string) string {
 	names := strings.Split(test, "/")
 	for i, name := range names {
@@ -85,7 +85,7 @@ func exactly(test string) string {
 	return strings.Join(names, "/")
 }
 
-// fails says what comes of tests without any mutant, "" if they pass.
+// fails runs tests without a mutant, and returns their failure, or "".
 func (w *workshop) fails(ctx context.Context, pkg, tests string, limit time.Duration) string {
 	key := pkg + " " + tests
 	if _, ok := w.sound[key]; !ok {
@@ -102,31 +102,31 @@ func (w *workshop) fails(ctx context.Context, pkg, tests string, limit time.Dura
 	return w.sound[key]
 }
 
-// firstFailure is a test, or a part of one, that has failed.
+// firstFailure matches a failed test, or a part of one.
 var firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// panicked is the test that ran when the process ended.
+// panicked matches the end of a process that crashed.
 var panicked = regexp.MustCompile(`(?m)^(?:panic: |fatal error: |WARNING: DATA RACE|testing: )(.*)`)
 
-// stillRunning is which tests had not ended in time.
+// stillRunning matches the tests that had not ended in time.
 var stillRunning = regexp.MustCompile(`running tests:(\n\t+Test.*)+`)
 
-// testRun is one of a test binary.
+// testRun describes a run of a test binary.
 type testRun struct {
 	binary, dir string
 	tests       string // as in go test -run
 	limit       time.Duration
-	mutant      int // -1: none
+	mutant      int // -1 for none
 }
 
-// test runs a test binary as the go command does, with an end for all of its processes.
+// test runs a test binary as the go command does, and kills all its processes at the end.
 func (w *workshop) test(ctx context.Context, r testRun) finding {
 	ctx, cancel := context.WithTimeout(ctx, r.limit+10*time.Second)
 	defer cancel()
 	args := []string{"-test.paniconexit0", "-test.failfast", "-test.timeout", r.limit.String(), "-test.run", r.tests}
 	cmd := exec.CommandContext(ctx, r.binary, append(args, keepNothing(r.dir)...)...)
 	cmd.Dir = r.dir
-	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", number+"="+strconv.Itoa(r.mutant)) // all that are named run
+	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", number+"="+strconv.Itoa(r.mutant)) // so that no test is skipped
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer
@@ -157,7 +157,7 @@ func (w *workshop) test(ctx context.Context, r testRun) finding {
 	return f
 }
 
-// deepest returns the first part that failed: the name with most parents of the first test.
+// deepest returns the innermost part of the first failed test.
 func deepest(failed [][]string) string {
 	name := failed[0][1]
 	for _, f := range failed {
@@ -168,7 +168,8 @@ func deepest(failed [][]string) string {
 	return name
 }
 
-// keepNothing returns the flag by which rapid writes no file for a failure, if tests of the package use it.
+// keepNothing returns the flag that keeps rapid from writing a file for a failure, if tests of the package use
+// rapid.
 func keepNothing(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	for _, file := range files {

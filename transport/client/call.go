@@ -11,18 +11,18 @@ import (
 	"roomd/transport/protocol"
 )
 
-// call is a request on its way, and what becomes of its reply.
+// call is a request, and where its reply goes.
 type call struct {
 	req    *protocol.Request
 	err    error                 // why it cannot be sent; nil if it can
-	room   *Room                 // it waits until that is restored, and fails if that has ended; may be nil
-	enters bool                  // it waits until the room that it names, if there is one, is restored
-	apply  func(*protocol.Reply) // the reading goroutine calls it before it reads on; may be nil
-	answer chan *protocol.Reply  // has room for the reply that the present connection brings
+	room   *Room                 // the call waits until room is restored, and fails if room has ended; may be nil
+	enters bool                  // a join or watch: it waits until the room that it names is restored, if the client has it
+	apply  func(*protocol.Reply) // called with the reply by the reading goroutine, before it reads on; may be nil
+	answer chan *protocol.Reply  // has room for the reply on the current connection
 }
 
-// frame returns the request as it is sent. A request that would be sent with other text than it
-// has, or in a frame for which the server would end the connection, is an error.
+// frame returns the request's frame. It returns an error for text that would be changed on the way, and for a
+// frame that is so long that the server would end the connection.
 func (k *call) frame() ([]byte, error) {
 	type part struct{ field, text string }
 	req := k.req
@@ -45,7 +45,7 @@ func (k *call) frame() ([]byte, error) {
 	return frame, nil
 }
 
-// failed returns an error that says which request has failed, or nil if err is.
+// failed returns err with the name of the request, or nil if err is nil.
 func (k *call) failed(err error) error {
 	switch {
 	case err == nil:
@@ -58,9 +58,8 @@ func (k *call) failed(err error) error {
 	return fmt.Errorf("client: %s of room %q: %w", k.req.Action, k.req.Room, err)
 }
 
-// roundTrip sends a request and waits for its reply. The call's apply gets the reply also if
-// roundTrip has returned because ctx ended: the server did it. If begun is false, the server has not
-// begun the request, and never will.
+// roundTrip sends a request and waits for its reply. If ctx ends first, the call's apply still gets the reply,
+// because the server has done it. begun is false if the server has not started the request, and never will.
 func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, begun bool, err error) {
 	k.answer = make(chan *protocol.Reply, 1)
 	if err := c.post(ctx, k); err != nil {
@@ -77,7 +76,7 @@ func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, b
 		err = c.Err()
 	}
 	if reply == nil {
-		// An answer that has come says more than how the wait ended.
+		// A reply that has arrived counts more than the end of the wait.
 		select {
 		case reply = <-k.answer:
 		default:
@@ -93,7 +92,7 @@ func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, b
 	return nil, true, reply.Error
 }
 
-// post gives the request its id, and hands it to the writing goroutine.
+// post gives the request its id, and passes it to the writing goroutine.
 func (c *Conn) post(ctx context.Context, k *call) error {
 	switch {
 	case ctx.Err() != nil:
@@ -119,7 +118,7 @@ func (c *Conn) post(ctx context.Context, k *call) error {
 	return err
 }
 
-// expect makes the call wait for its reply.
+// expect registers the call for its reply.
 func (c *Conn) expect(k *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,14 +137,14 @@ func (c *Conn) forget(k *call) {
 	delete(c.calls, k.req.ID)
 }
 
-// deliver applies a reply, and hands it to the request it answers, if that still waits.
+// deliver applies a reply, and passes it to the request that it answers, if that still waits.
 func (c *Conn) deliver(reply *protocol.Reply) {
 	if reply.ID == nil {
 		return
 	}
 	c.mu.Lock()
 	k, ok := c.calls[*reply.ID]
-	delete(c.calls, *reply.ID) // a second reply with the id must not block the reading
+	delete(c.calls, *reply.ID) // a second reply with the same id must not block the reading goroutine
 	c.mu.Unlock()
 	if !ok {
 		return

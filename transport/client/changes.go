@@ -9,42 +9,43 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Types of a [Change] beside protocol's.
+// Types of a [Change] in addition to protocol's.
 const (
-	// ChangeSnapshot says that the room is as View has it: at the beginning of an iteration, after a
-	// reconnect, and where changes were missed.
+	// ChangeSnapshot says that View shows the room: at the start of an iteration, after a reconnect, and where
+	// changes were missed.
 	ChangeSnapshot = "snapshot"
-	// ChangeLost says that this client is a member no more, although it did not leave: Reason, Text
-	// and To are those of the [LostError].
+	// ChangeLost says that this client is no longer a member, although it did not leave. Reason, Text and To
+	// are those of the [LostError].
 	ChangeLost = "lost"
 )
 
-// maxLag is by how many changes a reader may lag behind. Then one snapshot takes their place.
+// maxLag is how many changes a reader may lag behind. A snapshot then replaces them.
 const maxLag = 1024
 
-// Change is one thing that happened to a room. Type is one of protocol's Change constants,
-// ChangeSnapshot or ChangeLost; a newer server may send others, which a program ignores.
+// Change is one change of a room. Type is one of protocol's Change constants, ChangeSnapshot or ChangeLost. A
+// newer server may send other types, which a program should ignore.
 type Change struct {
 	protocol.Change
-	// Epoch and Version are the room's after the change, and after the others of the same event; of a message, at
-	// which it was said.
+	// Epoch and Version are the room's after all changes of the same event; for a message, those at which it
+	// was said.
 	Epoch   string
 	Version uint64
-	// More says that others of the same event follow.
+	// More says that more changes of the same event follow.
 	More bool
-	// Ends is when the timer of a ChangeCountdown fires by this client's monotonic clock; zero if it was cancelled.
+	// Ends is when the timer of a ChangeCountdown fires, by this client's monotonic clock; zero if it was
+	// cancelled.
 	Ends time.Time
-	// View is the room at that version. Only with ChangeSnapshot; nil with others.
+	// View is the room at that version, with ChangeSnapshot; otherwise nil.
 	View *View
 }
 
-// feed holds the changes that one iteration has not read yet.
+// feed has the changes that an iteration has not read yet.
 type feed struct {
 	queue  []Change
-	behind bool // a snapshot comes first, in place of what the queue could not hold
+	behind bool // a snapshot comes first, because the queue was full
 }
 
-// put adds a change. A snapshot shows all of what the queue cannot hold, but that the seat was lost.
+// put adds a change. If the queue is full, a snapshot replaces all changes except the loss of the seat.
 func (f *feed) put(c Change) {
 	if !f.behind && len(f.queue) >= maxLag {
 		f.behind = true
@@ -55,7 +56,7 @@ func (f *feed) put(c Change) {
 	}
 }
 
-// take empties a feed. A reader who is behind gets a snapshot first.
+// take empties a feed. If the feed is behind, a snapshot comes first.
 func (r *replica) take(f *feed) []Change {
 	batch := f.queue
 	if f.behind {
@@ -79,7 +80,7 @@ func (r *replica) tell(c Change) {
 	}
 }
 
-// next returns a channel that is closed with the next change.
+// next returns a channel that is closed at the next change.
 func (r *replica) next() <-chan struct{} {
 	if r.changed == nil {
 		r.changed = make(chan struct{})
@@ -87,7 +88,7 @@ func (r *replica) next() <-chan struct{} {
 	return r.changed
 }
 
-// notify wakes those who wait for the next change.
+// notify closes the channel of next.
 func (r *replica) notify() {
 	if r.changed != nil {
 		close(r.changed)
@@ -95,15 +96,16 @@ func (r *replica) notify() {
 	}
 }
 
-// Changes returns an iteration over what happens in the room. It begins, when the loop does, with a ChangeSnapshot,
-// and then yields every change behind it exactly once, in order. A version may pass without a change, such as a
-// message for others. It ends when the room has ended, and then Err says why, or when ctx ends. What was said before
-// the loop began is not in it, unless the room was joined by JoinHistory. What was said while the connection was
-// lost, and the room has kept, comes behind the snapshot of the reconnect, with the versions at which it was said.
+// Changes returns an iteration over the room's changes. The loop first gets a ChangeSnapshot, and then every
+// later change exactly once, in order. Some versions have no change for this user, such as a message for
+// others. The iteration ends when ctx ends, or when the room has ended; Err then says why. It does not have
+// messages from before the loop, unless the client joined by JoinHistory. Messages from the time of a lost
+// connection, if the room has kept them, come after the snapshot of the reconnect, with the versions at which
+// they were said.
 //
-// Iterations are independent of each other, and a room waits for none of them: one that lags by
-// more than 1,024 changes gets a ChangeSnapshot in their place. The body of the loop may call
-// anything, Leave and Close included. Changes that have come before the room ended are still yielded.
+// Iterations are independent of each other, and a room waits for none of them: a ChangeSnapshot replaces the
+// changes of one that lags by more than 1,024. The loop's body may call anything, including Leave and Close.
+// The iteration still yields changes that arrived before the room ended.
 func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		f := r.subscribe()
@@ -116,7 +118,7 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 				}
 			}
 			if len(batch) > 0 {
-				continue // there may be more by now
+				continue // there may be more now
 			}
 			if ended {
 				return
@@ -130,7 +132,7 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 	}
 }
 
-// subscribe returns a feed that begins with a snapshot, and with what was kept for the first one.
+// subscribe returns a feed that starts with a snapshot. The first feed also gets the messages that were kept.
 func (r *Room) subscribe() *feed {
 	r.client.mu.Lock()
 	defer r.client.mu.Unlock()
@@ -146,16 +148,16 @@ func (r *Room) unsubscribe(f *feed) {
 	delete(r.replica.feeds, f)
 }
 
-// take returns what the feed has, whether the room has ended, so that no more will come, and a
-// channel that is closed when more may have come.
+// take empties the feed. It also returns whether the room has ended, so that nothing follows, and a channel
+// that is closed when more may follow.
 func (r *Room) take(f *feed) (batch []Change, ended bool, changed <-chan struct{}) {
 	r.client.mu.Lock()
 	defer r.client.mu.Unlock()
 	return r.replica.take(f), r.err != nil, r.replica.next()
 }
 
-// awaitShown waits until the room shows what a request has done, or ctx ends: the reply may come
-// before the event. It does not wait for a version of another epoch.
+// awaitShown waits until the room shows the effect of a request, or ctx ends, because the reply may come before
+// the event. It does not wait for a version of another epoch.
 func (r *Room) awaitShown(ctx context.Context, reply *protocol.Reply) {
 	behind := func() (bool, <-chan struct{}) {
 		r.client.mu.Lock()

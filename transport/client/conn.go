@@ -15,38 +15,38 @@ import (
 	"roomd/transport/protocol"
 )
 
-// readLimit is the length of the longest frame read from a server, in bytes. The list of the largest
-// room, of 65,536 members with 1 KiB of data each, has 90 MB.
+// readLimit is the longest frame that a server may send, in bytes. The list of the largest room, 65,536 members
+// with 1 KiB of data each, has 90 MB.
 const readLimit = 256 << 20
 
-// readTimeout is how long the server may send nothing, not even a ping, before the connection ends. A
-// server pings a silent client every few seconds.
+// readTimeout is how long the server may be silent, without even a ping, before the connection ends. A server
+// pings a silent client every few seconds.
 const readTimeout = 90 * time.Second
 
-// closeWait is how long the server has to end the connection after a close frame, or after a
-// failed write. Then this side closes the socket.
+// closeWait is how long the server has to end the connection after a close frame, or after a failed write.
+// After that this side closes the socket.
 const closeWait = 2 * time.Second
 
-// Conn is one connection of one user, made by [Dial]. It is safe for concurrent use. Methods
-// that wait must not be called from the callbacks in [Options].
+// Conn is one connection of one user, made by [Dial]. It is safe for concurrent use. The callbacks in [Options]
+// must not call methods that wait.
 type Conn struct {
 	socket     *websocket.Conn
 	opts       Options
 	began      time.Time
-	heard      atomic.Int64   // when bytes of the server came last: nanoseconds since began
+	heard      atomic.Int64   // when the server's last bytes came: nanoseconds since began
 	outgoing   chan []byte    // frames for the writing goroutine
 	done       chan struct{}  // closed when err is set
 	closeOnce  sync.Once      // only the first Close sends a close frame
-	goroutines sync.WaitGroup // the two that read and write
+	goroutines sync.WaitGroup // the reader and the writer
 
 	mu     sync.Mutex
-	lastID int64           // guarded by mu: of the newest request
-	calls  map[int64]*call // guarded by mu: those that wait for their replies, by request id
+	lastID int64           // guarded by mu: id of the newest request
+	calls  map[int64]*call // guarded by mu: calls that wait for a reply, by request id
 	cut    error           // guarded by mu: why this side closed the socket, nil if it did not
 	err    error           // guarded by mu: the *CloseError; nil while the connection is open
 }
 
-// newConn returns a Conn on a socket, which belongs to it from then on.
+// newConn returns a Conn that owns socket from now on.
 func newConn(socket *websocket.Conn, opts Options) *Conn {
 	c := &Conn{
 		socket: socket, opts: opts, began: time.Now(),
@@ -60,24 +60,23 @@ func newConn(socket *websocket.Conn, opts Options) *Conn {
 	return c
 }
 
-// Done returns a channel that is closed when the connection has ended, for whatever reason.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns nil as long as Done is open, and then the [*CloseError] that says why the connection
-// ended.
+// Err returns nil as long as Done is open, and then a [*CloseError] with the reason.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and
-// closes the socket. It returns when the client's goroutines have ended. Until then the callbacks
-// may still be called, so they must not call Close. Requests that wait get a [*CloseError].
-// Closing again, or after the connection has ended, does nothing.
+// Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and closes the
+// socket. It returns when the client's goroutines have ended. They may still call the callbacks, so callbacks
+// must not call Close. Waiting requests get a [*CloseError]. Closing again, or after the connection has ended,
+// does nothing.
 func (c *Conn) Close() {
 	c.closeOnce.Do(func() {
-		// If this fails the server will not answer either, and hangUp ends the connection.
+		// If this fails, the server will not answer either, and hangUp ends the connection.
 		c.control(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 		c.hangUp(errors.New("closed here, and the server did not answer"))
 	})
@@ -86,7 +85,7 @@ func (c *Conn) Close() {
 
 // read reads until the connection ends, and then records why.
 func (c *Conn) read() {
-	c.hear() // it has made the handshake
+	c.hear() // the server has answered the handshake
 	var err error
 	for err == nil {
 		err = c.readFrame()
@@ -129,7 +128,8 @@ func (c *Conn) readFrame() error {
 	return nil
 }
 
-// heardReader reads a frame, which may be so long that no pong comes in between for a while.
+// heardReader reads a frame. A long frame may leave no room for a pong for a while, so it counts each read as a
+// sign of life.
 type heardReader struct {
 	conn *Conn
 	from io.Reader
@@ -143,33 +143,33 @@ func (r *heardReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hear records that the server lives, and gives it time until it must be heard again. That fails for a
-// socket that is closed, behind which frames may still be waiting to be read.
+// hear records a sign of life of the server, and extends the socket's read deadline. It ignores the error of a
+// closed socket, which may still have frames to read.
 func (c *Conn) hear() {
 	c.heard.Store(int64(time.Since(c.began)))
 	_ = c.socket.SetReadDeadline(time.Now().Add(readTimeout))
 }
 
-// pong answers a ping, from within the reading. If it cannot be sent the reading goes on: the next
-// write finds out what is wrong, and a close frame may still be waiting to be read.
+// pong answers a ping, in the reading goroutine. If it cannot be sent, reading goes on: the next write finds
+// the error, and a close frame may still have to be read.
 func (c *Conn) pong(data string) error {
 	c.control(websocket.PongMessage, []byte(data))
 	c.hear()
 	return nil
 }
 
-// reject tells the server why its frame ends the connection.
+// reject tells the server why the connection ends because of its frame.
 func (c *Conn) reject(code int, why string) error {
 	c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""))
 	return fmt.Errorf("closed here with code %d: %s", code, why)
 }
 
-// control sends a control frame, if that can be done soon.
+// control sends a control frame, if that does not take long.
 func (c *Conn) control(kind int, data []byte) {
 	_ = c.socket.WriteControl(kind, data, time.Now().Add(time.Second))
 }
 
-// write writes the frames of requests, until the connection ends.
+// write sends the frames of requests, until the connection ends.
 func (c *Conn) write() {
 	for {
 		select {
@@ -179,7 +179,7 @@ func (c *Conn) write() {
 				err = c.socket.WriteMessage(websocket.TextMessage, frame)
 			}
 			if errors.Is(err, websocket.ErrCloseSent) {
-				return // whoever sent the close frame ends the connection
+				return // the one who sent the close frame ends the connection
 			}
 			if err != nil {
 				c.hangUp(fmt.Errorf("sending: %w", err))
@@ -191,8 +191,8 @@ func (c *Conn) write() {
 	}
 }
 
-// hangUp gives the reader closeWait to read what the server has sent, above all its close frame,
-// and then closes the socket for the reason given.
+// hangUp gives the reader closeWait to read the server's last frames, above all its close frame. It then closes
+// the socket for that reason.
 func (c *Conn) hangUp(reason error) {
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
@@ -203,8 +203,8 @@ func (c *Conn) hangUp(reason error) {
 	}
 }
 
-// drop closes the socket at once, so that the server keeps the user's seats. Under TLS it says no
-// goodbye, for which a server that reads nothing could make it wait.
+// drop closes the socket at once, so that the server keeps the user's seats. Under TLS it skips the close
+// notification, which could block if the server does not read.
 func (c *Conn) drop(reason error) {
 	c.mu.Lock()
 	c.cut = cmp.Or(c.cut, reason)

@@ -17,12 +17,12 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Dial connects to the server at address, such as "wss://game.example/ws". The end of ctx stops
-// the attempt, and does nothing once Dial has returned. The caller must Close the client.
+// Dial connects to the server at address, such as "wss://game.example/ws". The end of ctx cancels the attempt,
+// and does nothing once Dial has returned. The caller must Close the Conn.
 //
-// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the
-// error wraps its [protocol.Error] and has the HTTP status in its text; if it does not accept the
-// token, the error is [ErrUnauthorized].
+// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the error wraps
+// its [protocol.Error], and its text has the HTTP status. If the server does not accept the token, the error is
+// [ErrUnauthorized].
 func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	u, err := parseURL(address, opts.User)
 	if err == nil {
@@ -37,7 +37,7 @@ func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	}
 	conn, err := dial(ctx, u, header, &opts)
 	if err != nil {
-		// Without the query, which may hold a token.
+		// Without the query, which may have a token.
 		return nil, fmt.Errorf("client: dialing %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
 	}
 	return newConn(conn, opts), nil
@@ -49,7 +49,7 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 		config = new(tls.Config)
 	}
 	config.NextProtos = []string{"http/1.1"} // WebSocket needs it
-	// gorilla looks at ctx only until TCP is connected; after that the end of ctx closes the socket.
+	// gorilla watches ctx only until TCP is connected; after that, the end of ctx closes the socket here.
 	release := func() bool { return true }
 	dialer := websocket.Dialer{
 		Proxy:            http.ProxyFromEnvironment,
@@ -72,7 +72,7 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		// The socket has the deadline of ctx, too, and may fail a moment before ctx ends.
+		// The socket has the deadline of ctx, too, and may fail just before ctx ends.
 		if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 			return nil, context.DeadlineExceeded
 		}
@@ -85,12 +85,12 @@ func dial(ctx context.Context, u *url.URL, header http.Header, opts *Options) (*
 	return conn, nil
 }
 
-// refusal makes an error of the response to a failed handshake; resp is nil if there was none.
+// refusal returns the error for a failed handshake. resp is nil if the server did not respond.
 func refusal(resp *http.Response, err error) error {
 	if resp == nil || !errors.Is(err, websocket.ErrBadHandshake) {
 		return err
 	}
-	body, _ := io.ReadAll(resp.Body) // what is no frame says nothing
+	body, _ := io.ReadAll(resp.Body) // an unreadable body has no error of the protocol
 	frame, _ := protocol.DecodeFrame(body)
 	if reply, ok := frame.(*protocol.Reply); ok && reply.Error != nil {
 		err = reply.Error
@@ -98,7 +98,7 @@ func refusal(resp *http.Response, err error) error {
 	return &statusError{resp.StatusCode, resp.Status, err}
 }
 
-// statusError is the answer to a handshake that failed.
+// statusError is the HTTP response to a failed handshake.
 type statusError struct {
 	code   int
 	status string
@@ -108,14 +108,14 @@ type statusError struct {
 func (e *statusError) Error() string { return "HTTP " + e.status + ": " + e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-// errNotRoomd says that the server is another one, or speaks another version.
+// errNotRoomd says that the server is no roomd, or has another version.
 var errNotRoomd = errors.New("the server does not speak " + protocol.Subprotocol)
 
 func checkHandshake(conn *websocket.Conn, resp *http.Response) error {
 	if got := conn.Subprotocol(); got != protocol.Subprotocol {
 		return fmt.Errorf("%w (its subprotocol: %q)", errNotRoomd, got)
 	}
-	// Compression was not offered, and would let a small frame grow past any limit.
+	// We did not offer compression. It would let a small frame grow past any limit.
 	if resp.Header.Get("Sec-WebSocket-Extensions") != "" {
 		return errors.New("the server uses a WebSocket extension that was not offered")
 	}
@@ -153,7 +153,7 @@ func parseURL(address, user string) (*url.URL, error) {
 	return u, nil
 }
 
-// handshakeHeader returns what the request of the handshake has besides its own headers.
+// handshakeHeader returns the headers that the request of the handshake gets from o.
 func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
 	if o.Token == nil {
 		return o.Header, nil
@@ -163,7 +163,7 @@ func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
 		return nil, fmt.Errorf("option Token: %w", err)
 	}
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, errors.New("option Token: the token has characters that no token has") // net/http would show it
+		return nil, errors.New("option Token: the token has characters that no token has") // net/http's error would show it
 	}
 	header := o.Header.Clone()
 	if header == nil {

@@ -12,22 +12,21 @@ import (
 var (
 	// ErrClosed says that the connection has ended. Every [CloseError] is one.
 	ErrClosed = errors.New("connection closed")
-	// ErrUnauthorized says that the server asks for a token that it accepts: of [Dial], of a request,
-	// or of the [CloseError] after the token has expired. A client may connect again with a new token.
+	// ErrUnauthorized says that the server wants a valid token: the error of [Dial] or of a request, or of the
+	// [CloseError] after the token has expired. A client may connect again with a new token.
 	ErrUnauthorized = protocol.ErrUnauthorized
-	// ErrLeft is the end of a [Room] that the program has left.
+	// ErrLeft is the error of a [Room] after the program has left it.
 	ErrLeft = errors.New("left the room")
-	// ErrUnwatched is the end of a [Room] that the program watches no more.
+	// ErrUnwatched is the error of a [Room] after the program has stopped watching it.
 	ErrUnwatched = errors.New("stopped watching the room")
 )
 
 // CloseError says how the connection ended.
 type CloseError struct {
-	// Code is the close code that the server sent, one of protocol's Close constants or 1000 for
-	// a normal end, also in answer to Close. It is 1006 if the connection ended without one.
+	// Code is the server's close code: one of protocol's Close constants, or 1000 for a normal end, also in
+	// answer to Close. It is 1006 if the connection ended without one.
 	Code int
-	// Text is the reason that the server sent with the code, or what broke the connection. It may be
-	// empty.
+	// Text is the server's reason for the code, or the error that broke the connection. It may be empty.
 	Text string
 
 	cause error
@@ -41,7 +40,7 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("%v with code %d: %s", ErrClosed, e.Code, e.Text)
 }
 
-// Unwrap returns ErrClosed; ErrUnauthorized, if the server closed with that code; and what broke the
+// Unwrap returns ErrClosed; ErrUnauthorized, if the server closed with that code; and the error that broke the
 // connection, if the server did not close it.
 func (e *CloseError) Unwrap() []error {
 	switch {
@@ -53,15 +52,15 @@ func (e *CloseError) Unwrap() []error {
 	return []error{ErrClosed, e.cause}
 }
 
-// isRestart reports whether the server has closed the connection to restart. It has answered each request that it has
-// begun.
+// isRestart reports whether the server has closed the connection to restart. It has then answered every request
+// that it started.
 func isRestart(err error) bool {
 	closed, is := errors.AsType[*CloseError](err)
 	return is && closed.Code == protocol.CloseRestart
 }
 
-// closeError makes a CloseError of the error that ended the reading. If this side closed the
-// socket, cut says why, and the reading error only says that it was closed.
+// closeError returns the CloseError for the error that ended the reading. If this side closed the socket, cut
+// is the reason, and read does not matter.
 func closeError(read, cut error) *CloseError {
 	text := read.Error()
 	var sent *websocket.CloseError
@@ -77,21 +76,21 @@ func closeError(read, cut error) *CloseError {
 	return &CloseError{Code: websocket.CloseAbnormalClosure, Text: text, cause: read}
 }
 
-// LostError says that a client is a member of a room no more, although it did not leave; or that it
-// watches the room no more, because it may not.
+// LostError says that the client is no longer a member of a room, although it did not leave, or that it no
+// longer watches the room, because it may not.
 type LostError struct {
 	// Room is the room's id.
 	Room string
-	// Reason is one of protocol's reasons, such as protocol.ReasonKicked, or protocol.LostReplaced where a
-	// newer session of the user has taken the seat over, or the code of the error
-	// with which the server refused the client that came back, such as protocol.CodeSeatTaken.
+	// Reason is one of protocol's reasons, such as protocol.ReasonKicked; protocol.LostReplaced if a newer
+	// session of the user has taken over the seat; or the error code with which the server refused the client
+	// after a reconnect, such as protocol.CodeSeatTaken.
 	Reason string
-	// Text says why, in words. It may be empty.
+	// Text explains the reason. It may be empty.
 	Text string
-	// To is, with protocol.ReasonMoved, the room in which the user has a seat now. [Client.Join] takes
-	// it, also if the client was away meanwhile.
+	// To is the room in which the user has a seat now, with protocol.ReasonMoved. [Client.Join] enters it, even
+	// if the client was away meanwhile.
 	To string
-	// Err is the server's error, if the client was refused when it came back. Otherwise it is nil.
+	// Err is the server's error if it refused the client after a reconnect, otherwise nil.
 	Err *protocol.Error
 }
 
@@ -115,13 +114,13 @@ func (e *LostError) Unwrap() error {
 	return e.Err
 }
 
-// ConflictError says that a condition was not met, so that nothing was done, and what there is
-// now. It is [protocol.ErrConflict].
+// ConflictError says that a condition was not met, so that nothing was done. It has the current state. It is
+// [protocol.ErrConflict].
 type ConflictError struct {
-	// Epoch and Version are the room's now.
+	// Epoch and Version are the room's current ones.
 	Epoch   string
 	Version uint64
-	// Data is what a set would have replaced; empty if there is none. A Configure has none.
+	// Data is the current value of the data to be set; empty if there is none, and for a Configure.
 	Data protocol.JSON
 	// Err is the server's error.
 	Err *protocol.Error

@@ -14,21 +14,21 @@ import (
 	"roomd/room"
 )
 
-// LobbyQuery says which rooms of the lobby a client follows, and in which order. The zero value is all of them, by id.
+// LobbyQuery selects and sorts rooms of the lobby. The zero value selects all, by id.
 type LobbyQuery struct {
-	// Prefix is with what the ids begin.
+	// Prefix is the start of the ids.
 	Prefix string
-	// Contains is what the ids have somewhere.
+	// Contains is a part of the ids.
 	Contains string
-	// Labels are those that the rooms have, perhaps among others.
+	// Labels are labels that the rooms have; they may have others, too.
 	Labels map[string]string
-	// Free is how many free seats there are at least, in rooms that are not closed. 0 is any number.
+	// Free is the least number of free seats, in rooms that are not closed. 0 selects any room.
 	Free int
-	// Sort is the order: LobbyByID, which is the zero value, LobbyByMembers or LobbyByAge.
+	// Sort is the order: LobbyByID (the zero value), LobbyByMembers or LobbyByAge.
 	Sort LobbySort
 }
 
-// LobbySort is an order of rooms. Where two are equal it is that of their ids.
+// LobbySort is an order of rooms. Equal rooms are sorted by id.
 type LobbySort int
 
 // The orders of a [Lobby].
@@ -38,41 +38,41 @@ const (
 	LobbyByAge               // the newest first
 )
 
-// Lobby is the list of the rooms that a [LobbyQuery] asks for, as the server has it at one moment.
+// Lobby is the server's list of the rooms of a [LobbyQuery] at one moment.
 type Lobby struct {
-	// Rooms are in the order of the query. The slice is the reader's own.
+	// Rooms are in the order of the query. The reader owns the slice.
 	Rooms []LobbyRoom
-	// Stale says that the client cannot reach a server any more, and goes on trying: Rooms are what was.
+	// Stale says that the client has lost its server, and keeps trying. Rooms is the last list.
 	Stale bool
 }
 
 // LobbyRoom is a room in the lobby.
 type LobbyRoom struct {
-	// Room is the id, with which [Client.Join] finds it.
+	// Room is the id, for [Client.Join].
 	Room string `json:"room"`
-	// Count is how many members there are.
+	// Count is the number of members.
 	Count int `json:"count"`
-	// Capacity is how many seats there are, and Free how many of them are free. A Capacity of 0 is as many as there
-	// can be.
+	// Capacity is the number of seats, and Free the number of free ones. A Capacity of 0 means no limit.
 	Capacity int `json:"capacity"`
 	Free     int `json:"free"`
-	// Closed says that nobody comes in.
+	// Closed says that nobody may enter.
 	Closed bool `json:"closed"`
 	// Labels say what the room is for.
 	Labels room.Labels `json:"labels"`
-	// Since is when the lobby first had the room, in ms since 1970; 0 in its first moment.
+	// Since is when the lobby got the room, in ms since 1970; 0 for a room that is only just there.
 	Since int64 `json:"since"`
 }
 
-// Lobby returns an iteration over the list of rooms: as it is when the loop begins, and then as it is whenever it has
-// changed. Each list is a whole one. One that is over before the reader looks is left out, so a slow reader is shown
-// the newest. It is also shown, as Stale, when no server can be reached.
+// Lobby returns an iteration over lists of rooms: the current list, and then one whenever the list has changed.
+// Each is complete. A slow reader skips lists and gets the newest. If no server can be reached, it gets the
+// last list as Stale.
 //
-// The list comes by HTTP from the addresses of [Config], on a connection of its own: it asks the next of
-// them when that ends, after a pause as for the client's connection, and calls [Config.Token] for each.
+// The list comes by HTTP from the addresses of [Config], on a connection of its own. When that ends, the client
+// asks the next address, after the pauses of the client's own connection, and calls [Config.Token] each time.
 //
-// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the client
-// has ended; what the server refuses for good, as for [Connect]; or that of Config.Token for the first connection.
+// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the
+// client has ended; the server's final refusal, as for [Connect]; or that of Config.Token for the first
+// connection.
 func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error] {
 	return func(yield func(Lobby, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -107,14 +107,14 @@ func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error
 	}
 }
 
-// follow runs a follower until ctx or the client ends. It fails with the error of Err if the client has ended.
+// follow runs a follower until ctx or the client ends. It returns the error of Err if the client has ended.
 func (c *Client) follow(ctx context.Context, f *lobbyFollower) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
 	}
-	// the client's own goroutine runs as long as c.err is nil, so nobody has waited for them yet
+	// c.err is nil, so the client's own goroutine still runs, and nobody waits for goroutines yet.
 	c.goroutines.Go(func() {
 		defer close(f.done)
 		ctx, cancel := context.WithCancel(ctx)
@@ -142,28 +142,28 @@ func (q *LobbyQuery) values() url.Values {
 	return v
 }
 
-// compare is the order of rooms.
+// compare compares rooms in the query's order.
 func (q *LobbyQuery) compare(a, b LobbyRoom) int {
 	first := 0
 	switch q.Sort {
 	case LobbyByMembers:
 		first = b.Count - a.Count
-	case LobbyByAge: // who is too new to have an age is the newest
+	case LobbyByAge: // a room without an age is the newest
 		first = cmp.Compare(uint64(b.Since-1), uint64(a.Since-1))
 	}
 	return cmp.Or(first, cmp.Compare(a.Room, b.Room))
 }
 
-// lobbyFollower keeps a list of rooms as the server has it. One goroutine writes it, and one reads it.
+// lobbyFollower keeps a copy of the server's list. One goroutine writes it, and one reads it.
 type lobbyFollower struct {
 	query     LobbyQuery
 	connector connector
-	changed   chan struct{} // has one element if the list has changed since the reader looked
-	done      chan struct{} // closed when the goroutine that writes it ends
+	changed   chan struct{} // has an element if the list has changed since the last look
+	done      chan struct{} // closed when the writing goroutine ends
 
 	mu    sync.Mutex
 	rooms map[string]LobbyRoom // guarded by mu: by id; nil before the first list
-	news  bool                 // guarded by mu: the list has changed since the reader looked
+	news  bool                 // guarded by mu: the list has changed since the last look
 	stale bool                 // guarded by mu
 	err   error                // guarded by mu: why it has ended
 }
@@ -173,7 +173,7 @@ func newLobbyFollower(cfg *Config, q LobbyQuery) *lobbyFollower {
 		done: make(chan struct{})}
 }
 
-// look returns the list, whether it is news, and why there will be no other; nil if there may be.
+// look returns the list, whether it is new, and the error after which no other list follows.
 func (f *lobbyFollower) look() (list Lobby, news bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +184,7 @@ func (f *lobbyFollower) look() (list Lobby, news bool, err error) {
 	return list, news, f.err
 }
 
-// change changes what the reader sees.
+// change calls change with the mutex held, and wakes the reader.
 func (f *lobbyFollower) change(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,14 +196,14 @@ func (f *lobbyFollower) change(change func()) {
 	}
 }
 
-// end records why no other list comes.
+// end records why no other list follows.
 func (f *lobbyFollower) end(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = why
 }
 
-// run makes one connection after the other, and returns why there is no further one.
+// run makes one connection after the other, and returns the error after which it makes no other.
 func (f *lobbyFollower) run(ctx context.Context) error {
 	k := &f.connector
 	for {
@@ -230,7 +230,7 @@ func (f *lobbyFollower) run(ctx context.Context) error {
 	}
 }
 
-// read takes over what a connection says, until it ends.
+// read applies the events of a connection, until it ends.
 func (f *lobbyFollower) read(stream *lobbyStream) {
 	defer stream.close()
 	var parts []lobbyEvent
@@ -252,7 +252,7 @@ func (f *lobbyFollower) read(stream *lobbyStream) {
 	}
 }
 
-// apply does what an event says. The mutex is held.
+// apply applies an event. The mutex is held.
 func (f *lobbyFollower) apply(e lobbyEvent) {
 	if e.name == lobbyWhole || f.rooms == nil {
 		f.rooms = make(map[string]LobbyRoom, len(e.Rooms))

@@ -16,27 +16,27 @@ import (
 	"roomd/transport/protocol"
 )
 
-// What the server's events are called.
+// Names of the server's events.
 const (
-	lobbyWhole   = "rooms"   // a list in place of all before
-	lobbyChanges = "changes" // rooms as they are now, and what is gone
+	lobbyWhole   = "rooms"   // a list that replaces the earlier one
+	lobbyChanges = "changes" // new state of some rooms, and ids of those that are gone
 )
 
 // Limits of a lobbyStream.
 const (
-	maxLobbyLine = 16 << 20         // bytes: 1,000 rooms with the longest ids and labels have about a tenth
-	lobbySilence = 30 * time.Second // twice as long as a server is silent at most
+	maxLobbyLine = 16 << 20         // bytes: ten times as much as 1,000 rooms with the longest ids and labels
+	lobbySilence = 30 * time.Second // twice the longest silence of a server
 )
 
-// lobbyEvent is what the server says of the lobby.
+// lobbyEvent is an event of the server about the lobby.
 type lobbyEvent struct {
 	name  string
 	Rooms []LobbyRoom `json:"rooms"`
 	Gone  []string    `json:"gone"`
-	More  bool        `json:"more"` // the list is whole only with the next event
+	More  bool        `json:"more"` // the next event continues the list
 }
 
-// lobbyStream is one answer of a server: server-sent events.
+// lobbyStream is the stream of server-sent events from one server.
 type lobbyStream struct {
 	cancel    context.CancelFunc
 	transport *http.Transport
@@ -45,7 +45,7 @@ type lobbyStream struct {
 	silence   *time.Timer
 }
 
-// openLobby asks a server for its lobby. Errors are as those of dial.
+// openLobby asks a server for its lobby. Errors are as for Dial.
 func openLobby(ctx context.Context, cfg *Config, address string, query url.Values,
 	opts Options) (_ *lobbyStream, err error) {
 	u, err := parseURL(address, "")
@@ -79,7 +79,7 @@ func openLobby(ctx context.Context, cfg *Config, address string, query url.Value
 		req.Header = make(http.Header)
 	}
 	req.Header.Set("Accept", "text/event-stream, application/problem+json")
-	resp, err := s.transport.RoundTrip(req) // which follows no redirect, with a token, to wherever
+	resp, err := s.transport.RoundTrip(req) // unlike a client, it does not follow redirects, which could leak the token
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func openLobby(ctx context.Context, cfg *Config, address string, query url.Value
 	return s, nil
 }
 
-// problemOf makes an error of an answer that is a problem document (RFC 9457).
+// problemOf returns the error of a response that is a problem document (RFC 9457).
 func problemOf(resp *http.Response) error {
 	var problem struct{ Code, Detail string }
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
@@ -107,7 +107,7 @@ func problemOf(resp *http.Response) error {
 	return &statusError{resp.StatusCode, resp.Status, err}
 }
 
-// close ends the answer, and the connection.
+// close ends the response and the connection.
 func (s *lobbyStream) close() {
 	s.silence.Stop()
 	s.cancel()
@@ -117,7 +117,8 @@ func (s *lobbyStream) close() {
 	s.transport.CloseIdleConnections()
 }
 
-// next waits for the next event about rooms. It fails when the answer has ended, or the server is silent for too long.
+// next waits for the next event about rooms. It fails when the response has ended, or the server is silent for
+// too long.
 func (s *lobbyStream) next() (e lobbyEvent, err error) {
 	var data strings.Builder
 	for s.lines.Scan() {
@@ -127,11 +128,11 @@ func (s *lobbyStream) next() (e lobbyEvent, err error) {
 			e.name = strings.TrimPrefix(value, " ")
 		case name == "data":
 			data.WriteString(value)
-		case s.lines.Text() != "" || data.Len() == 0: // a comment, or what this client does not know
+		case s.lines.Text() != "" || data.Len() == 0: // a comment, or a field that this client does not know
 		case e.name == lobbyWhole, e.name == lobbyChanges:
 			err = json.Unmarshal([]byte(data.String()), &e)
 			return e, err
-		default: // of a newer server
+		default: // an event of a newer server
 			e = lobbyEvent{}
 			data.Reset()
 		}

@@ -4,19 +4,17 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Here is what the server says of the client's place in a room: a membership, a watch, both, or the
-// end of the room. The reading goroutine of the present connection brings it, frame by frame, and
-// changes the rooms under the client's mutex.
+// This file tracks the client's place in a room: a membership, a watch, both, or none any more. The reading
+// goroutine of the current connection changes it, frame by frame, with the client's mutex held.
 //
-// A move is announced by the `lost` of another room, and shown by a snapshot of this one. Between the
-// two, and around them, the replies to a join or a leave that crossed the move may come. So a room that
-// is left while a move is announced is left as far as the reply goes, and the snapshot, if one follows,
-// makes the client a member again.
+// A move is announced by the `lost` of the old room and completed by a snapshot of the new one. Replies to a
+// join or a leave that crossed the move may come before, between or after them. So if the client leaves a room
+// where a move is announced, it is no member according to the reply; a later snapshot makes it a member again.
 
-// noSeat is the seat of a member of whom no list is known yet: one who was moved here.
+// noSeat is the seat of a member without a list of the room yet: the client was moved there.
 const noSeat = -1
 
-// openLocked returns the room with that id, which begins if there is none.
+// openLocked returns the room with that id, and creates it if necessary.
 func (c *Client) openLocked(id string) *Room {
 	r := c.rooms[id]
 	if r == nil {
@@ -27,18 +25,18 @@ func (c *Client) openLocked(id string) *Room {
 	return r
 }
 
-// event takes over an event of the server: about itself, or about a room.
+// event applies an event of the server.
 func (c *Client) event(e *protocol.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.rooms[e.Room]
 	switch e.Event {
 	case protocol.EventChanges:
-		// If it is not synced, a list comes, which has these changes.
+		// A replica that is not synced waits for a list, which includes these changes.
 		if r != nil && r.replica.synced && !r.replica.apply(e, c.user) {
 			r.restoreLocked()
 		}
-		return // no request waits for that
+		return // no request waits for changes
 	case protocol.EventSnapshot:
 		c.snapshotLocked(r, e)
 	case protocol.EventLost:
@@ -55,8 +53,8 @@ func (c *Client) event(e *protocol.Event) {
 	c.notifyLocked()
 }
 
-// snapshotLocked takes over a snapshot of r, which is nil if the client is not in that room. Of such a
-// room, and of one where a move was announced, it says whether the client is a member there now.
+// snapshotLocked applies a snapshot of r, which is nil if the client is not in that room. Then, and after the
+// announcement of a move, the snapshot decides whether the client is a member.
 func (c *Client) snapshotLocked(r *Room, e *protocol.Event) {
 	if r == nil || r.moved {
 		listed := View{Users: e.Users}
@@ -71,8 +69,8 @@ func (c *Client) snapshotLocked(r *Room, e *protocol.Event) {
 	}
 }
 
-// lostLocked ends the membership in r, which is nil if that has ended. A client that is moved is a
-// member of the other room from then on.
+// lostLocked ends the membership in r, which is nil if the room has ended. A client that was moved becomes a
+// member of the other room.
 func (c *Client) lostLocked(r *Room, why *LostError) {
 	if r != nil {
 		r.loseLocked(why)
@@ -91,12 +89,12 @@ func (r *Room) memberLocked() {
 	r.replica.view.Member, r.joined, r.lost = true, true, nil
 }
 
-// awaitsSnapshotLocked reports whether the client was moved here, and knows no more of it yet.
+// awaitsSnapshotLocked reports whether the client was moved here and has no snapshot yet.
 func (r *Room) awaitsSnapshotLocked() bool {
 	return r.moved && r.replica.view.Member && r.replica.view.Seat == noSeat
 }
 
-// enteredLocked takes over the list of a reply to a join, a watch or a users.
+// enteredLocked applies the reply to a join, a match, a watch or a users request.
 func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	v := &r.replica.view
 	switch action {
@@ -113,7 +111,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	case protocol.ActionWatch:
 		v.Watching, r.watched = true, true
 	}
-	// No reader hears twice of the same.
+	// Messages come after the snapshot, so no reader gets them twice.
 	defer r.replica.hear(reply)
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
 		r.replica.replace(&protocol.Event{
@@ -123,15 +121,15 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	}
 }
 
-// leftLocked takes over the reply to a leave. To one who was no member it returns why: nil if a failure had
-// removed the user, whom the server now does not bring back.
+// leftLocked applies the reply to a leave. If the client was no member, it returns the reason, or nil if a
+// failure had removed the user: the server then does not restore the membership.
 func (r *Room) leftLocked(reply *protocol.Reply) error {
 	c := r.client
 	refused := reply.Error != nil
 	if refused && !reply.Error.Is(protocol.ErrNotMember) && !reply.Error.Is(protocol.ErrUnknown) {
 		return reply.Error
 	}
-	now := c.rooms[r.id] // r, unless that was lost before the reply came
+	now := c.rooms[r.id] // r, or a newer room if r was lost before the reply came
 	switch {
 	case refused && reply.Reason != "":
 		why := &LostError{Room: r.id, Reason: reply.Reason, Text: reply.Text, To: reply.To}
@@ -177,7 +175,7 @@ func (r *Room) endIfUnusedLocked(why error) {
 	}
 }
 
-// endLocked ends the room for good.
+// endLocked ends the room.
 func (r *Room) endLocked(why error) {
 	if r.err != nil {
 		return
@@ -189,7 +187,7 @@ func (r *Room) endLocked(why error) {
 	r.client.notifyLocked() // requests may wait for the room
 }
 
-// disconnectedLocked records that the connection has ended: what the room shows is what was.
+// disconnectedLocked records that the connection has ended. The room shows its last state.
 func (r *Room) disconnectedLocked() {
 	r.replica.synced, r.joined, r.watched, r.moved, r.restoring = false, false, false, false, false
 }
@@ -200,7 +198,7 @@ func (r *Room) restoredLocked() bool {
 	return (!v.Member || r.joined) && (!v.Watching || r.watched)
 }
 
-// restoreLocked begins to bring back what the present connection lacks of the room.
+// restoreLocked starts to restore what the current connection lacks of the room.
 func (r *Room) restoreLocked() {
 	if s := r.client.session; s != nil && !r.restoring {
 		r.restoring = true
@@ -208,8 +206,7 @@ func (r *Room) restoreLocked() {
 	}
 }
 
-// missing returns the request for what the present connection lacks first, or nil: then the room is
-// restored.
+// missing returns the next request that restores the room, or nil if the room is restored.
 func (s *session) missing(r *Room) *call {
 	r.client.mu.Lock()
 	defer r.client.mu.Unlock()
@@ -222,7 +219,7 @@ func (s *session) missing(r *Room) *call {
 			k.req.Seat, k.req.Expect, k.req.Epoch = new(v.Seat), new(v.Version), v.Epoch
 		}
 	case r.err == nil && v.Watching && !r.watched:
-		if k = plainCall(protocol.ActionWatch, r.id); v.Settings.History > 0 { // what was said meanwhile
+		if k = plainCall(protocol.ActionWatch, r.id); v.Settings.History > 0 { // asks for messages that were said meanwhile
 			k.req.Expect, k.req.Epoch = new(v.Version), v.Epoch
 		}
 	case r.err == nil && !r.replica.synced:
@@ -235,7 +232,7 @@ func (s *session) missing(r *Room) *call {
 	return k
 }
 
-// restoredByLocked takes over the reply to a request of missing.
+// restoredByLocked applies the reply to a request of missing.
 func (s *session) restoredByLocked(r *Room, action string, reply *protocol.Reply) {
 	switch {
 	case r.err != nil:

@@ -18,80 +18,80 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Options say who connects, and which functions get the server's frames. The zero value works with
-// a server that needs no user name in the URL.
+// Options say who connects, and which functions get the server's frames. The zero value works with a server
+// that needs no user name in the URL.
 type Options struct {
-	// User is sent as ?user= in the URL, for servers that believe it. Default: not sent.
+	// User is sent as ?user= in the URL, for servers that trust it. Default: not sent.
 	User string
-	// Token returns the token that says who the user is. [Dial] calls it once and sends the token in
-	// the Authorization header; its error ends the attempt. [StaticToken] is a Token that is known
-	// already. Default: no token is sent.
+	// Token returns the token that identifies the user. [Dial] calls it once and sends the token in the
+	// Authorization header; its error ends the attempt. [StaticToken] is for a token that never changes.
+	// Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 	// Header is added to the request of the handshake. Default: none.
 	Header http.Header
-	// TLS says whom to trust at a wss:// address, and who this client is. Default: the authorities
-	// of the system, and no certificate.
+	// TLS has the trusted authorities for a wss:// address, and the client's certificate. Default: the
+	// authorities of the system, and no certificate.
 	TLS *tls.Config
 
-	// OnReply is called for every reply, before the request that waits for it returns, and also if
-	// none does. Default: not called.
+	// OnReply is called for every reply, before the request that waits for it returns, and even if none waits.
+	// Default: not called.
 	//
-	// OnReply and OnEvent are called one at a time, in the order in which the server sent the
-	// frames, from the goroutine that reads the connection. So they must return soon, must not call
-	// methods that wait (Close, and all that send a request), and must not change their argument.
+	// The goroutine that reads the connection calls OnReply and OnEvent one at a time, in the order of the
+	// server's frames. So they must return soon, must not call methods that wait (Close, and all that send a
+	// request), and must not change their argument.
 	OnReply func(*protocol.Reply)
-	// OnEvent is called for every event, as described at OnReply. Default: events are dropped.
+	// OnEvent is called for every event; see OnReply. Default: events are dropped.
 	OnEvent func(*protocol.Event)
 
-	// HandshakeTimeout bounds connecting, the WebSocket handshake included. Default: 10 s.
+	// HandshakeTimeout limits connecting, including the WebSocket handshake. Default: 10 s.
 	HandshakeTimeout time.Duration
-	// WriteTimeout bounds the sending of one frame. When it runs out, the connection ends. Default: 10 s.
+	// WriteTimeout limits the sending of one frame. After it, the connection ends. Default: 10 s.
 	WriteTimeout time.Duration
 }
 
-// Config says whom a [Client] connects to, and as whom. Only Addresses are required.
+// Config says which servers a [Client] connects to, and as which user. Only Addresses are required.
 type Config struct {
-	// Addresses are the servers', such as "wss://a.game.example/ws". The client begins with any of
-	// them, and goes on to the next when a connection fails or ends.
+	// Addresses are the servers', such as "wss://a.game.example/ws". The client starts with any of them, and
+	// goes on to the next when a connection fails or ends.
 	Addresses []string
 	// User, Header and TLS are as in [Options].
 	User   string
 	Header http.Header
 	TLS    *tls.Config
-	// Token returns the token that says who the user is. The client calls it for each connection, and again when
-	// about 80 % of the token's time are over, to show the server a newer one. An error that is [ErrUnauthorized]
-	// ends the client. With any other, [Connect] fails, and a client that connects again asks later. [Client.Lobby]
-	// calls it, too, perhaps at the same time. Token must not call Close. [StaticToken] is a Token that is known
-	// already. Default: no token is sent.
+	// Token returns the token that identifies the user. The client calls it for each connection, and again
+	// after about 80 % of the token's time, to send the server a newer one. An error that is [ErrUnauthorized]
+	// ends the client. With any other error, [Connect] fails, and a client that reconnects calls Token again
+	// later. [Client.Lobby] also calls it, perhaps concurrently. Token must not call Close. [StaticToken] is
+	// for a token that never changes. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 
-	// OnUnreachable is called once, if the first three attempts of [Connect] fail, with why the third did: a server
-	// may not be started yet, or an address be wrong. The client goes on trying. OnUnreachable must return soon, and
-	// must not call Close. Default: a warning by [slog.Default].
+	// OnUnreachable is called once, with the last error, if the first three attempts of [Connect] fail: the
+	// server may not be running yet, or an address be wrong. The client keeps trying. OnUnreachable must return
+	// soon, and must not call Close. Default: a warning by [slog.Default].
 	OnUnreachable func(err error)
 
-	// HandshakeTimeout, of each attempt to connect, and WriteTimeout are as in [Options].
+	// HandshakeTimeout and WriteTimeout are as in [Options].
 	HandshakeTimeout, WriteTimeout time.Duration
-	// BackoffBase bounds the first pause before the client connects again; the bound doubles with each
-	// attempt. A pause is random, from 0 to its bound. Default: 250 ms.
+	// BackoffBase is the bound of the first pause before a reconnect; each attempt doubles the bound. A pause
+	// is random, from 0 to its bound. Default: 250 ms.
 	BackoffBase time.Duration
-	// BackoffCap bounds all pauses. It should be shorter than the server's grace. Default: 5 s.
+	// BackoffCap is the largest bound of a pause. It should be shorter than the server's grace. Default: 5 s.
 	BackoffCap time.Duration
-	// Idle is how long the server may be silent before the client pings it. Default: 6 s: a server pings a silent
-	// client every 5 s. For twice as long a client that comes back takes another session of its user, which keeps it
-	// out (--duplicate reject), for its own of before.
+	// Idle is how long the server may be silent before the client pings it. Default: 6 s, because a server
+	// pings a silent client every 5 s. If another session of the user keeps a reconnecting client out
+	// (--duplicate reject), the client assumes for twice Idle that this is its own old session, and retries.
 	Idle time.Duration
-	// IdleTimeout is how long the server may be silent after that before the client drops the
+	// IdleTimeout is how long the server may stay silent after that ping before the client drops the
 	// connection. Default: 5 s.
 	IdleTimeout time.Duration
 
 	// For tests.
 	dial    func(ctx context.Context, address string, opts Options) (*Conn, error)
-	dialNet func(ctx context.Context, network, address string) (net.Conn, error) // of a lobby
+	dialNet func(ctx context.Context, network, address string) (net.Conn, error) // for the lobby
 	random  func() float64
 }
 
-// StaticToken returns a value for [Options.Token]: the token given.
+// StaticToken returns a value for [Options.Token] that always returns token.
 func StaticToken(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }
@@ -146,7 +146,7 @@ func (c *Config) check() error {
 	)
 }
 
-// options returns those of each connection.
+// options returns the Options of each connection.
 func (c *Config) options() Options {
 	return Options{
 		User: c.User, Token: c.Token, Header: c.Header, TLS: c.TLS,
@@ -158,7 +158,7 @@ func (c *Config) backoff() pause.Backoff {
 	return pause.Backoff{First: c.BackoffBase, Max: c.BackoffCap, Jitter: 1, Random: c.random}
 }
 
-// setDefault sets a duration that is zero to its default. The error names one that is negative.
+// setDefault sets *d to its default if it is zero. It returns an error if *d is negative.
 func setDefault(name string, d *time.Duration, unset time.Duration) error {
 	if *d < 0 {
 		return fmt.Errorf("option %s: %v is negative", name, *d)

@@ -36,10 +36,10 @@ func (c *Client) run() {
 	c.notifyLocked()
 }
 
-// silentAttempts is how many attempts to make the first connection fail before the program is told.
+// silentAttempts is how many failed attempts at the first connection pass before the program is told.
 const silentAttempts = 3
 
-// sessions runs a session on each connection, and returns why there is no further one.
+// sessions runs a session on each connection, and returns the error after which it makes no other connection.
 func (c *Client) sessions(k *connector) error {
 	for attempts := 1; ; attempts++ {
 		var conn *Conn
@@ -75,8 +75,7 @@ func (c *Client) sessions(k *connector) error {
 	}
 }
 
-// disconnected records why there is no connection: what the rooms show is what was, until they are
-// restored.
+// disconnected records the end of a connection. The rooms show their last state until they are restored.
 func (c *Client) disconnected(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,21 +89,21 @@ func (c *Client) disconnected(why error) {
 	c.notifyLocked()
 }
 
-// connector makes connections to the addresses of a client, one after the other. One goroutine uses it.
+// connector connects to the addresses of a client in turn. One goroutine uses it.
 type connector struct {
 	cfg     *Config
 	backoff pause.Backoff
-	next    int  // counts attempts; says which address
-	before  bool // there was a connection before
-	refused bool // the token of the last attempt was not accepted, or has expired since
+	next    int  // counts attempts, to choose the address
+	before  bool // there was a connection
+	refused bool // the server did not accept the last token, or it has expired since
 }
 
 func newConnector(cfg *Config) connector {
 	return connector{cfg: cfg, backoff: cfg.backoff(), next: rand.IntN(len(cfg.Addresses))}
 }
 
-// attempt has dial try the next address once, with a token, which is empty if there is none. It reports, with an error,
-// whether no other attempt can succeed.
+// attempt calls dial with the next address and a token, which is empty if there is none. final says that no
+// other attempt can succeed.
 func (k *connector) attempt(ctx context.Context,
 	dial func(address, token string, opts Options) error) (final bool, err error) {
 	address, token := k.cfg.Addresses[k.next%len(k.cfg.Addresses)], ""
@@ -124,19 +123,19 @@ func (k *connector) attempt(ctx context.Context,
 	return false, nil
 }
 
-// refuses reports whether a server would refuse another attempt, too, after one that failed with err.
+// refuses reports whether a server would also refuse the next attempt, after one that failed with err.
 func (k *connector) refuses(err error) bool {
 	var refusal *protocol.Error
 	var untrusted *tls.CertificateVerificationError
 	var status *statusError
 	switch {
-	case errors.Is(err, ErrUnauthorized): // a token is asked for once more
+	case errors.Is(err, ErrUnauthorized): // ask once for a newer token
 		again := k.cfg.Token != nil && !k.refused
 		k.refused = true
 		return !again
 	case errors.As(err, &refusal):
 		return !refusal.Retry
-	case k.before: // it will work again: a proxy says all sorts of things while servers restart
+	case k.before: // it worked before; while servers restart, a proxy may answer anything
 		return false
 	case errors.As(err, &status):
 		return status.code < http.StatusInternalServerError && status.code != http.StatusTooManyRequests
@@ -144,10 +143,10 @@ func (k *connector) refuses(err error) bool {
 	return errors.As(err, &untrusted) || errors.Is(err, errNotRoomd)
 }
 
-// settled is how long a connection lasts after which the next pause is a short one again.
+// settled is how long a connection has to last to reset the pauses.
 const settled = 10 * time.Second
 
-// ends reports whether the end of a connection is the end of the client, too.
+// ends reports whether the end of a connection also ends the client.
 func (k *connector) ends(why error, lasted time.Duration) bool {
 	if lasted >= settled {
 		k.backoff.Reset()

@@ -10,31 +10,31 @@ import (
 	"roomd/transport/protocol"
 )
 
-// View is a room at one version. It never changes, and must not be changed: others may have it, too.
+// View is a room at one version. Do not change it: others may share it.
 type View struct {
-	// Epoch is the room's life in which Version counts; "" if the room has none yet.
+	// Epoch identifies the life of the room that Version counts in; "" if the room has none yet.
 	Epoch string
 	// Version counts the room's commits from 1. It is 0 if nobody has joined the room yet.
 	Version uint64
 	// Users are the members in the order of their seats.
 	Users []protocol.Seated
-	// Data is the room's; empty if there is none.
-	Data protocol.JSON
-	// Settings are the room's.
+	// Data is the room's data, or empty.
+	Data     protocol.JSON
 	Settings room.Settings
-	// Timers are the room's: by name, when each fires by this client's monotonic clock. Nil if there are none.
+	// Timers says when each of the room's timers fires, by name and this client's monotonic clock. Nil if there
+	// are none.
 	Timers map[string]time.Time
-	// Host is the member who is the host; empty if nobody is.
+	// Host is the member who is the host, or empty.
 	Host string
-	// Member says that this client is a member, by the seat Seat.
+	// Member says that this client is a member.
 	Member bool
-	// Seat is the client's own seat, counted from 0. It means nothing unless Member is true.
+	// Seat is the client's own seat, counted from 0, if Member is true.
 	Seat int
 	// Watching says that this client watches the room.
 	Watching bool
 }
 
-// User returns the member with that name. It is false if there is none.
+// User returns the member with that name, if there is one.
 func (v View) User(name string) (protocol.Seated, bool) {
 	i := v.find(name)
 	if i < 0 {
@@ -47,30 +47,30 @@ func (v View) find(user string) int {
 	return slices.IndexFunc(v.Users, func(u protocol.Seated) bool { return u.User == user })
 }
 
-// replica is the client's copy of a room, which follows what the server says, and the feeds of those
-// who iterate over its changes. It does no I/O. The client's mutex guards it.
+// replica is the client's copy of a room, with the feeds of its readers. It follows the server's frames and
+// does no I/O. The client's mutex guards it.
 type replica struct {
 	view    View
-	lent    bool               // somebody has view.Users, so that it must not change
-	synced  bool               // view is what the server listed on the present connection, and what came behind that
-	feeds   map[*feed]struct{} // of iterations
+	lent    bool               // somebody shares view.Users, so it must not change
+	synced  bool               // view is up to date with the current connection
+	feeds   map[*feed]struct{} // of the iterations
 	began   bool               // there was an iteration
-	keeps   bool               // until there is one, messages are kept for it
-	unread  []Change           // these, the last maxLag
-	changed chan struct{}      // closed with the next change; nil if nobody waits for it
+	keeps   bool               // messages are kept for the first iteration
+	unread  []Change           // the kept messages, at most maxLag
+	changed chan struct{}      // closed at the next change; nil if nobody waits
 }
 
-// known reports whether the view is what a server said.
+// known reports whether the view comes from a server.
 func (r *replica) known() bool { return r.view.Users != nil || r.view.Epoch != "" }
 
-// share returns the view, which stays as it is.
+// share returns the view, which will not change any more.
 func (r *replica) share() View {
 	r.lent = true
 	return r.view
 }
 
-// apply brings the replica of a user to the version of a changes event. It returns false, and changes nothing,
-// if the event builds on another version than that of the replica.
+// apply applies a changes event. If the event builds on another version than the replica's, apply changes
+// nothing and returns false.
 func (r *replica) apply(e *protocol.Event, user string) bool {
 	v := &r.view
 	begins := v.Version == 0 && e.From == 0
@@ -95,11 +95,11 @@ func (r *replica) apply(e *protocol.Event, user string) bool {
 	return true
 }
 
-// replace makes the replica what a snapshot says. The user's own seat may be another one by then.
+// replace replaces the replica by a snapshot, which may give the user another seat.
 func (r *replica) replace(e *protocol.Event, user string) {
 	v := &r.view
 	v.Epoch, v.Version, v.Data, v.Host = e.Epoch, e.Version, e.Data, e.Host
-	v.Users, r.lent = e.Users, true // the frame has them, too
+	v.Users, r.lent = e.Users, true // the frame shares them
 	if e.Private != nil {
 		v.Users = slices.Clone(v.Users)
 		for i := range v.Users {
@@ -120,10 +120,10 @@ func (r *replica) replace(e *protocol.Event, user string) {
 	r.notify()
 }
 
-// keep has the messages until the first iteration kept for it.
+// keep keeps messages for the first iteration, if there was none yet.
 func (r *replica) keep() { r.keeps = !r.began }
 
-// hear tells the messages of before that came with the reply to a join.
+// hear passes on the earlier messages that came with the reply to a join.
 func (r *replica) hear(reply *protocol.Reply) {
 	for i := range reply.Said {
 		s := &reply.Said[i]
@@ -132,14 +132,14 @@ func (r *replica) hear(reply *protocol.Reply) {
 	r.notify()
 }
 
-// findSeat takes the user's own seat from the list: it may be another one now.
+// findSeat updates the user's own seat from the list.
 func (r *replica) findSeat(user string) {
 	if u, ok := r.view.User(user); ok && r.view.Member {
 		r.view.Seat = u.Seat
 	}
 }
 
-// change does what one change says. A type that is not known changes nothing.
+// change applies one change. It ignores unknown types.
 func (r *replica) change(c *Change) {
 	v := &r.view
 	switch c.Type {
@@ -160,10 +160,11 @@ func (r *replica) change(c *Change) {
 	}
 }
 
-// endsIn returns when so many ms are over.
+// endsIn returns the time in ms milliseconds.
 func endsIn(ms int64) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
 
-// setTimer records when a timer fires; a zero time says that there is none any more. Others may have the map.
+// setTimer records when a timer fires; a zero time removes the timer. It copies the map, which others may
+// share.
 func (r *replica) setTimer(name string, ends time.Time) {
 	timers := maps.Clone(r.view.Timers)
 	if timers == nil {
@@ -191,8 +192,8 @@ func (r *replica) changeUser(c *protocol.Change) {
 		at, _ := slices.BinarySearchFunc(v.Users, c.Seat,
 			func(u protocol.Seated, seat int) int { return cmp.Compare(u.Seat, seat) })
 		v.Users = slices.Insert(v.Users, at, protocol.Seated{User: c.User, Seat: c.Seat, Away: c.Away})
-	case i < 0: // only a server that breaks the protocol speaks of somebody else
-	case c.Type == protocol.ChangeSeat: // who had the seat gets another one by the next change
+	case i < 0: // no member: the server breaks the protocol
+	case c.Type == protocol.ChangeSeat: // the next change moves the member who has the seat now
 		v.Users[i].Seat = c.Seat
 		slices.SortStableFunc(v.Users, func(a, b protocol.Seated) int { return cmp.Compare(a.Seat, b.Seat) })
 	case c.Type == protocol.ChangeLeave:

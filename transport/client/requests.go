@@ -15,25 +15,26 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Do sends a request, whose ID it sets, and waits for the reply, which is shared with OnReply and must not be changed.
+// Do sets the ID of a request, sends it, and waits for the reply. OnReply gets the same reply, so do not change
+// it.
 //
-// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if what was expected is not so any
-// more; a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two the
-// request may or may not have been carried out, unless the text says that it was not sent, or the code is
-// [protocol.CloseRestart], before which a server answers all that it has begun. A reply that comes after ctx has
-// ended goes to OnReply only.
+// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if a condition was not met;
+// a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two, the
+// server may have carried out the request, unless the text says that it was not sent, or the code is
+// [protocol.CloseRestart], because a server answers all that it has started before it restarts. A reply after
+// the end of ctx goes to OnReply only.
 //
-// With [protocol.ActionAuth] it shows the server a newer token of the same user, which lets the connection live until
-// that one expires; a client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized]
-// if the server does not accept the token; the older one counts on.
+// With [protocol.ActionAuth], Do sends the server a newer token of the same user, which extends the life of the
+// connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized]
+// if the server does not accept the token; the older one then stays valid.
 func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
 	return c.do(ctx, &call{req: &r})
 }
 
-// Message is what a user says: Text or Data, not both.
+// Message is what a user says: either Text or Data.
 type Message struct {
 	Text string
-	Data any // sent in its JSON form, as [json.Marshal] makes it
+	Data any // sent as JSON, by [json.Marshal]
 }
 
 func (c *Conn) do(ctx context.Context, k *call) (*protocol.Reply, error) {
@@ -41,17 +42,17 @@ func (c *Conn) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 	return reply, k.failed(err)
 }
 
-// plainCall names a room and nothing else.
+// plainCall is a request with only a room.
 func plainCall(action, room string) *call {
 	return &call{req: &protocol.Request{Action: action, Room: room}}
 }
 
-// joinCall asks for a seat, or for any if seat is nil.
+// joinCall asks for a seat, or for any seat if seat is nil.
 func joinCall(room string, seat *int) *call {
 	return &call{req: &protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: seat}}
 }
 
-// historyCall asks for any seat, and for messages.
+// historyCall asks for any seat and for messages.
 func historyCall(action, room string, n int) *call {
 	k := plainCall(action, room)
 	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
@@ -60,7 +61,7 @@ func historyCall(action, room string, n int) *call {
 	return k
 }
 
-// matchCall has a key, so that it finds the same room when it is sent again.
+// matchCall has a key, so that it finds the same room when it is repeated.
 func matchCall(labels map[string]string, begin room.Settings) *call {
 	begin.Labels = ""
 	return &call{req: &protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),
@@ -87,7 +88,7 @@ func setPrivateCall(room, user string, data any, only []Condition) *call {
 	return k
 }
 
-// sayToCall is a message for some, or for the admins alone if users is empty.
+// sayToCall sends a message to some users, or only to admins if users is empty.
 func sayToCall(room string, users []string, m Message) *call {
 	k := sayCall(room, m)
 	k.req.To = append([]string{}, users...)
@@ -103,13 +104,14 @@ func sayCall(room string, m Message) *call {
 	return k
 }
 
-// Then is what a timer does when it fires: one of these things, or nothing.
+// Then is the effect of a timer: one of these, or none.
 type Then struct {
-	Close bool   // it closes the room, as CloseRoom does. Only admins may
-	Kick  string // it throws a user out, if the user is there. Only admins may
+	Close bool   // closes the room, as CloseRoom does; only for admins
+	Kick  string // removes that user from the room, if present; only for admins
 
-	// Data, in its JSON form as [json.Marshal] makes it, becomes the room's, unless somebody has changed that since
-	// the timer was set: a turn that passes. Nil changes nothing; json.RawMessage("null") removes the data.
+	// Data replaces the room's data by its JSON form, made by [json.Marshal], unless the data have changed
+	// since the timer was set: for example, to pass the turn. Nil changes nothing; json.RawMessage("null")
+	// removes the data.
 	Data any
 }
 
@@ -162,20 +164,19 @@ func configureCall(room string, s room.Settings, only []Condition) *call {
 	return k
 }
 
-// Condition makes a request conditional; it takes one at most. [Expect] returns one.
+// Condition makes a request conditional. A request accepts at most one. [Expect] returns one.
 type Condition struct {
 	epoch   string
 	version uint64
 }
 
-// Expect makes a request conditional on what its sender knew: the epoch and version of a reply, an
-// event or a [ConflictError]. Set, SetMember and SetPrivate are done only if the data has not been changed
-// since that version, SetTimer and StopTimer only if neither the room's data nor a timer has, and Configure only if the
-// room still has exactly that version. With an
-// epoch, the room must still be in it; "" stands for any.
+// Expect makes a request depend on the epoch and version that its sender knew, from a reply, an event or a
+// [ConflictError]. Set, SetMember and SetPrivate then require that the data has not changed since that version;
+// SetTimer and StopTimer that neither the room's data nor a timer has; Configure that the room still has
+// exactly that version. The epoch must be the room's; "" stands for any.
 func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
 
-// restrict puts the condition, if there is one, into the request.
+// restrict adds the condition, if there is one, to the request.
 func (k *call) restrict(only []Condition) {
 	switch len(only) {
 	case 0:
@@ -186,7 +187,7 @@ func (k *call) restrict(only []Condition) {
 	}
 }
 
-// effect returns what a timer does, nil for nothing.
+// effect returns the effect of a timer, or nil.
 func (k *call) effect(then Then) *room.Effect {
 	n := 0
 	for _, given := range []bool{then.Close, then.Kick != "", then.Data != nil} {

@@ -16,8 +16,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// session is what a client does on one connection: the heartbeat, the renewal of the token, and one
-// goroutine for each room that lacks something.
+// session is the work of a client on one connection: the heartbeat, the renewal of the token, and one goroutine
+// for each room that has to be restored.
 type session struct {
 	client     *Client
 	conn       *Conn
@@ -27,21 +27,21 @@ type session struct {
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup
 
-	window     float64 // guarded by client.mu: how many requests may be without a reply
-	unanswered int     // guarded by client.mu: those that are
-	resting    int     // guarded by client.mu: those that came too fast, and wait before they are sent again
+	window     float64 // guarded by client.mu: how many requests may be under way
+	unanswered int     // guarded by client.mu: how many requests are under way
+	resting    int     // guarded by client.mu: how many of them wait because they came too fast
 }
 
 const (
 	maxWindow = 64                     // well below a server's burst
-	ratePause = 100 * time.Millisecond // before a request that came too fast is sent again
+	ratePause = 100 * time.Millisecond // before a request that came too fast is repeated
 
-	// rateTries is after how many it is refused: it may be one for a room that there is not, of which a user may
-	// begin only so many a minute.
+	// rateTries is how often a request may be refused as one too many before do gives up. Repeating may be
+	// useless: a user may create only so many rooms a minute.
 	rateTries = 30
 )
 
-// begin makes a connection the client's, and begins to restore its rooms.
+// begin makes conn the client's connection, and starts to restore its rooms.
 func (c *Client) begin(conn *Conn, token string) *session {
 	s := &session{client: c, conn: conn, token: token, window: maxWindow, began: time.Now()}
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
@@ -55,7 +55,7 @@ func (c *Client) begin(conn *Conn, token string) *session {
 	return s
 }
 
-// run returns when the connection has ended, and all that belongs to it.
+// run returns when the connection and the session's goroutines have ended.
 func (s *session) run() {
 	s.goroutines.Go(s.heartbeat)
 	if s.token != "" {
@@ -65,7 +65,7 @@ func (s *session) run() {
 	case <-s.conn.Done():
 	case <-s.client.ctx.Done():
 	}
-	s.conn.Close() // with 1000, if the connection has not ended
+	s.conn.Close() // sends 1000 if the connection has not ended
 	s.cancel()
 	s.goroutines.Wait()
 }
@@ -82,11 +82,11 @@ func (s *session) heartbeat() {
 			continue
 		}
 		before := c.heard.Load()
-		c.control(websocket.PingMessage, nil) // if it cannot be sent, no answer comes
+		c.control(websocket.PingMessage, nil) // if it cannot be sent, no answer comes either
 		if pause.For(s.ctx, cfg.IdleTimeout) != nil {
 			return
 		}
-		// Not how long the silence is: a process that was stopped meanwhile may have slept for longer.
+		// Does not measure the silence: this process may have been stopped meanwhile.
 		if c.heard.Load() == before {
 			c.drop(errors.New("the server has been silent for too long"))
 			return
@@ -94,17 +94,17 @@ func (s *session) heartbeat() {
 	}
 }
 
-// renew shows the server a newer token whenever most of the present one's time is over.
+// renew sends the server a newer token after most of the current one's time.
 func (s *session) renew() {
 	for expires := expiry(s.token); !expires.IsZero(); {
-		// A token that is always the same must not make this a busy loop.
+		// At least a second, so that a token that never changes does not make this a busy loop.
 		rest := max(s.remaining(expires)/5*4, time.Second)
 		expires = time.Time{}
 		backoff := s.client.cfg.backoff()
 		for err := pause.For(s.ctx, rest); err == nil; err = backoff.Wait(s.ctx) {
 			token, err := s.client.cfg.Token(s.ctx)
 			if errors.Is(err, ErrUnauthorized) {
-				return // the program has no further token: the present one is used up
+				return // the program has no newer token
 			}
 			if err != nil {
 				continue
@@ -119,8 +119,8 @@ func (s *session) renew() {
 	}
 }
 
-// remaining returns how long a token lasts by the clock of the server, which is the one that counts; 0 if the server
-// does not say what time it is.
+// remaining returns how long a token lasts by the server's clock, which decides; 0 if the server does not tell
+// the time.
 func (s *session) remaining(expires time.Time) time.Duration {
 	reply, _, err := s.conn.roundTrip(s.ctx, &call{req: &protocol.Request{Action: protocol.ActionPing}})
 	if err != nil {
@@ -129,15 +129,15 @@ func (s *session) remaining(expires time.Time) time.Duration {
 	return expires.Sub(time.UnixMilli(reply.Time))
 }
 
-// expiry reads from a JSON Web Token when it expires, without checking it, which is the server's
-// business. It is the zero time if the token does not say.
+// expiry returns the expiry of a JSON Web Token, or the zero time if the token has none. It does not verify the
+// token.
 func expiry(token string) time.Time {
 	var claims struct {
 		Exp float64 `json:"exp"`
 	}
 	if parts := strings.Split(token, "."); len(parts) == 3 {
 		payload, _ := base64.RawURLEncoding.DecodeString(parts[1])
-		_ = json.Unmarshal(payload, &claims) // what cannot be read has no exp
+		_ = json.Unmarshal(payload, &claims) // an unreadable token has no exp
 	}
 	if claims.Exp <= 0 || claims.Exp > math.MaxInt32*100 {
 		return time.Time{}
@@ -145,8 +145,8 @@ func expiry(token string) time.Time {
 	return time.Unix(int64(claims.Exp), 0)
 }
 
-// restore brings a room back on a new connection: the membership, the watch, and the list where
-// events were missed. It tries again while the server cannot do it now.
+// restore restores a room on a new connection: the membership, the watch, and the list after missed events. It
+// repeats requests that the server cannot serve now.
 func (s *session) restore(r *Room) {
 	backoff := s.client.cfg.backoff()
 	for k := s.missing(r); k != nil; k = s.missing(r) {
@@ -164,7 +164,7 @@ func (s *session) restore(r *Room) {
 	}
 }
 
-// mayAskLocked reports whether a request may be sent now, and counts it if so: by ask.
+// mayAskLocked reports whether ask may send a request now, and counts it if so.
 func (s *session) mayAskLocked() bool {
 	if s.resting > 0 || s.unanswered >= int(s.window) {
 		return false
@@ -173,9 +173,9 @@ func (s *session) mayAskLocked() bool {
 	return true
 }
 
-// ask sends a request, and reports whether the server refused it as one too many. Then it was not done, and is to be
-// sent again: ask has waited for that. Fewer are sent at once from then on, since a server closes the connection of a
-// client that goes on regardless.
+// ask sends a request. again reports that the server refused it as one too many: it was not carried out, and
+// the caller should repeat it; ask has already paused. From then on fewer requests are under way at once,
+// because a server closes the connection of a client that ignores the refusal.
 func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begun, again bool, err error) {
 	reply, begun, err = s.conn.roundTrip(ctx, k)
 	again = errors.Is(err, protocol.ErrRateLimited)
@@ -197,9 +197,9 @@ func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begu
 	return nil, true, true, err
 }
 
-// later reports whether a refused request to restore a room may be sent again soon. CodeUnknown is none of those that
-// a server calls so, but who joins or watches again does no harm. And another session of the user may be that of the
-// connection before, until the server has noticed that it is broken.
+// later reports whether a refused request to restore a room may be repeated soon. CodeUnknown, too, may be
+// repeated: a second join or watch does no harm. After CodeDuplicateUser, the other session may be this
+// client's last one, until the server notices that its connection is broken.
 func (s *session) later(err *protocol.Error) bool {
 	return err.Retry || err.Code == protocol.CodeUnknown ||
 		err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.client.cfg.Idle

@@ -5,16 +5,16 @@ import (
 	"iter"
 )
 
-// State says how a client is connected.
+// State is the state of a client's connection.
 type State int
 
-// The states of a [Client]. It begins as Connecting, and ends as Lost.
+// The states of a [Client]. The first is Connecting, and the last Lost.
 const (
 	Connecting   State = iota // the first connection is not made yet
-	Connected                 // there is a connection; rooms may still be on their way back
-	Reconnecting              // the connection has ended, and the client tries to get another
+	Connected                 // there is a connection; rooms may still be restored
+	Reconnecting              // the connection has ended, and the client tries to make another
 	Lost                      // the client has ended for good: Err says why
-	Degraded                  // there is a connection, to a server that cannot reach Redis: rooms stand still
+	Degraded                  // there is a connection, but its server cannot reach Redis: rooms stand still
 )
 
 // String returns the name in lower case.
@@ -22,15 +22,15 @@ func (s State) String() string {
 	return [...]string{"connecting", "connected", "reconnecting", "lost", "degraded"}[s]
 }
 
-// State returns how the client is connected.
+// State returns the current state.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// States returns an iteration over the client's states, which begins with the present one. A state
-// that is over before the reader looks is left out. The iteration ends behind Lost, or when ctx ends.
+// States returns an iteration over the client's states, starting with the current one. A slow reader skips
+// states. The iteration ends after Lost, or when ctx ends.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		for last, state := State(-1), State(-1); last != Lost && ctx.Err() == nil; last = state {
@@ -45,16 +45,15 @@ func (c *Client) States(ctx context.Context) iter.Seq[State] {
 // Done returns a channel that is closed when the client has ended for good.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns nil as long as Done is open, and then why the client has ended. It is [ErrClosed]: a
-// [*CloseError] says with which code, and 1000 is that of Close. It is [ErrUnauthorized], too, if the
-// server accepts no token.
+// Err returns nil as long as Done is open, and then the reason for the end. It is [ErrClosed]: a [*CloseError]
+// has the code, which is 1000 after Close. It is also [ErrUnauthorized] if the server accepts no token.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// notifyLocked wakes those who wait for something to change.
+// notifyLocked wakes all that wait for a change of the client.
 func (c *Client) notifyLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})

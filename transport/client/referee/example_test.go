@@ -12,8 +12,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// duel is a game of two: each has five cards that the other does not see, and puts down one; the higher one wins the
-// trick.
+// duel is a game of two. Each has five cards that the other does not see, and plays one; the higher card wins
+// the trick.
 type duel struct {
 	Deck   string         `json:"deck"` // the nonce by which it was shuffled
 	Turn   string         `json:"turn"`
@@ -68,7 +68,7 @@ func (g *duel) Timer(t *referee.Table, name string) { t.Kick(g.Turn, "too slow")
 
 // A game of cards whose players cannot cheat.
 func Example() {
-	s := startServers(1) // a node, and who may connect
+	s := startServers(1) // a node, and the tokens of the players
 	defer s.stop()
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()

@@ -18,45 +18,45 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Game is the state of a game in one room, and its rules. It is a pointer to what is the room's data: what
-// [json.Marshal] makes of it, which has to be an object without a member "referee", everybody sees. What nobody may
-// see does not belong there: see [Table.Deal] and [Table.Rand].
+// Game is the state and the rules of a game in one room. It is a pointer to the room's data: its JSON form,
+// made by [json.Marshal], has to be an object without a member "referee", and everybody sees it. For secrets
+// use [Table.Deal] and [Table.Rand].
 type Game interface {
-	// Joined says that a user has become a member, to whom nothing is dealt yet.
+	// Joined says that a user has become a member. The user has no hand yet.
 	Joined(t *Table, user string)
-	// Left says that a member has gone, for whatever reason, and with it what was dealt to it. Who is away is a member.
+	// Left says that a member has gone, for whatever reason, together with its hand. A user who is away is
+	// still a member.
 	Left(t *Table, user string)
-	// Moved says what a member proposes: the data of what it said. An error refuses it, and nothing is changed: who
-	// proposed it is told, by a message with the data {"refused": the first 200 bytes of the text}.
+	// Moved handles a move that a member proposes: the data of its message. An error refuses the move, and
+	// changes nothing: the member gets a message with the data {"refused": the first 200 bytes of the text}.
 	Moved(t *Table, user string, move protocol.JSON) error
 	// Timer says that a timer has fired, or that somebody else has cancelled it.
 	Timer(t *Table, name string)
 }
 
-// History is how many messages a refereed room keeps, at least: the moves that wait for a referee.
+// History is the least number of messages that a refereed room keeps: moves that wait for a referee.
 const History = 100
 
-// Retry is how often a referee asks whether a room has lost the one that it has.
+// Retry is how often a waiting referee checks whether the room has lost its referee.
 const Retry = time.Second
 
-// Config says which game a referee keeps, and how. Client and New are required. It is not changed by its methods.
+// Config describes a game and its referee. Client and New are required. Its methods do not change it.
 type Config struct {
-	// Client is connected with a token of the role admin. The server allows an admin any number of rooms and requests.
+	// Client is connected with an admin's token. The server allows an admin any number of rooms and requests.
 	Client *client.Client
-	// New returns a game that has not begun: that of a room without data.
+	// New returns a game that has not started, for a room without data.
 	New func() Game
-	// Settings are those of the game's rooms. The referee gives them to a room that somebody has begun each time that
-	// it comes there: when it is elected, and when it has missed something, as where Redis comes back empty. In
-	// between a host or admin may change them. Data are set by admins only and History is at least [History],
-	// whatever it says. Serve fails if more users sit there than Capacity lets in. Nil leaves the other settings as
-	// they are.
+	// Settings are for the game's rooms. The referee applies them to a room when it is elected, and when it has
+	// missed something, as after Redis came back empty. In between, a host or admin may change them. In any
+	// case only admins may set data, and History is at least [History]. Serve fails if more users sit in the
+	// room than Capacity allows. Nil leaves the other settings as they are.
 	Settings *room.Settings
-	// Locks makes this one of several referees, of whom each room has one at a time. Nil means that nobody else is
-	// there, or that both try.
+	// Locks lets several referees share rooms, with one at a time for each room. Nil means that this is the
+	// only one, or that several compete.
 	Locks *lockmgr.Manager
-	// Secret is what chance comes from: see [Table.Rand]. All referees of a room have the same, of at least 16 bytes.
+	// Secret seeds [Table.Rand]. All referees of a room share it. It has at least 16 bytes.
 	Secret []byte
-	// Log says when this is the referee of a room, and what goes wrong. Nil is silent.
+	// Log gets elections and errors. Nil is silent.
 	Log *slog.Logger
 }
 
@@ -74,9 +74,9 @@ func (c *Config) check() error {
 
 func (c *Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
-// Serve is the referee of a room until ctx ends, or waits to be. The room has data that only admins set, from then
-// on, and a history. It returns the cause of ctx; the client's error, when that has ended; or what a game did that
-// cannot be, such as data which is too long.
+// Serve is the referee of a room, or waits to be, until ctx ends. From then on only admins may set the room's
+// data, and the room keeps messages. Serve returns the cause of ctx; the client's error, when the client has
+// ended; or an error of the game, such as data that is too long.
 func (c *Config) Serve(ctx context.Context, room string) error {
 	if err := c.check(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *Config) Serve(ctx context.Context, room string) error {
 	}
 }
 
-// passes reports whether it helps to try again.
+// passes reports whether a retry may help.
 func passes(err error) bool {
 	if refused, is := errors.AsType[*protocol.Error](err); is {
 		return refused.Retry || errors.Is(err, protocol.ErrUnknown) || errors.Is(err, protocol.ErrNotMember) ||
@@ -110,7 +110,7 @@ func passes(err error) bool {
 	return !errors.Is(err, errGame) && !errors.Is(err, lockmgr.ErrInvalid) && !errors.Is(err, lockmgr.ErrClosed)
 }
 
-// elected is the referee, if nobody else is.
+// elected is the referee if nobody else is.
 func (c *Config) elected(ctx context.Context, room string) error {
 	if c.Locks == nil {
 		return c.play(ctx, room)
@@ -130,7 +130,7 @@ func (c *Config) elected(ctx context.Context, room string) error {
 	return err
 }
 
-// play watches the room, and plays, until ctx ends.
+// play watches the room and plays, until ctx ends.
 func (c *Config) play(ctx context.Context, id string) error {
 	for {
 		if err := c.watch(ctx, id); !errors.Is(err, errAgain) {
@@ -139,7 +139,7 @@ func (c *Config) play(ctx context.Context, id string) error {
 	}
 }
 
-// watch is play until the room has to be watched anew.
+// watch plays until the room has to be watched again.
 func (c *Config) watch(ctx context.Context, id string) error {
 	room, err := c.Client.WatchHistory(ctx, id, History)
 	if err != nil {
@@ -166,19 +166,19 @@ func (c *Config) watch(ctx context.Context, id string) error {
 	switch ended := room.Err(); {
 	case ended != nil:
 		return ended
-	case errors.Is(err, errAgain): // a watch that goes on would get no messages of before
+	case errors.Is(err, errAgain): // only a new watch gets earlier messages
 		return cmp.Or(room.Unwatch(whole), err)
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), Retry)
 	defer cancel()
-	_ = room.Unwatch(bounded) // a client that is not connected goes on until it is
+	_ = room.Unwatch(bounded) // if the client is not connected, it watches until it is
 	return err
 }
 
-// Run is the referee of many rooms: of those in the last list that rooms has yielded. When ctx ends it is the referee
-// of none any more, and it returns when rooms, which has to look at ctx where it waits, ends or yields again, and all
-// it has begun has stopped. What a game of one room does that cannot be is logged, and tried again when the next list
-// has the room.
+// Run is the referee of the rooms in the last list that rooms has yielded. When ctx ends, it stops being the
+// referee of all of them. It returns once rooms ends or yields again, so rooms has to watch ctx where it waits,
+// and all its goroutines have stopped. Run logs an error of a game, and tries that room again when the next
+// list contains it.
 func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before the wait
+	defer cancel() // runs before the wait
 	type serving struct {
 		stop func()
 		over chan struct{}
@@ -226,7 +226,7 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	return ctx.Err()
 }
 
-// RunLobby is [Config.Run] for the rooms that the lobby lists. It returns the lobby's error, too.
+// RunLobby is like [Config.Run] for the rooms that the lobby lists. It may also return the lobby's error.
 func (c *Config) RunLobby(ctx context.Context, query client.LobbyQuery) error {
 	var ended error
 	err := c.Run(ctx, func(yield func(rooms []string) bool) {

@@ -19,7 +19,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// ledger is a game that writes down what it is told.
+// ledger is a game that records its events.
 type ledger struct {
 	Log   []string       `json:"log"`
 	Next  map[string]int `json:"next,omitempty"` // by user: the number of the next move
@@ -81,7 +81,7 @@ func (g *ledger) Moved(t *referee.Table, user string, move protocol.JSON) error 
 	return nil
 }
 
-// panics reports what fails in a game.
+// panics fails a game's test by a panic.
 type panics struct{}
 
 func (panics) Helper()                           {}
@@ -103,8 +103,8 @@ func newRig(t *testing.T, nodes int) *rig {
 	return r
 }
 
-// serve has a referee of its own keep the room until it is told to stop. Kill ends it as the death of its process does:
-// the lock stays as long as it lasts.
+// serve runs a referee of its own for the room until stop is called. Kill ends it like the death of its
+// process: the lock stays until it expires.
 func (r *rig) serve(id string, cfg referee.Config) (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	if cfg.Client == nil {
@@ -136,7 +136,7 @@ func (r *rig) propose(of *client.Room, move any) {
 	redistest.OK(r.t, of.SayTo(r.ctx, nil, client.Message{Data: move}))
 }
 
-// until waits until the room's game is as it should be.
+// until waits until the room's game satisfies is.
 func (r *rig) until(of *client.Room, what string, is func(ledger) bool) (g ledger) {
 	r.t.Helper()
 	for range of.Changes(r.ctx) {

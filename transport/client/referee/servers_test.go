@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "a key for tokens that only tests have"
 
-// servers are nodes on one Redis within the process, who believe the test's tokens.
+// servers are nodes on one Redis within the process that trust the test's tokens.
 type servers struct {
 	redis  *redisurl.DB
 	signer *auth.Signer

@@ -15,18 +15,18 @@ import (
 	"roomd/transport/protocol"
 )
 
-// session is a referee's time in a room. It goes by what the room is like now, beside what it had heeded when it last
-// wrote: so it is all the same which of them has seen what happen.
+// session is a referee's time in a room. It compares the room now with the record of its last write, so it does
+// not matter which referee has seen the events.
 type session struct {
 	cfg   *Config
 	room  *client.Room
-	moves []client.Change // that are not heeded yet
-	epoch string          // with known: the room is to get there before the next step
+	moves []client.Change // moves that are not handled yet
+	epoch string          // with known: the least version that the next step needs
 	known uint64
-	here  bool // the room has been given the settings of cfg
+	here  bool // the room has the settings of cfg
 }
 
-// maxWhy is how much of a refusal a player is told, in bytes: who proposes a move may be quoted in it.
+// maxWhy is how much of a refusal the player gets, in bytes, because the text may quote the player's move.
 const maxWhy = 200
 
 var (
@@ -34,7 +34,7 @@ var (
 	errAgain = errors.New("changes were missed, watching anew")
 )
 
-// run plays until ctx ends, or the room has to be watched anew.
+// run plays until ctx ends, or the room has to be watched again.
 func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 	var again <-chan time.Time
 	for first := true; ; {
@@ -44,7 +44,7 @@ func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 			case !goesOn:
 				return context.Cause(ctx)
 			case change.Type == client.ChangeSnapshot && !first:
-				return errAgain // messages may be missing, which the room has kept
+				return errAgain // messages may be missing that the room has kept
 			case change.Type == protocol.ChangeMessage && change.Data != "" && change.User != "":
 				s.moves = append(s.moves, change)
 			}
@@ -67,11 +67,11 @@ func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 	}
 }
 
-// step heeds what has happened, in one version; what is too much for one is left to the next.
+// step handles the events so far in one version, and leaves what does not fit to the next step.
 func (s *session) step(ctx context.Context) error {
 	view := s.room.View()
 	if view.Version == 0 || view.Epoch == s.epoch && view.Version < s.known {
-		return nil // the change that is missing comes
+		return nil // the missing change will come
 	}
 	txn, rest, err := s.plan(view)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *session) step(ctx context.Context) error {
 	return nil
 }
 
-// plan returns what to do about what has happened, or about the first of it, as much as fits into one request, and
-// the moves that are left.
+// plan returns the request that handles the events so far, or the first of them, as much as fits into one
+// request, and the moves that are left.
 func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
 	for most := math.MaxInt; ; {
 		t, game, fresh, err := s.open(view)
@@ -126,7 +126,8 @@ func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Ch
 	}
 }
 
-// open returns the table, and the game as the room has it: a new one, if it has none, or if others could have set it.
+// open returns the table and the room's game. fresh says that the game is new, because the room has none, or
+// because others could have set it.
 func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err error) {
 	t = &Table{view: view, room: s.room.ID(), secret: s.cfg.Secret}
 	game = s.cfg.New()
@@ -160,10 +161,10 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	return t, game, false, err
 }
 
-// heed calls the game for what has happened since it was written, at most so many times. It returns the game after
-// that, how often it was called, and the moves that are left.
+// heed calls the game for the events since its last write, at most most times. It returns the game after that,
+// the number of calls, and the moves that are left.
 func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest []client.Change, err error) {
-	var ended []string // before the game sets others
+	var ended []string // collected before the game sets other timers
 	for _, name := range t.log.Timers {
 		if _, runs := t.view.Timers[name]; !runs {
 			ended = append(ended, name)
@@ -180,7 +181,7 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 	for _, u := range t.view.Users {
 		if !slices.Contains(t.log.Users, u.User) && calls < most {
 			t.log.Users = append(t.log.Users, u.User)
-			if u.Private != "" { // which the game has not dealt
+			if u.Private != "" { // not dealt by the game
 				t.Deal(u.User, nil)
 			}
 			game.Joined(t, u.User)
@@ -189,7 +190,7 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 	}
 	for _, name := range ended {
 		switch {
-		case slices.Contains(t.log.Timers, name): // the game has set it anew since
+		case slices.Contains(t.log.Timers, name): // the game has set it again since
 		case calls < most:
 			game.Timer(t, name)
 			calls++
@@ -199,10 +200,10 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 	}
 	moves := t.log.behind(s.moves)
 	for i, move := range moves {
-		if calls >= most && (i == 0 || move.Version != moves[i-1].Version) { // those of one version are heeded together
+		if calls >= most && (i == 0 || move.Version != moves[i-1].Version) { // moves of one version are handled together
 			return game, calls, moves[i:], nil
 		}
-		if t.has(move.User) { // else it is nothing to write about: the referee's own messages come here, too
+		if t.has(move.User) { // others are ignored, such as the referee's own messages
 			if game, err = s.move(t, game, move); err != nil {
 				return nil, 0, nil, err
 			}
@@ -213,7 +214,7 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 	return game, calls, nil, nil
 }
 
-// move makes one move, or tells who proposed it why not, and returns the game after that.
+// move makes one move, or tells its player why it is refused, and returns the game after that.
 func (s *session) move(t *Table, game Game, move client.Change) (after Game, err error) {
 	before, err := json.Marshal(game)
 	if err != nil {

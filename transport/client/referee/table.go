@@ -16,16 +16,17 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Table is a room as a [Game] sees it and changes it, in one version. It is good until the method that got it returns.
+// Table is a room as a [Game] sees and changes it, in one version. It is valid until the method that got it
+// returns.
 type Table struct {
 	view   client.View
 	room   string
 	secret []byte
 	log    mark
 
-	hands map[string]protocol.JSON // that were dealt now
-	does  []protocol.Request       // besides
-	wrong error                    // what the game did that cannot be
+	hands map[string]protocol.JSON // dealt in this version
+	does  []protocol.Request       // other actions in this version
+	wrong error                    // an error of the game
 }
 
 // Room returns the room's id.
@@ -41,10 +42,10 @@ func (t *Table) Users() (users []string) {
 	return users
 }
 
-// View returns the room as it was before.
+// View returns the room before this version.
 func (t *Table) View() client.View { return t.view }
 
-// Deal gives a member private data, which the others do not see: the JSON form of hand, or nothing, if that is nil.
+// Deal gives a member private data that the others do not see: the JSON form of hand, or none if hand is nil.
 func (t *Table) Deal(user string, hand any) {
 	data, err := json.Marshal(hand)
 	if _, there := t.view.User(user); err == nil && !there {
@@ -63,7 +64,7 @@ func (t *Table) Deal(user string, hand any) {
 	}
 }
 
-// Hand reads the private data of a member into what hand points to, and leaves it as it is if there is none.
+// Hand decodes the private data of a member into *hand. Without data it changes nothing.
 func (t *Table) Hand(user string, hand any) error {
 	data, dealt := t.hands[user]
 	if u, there := t.view.User(user); there && !dealt {
@@ -72,15 +73,15 @@ func (t *Table) Hand(user string, hand any) error {
 	return data.Decode(hand)
 }
 
-// SetTimer sets one of the table's timers, in the place of one of that name: after that time [Game].Timer is called.
-// There may be 8, of at most 24 hours. The names are as [client.Room.SetTimer] has them.
+// SetTimer sets a timer of the table, which replaces one of the same name. After that time [Game].Timer is
+// called. There may be 8, of at most 24 hours. For names see [client.Room.SetTimer].
 func (t *Table) SetTimer(name string, in time.Duration) {
 	t.forget(name)
 	t.log.Timers = append(t.log.Timers, name)
 	t.does = append(t.does, protocol.Request{Action: protocol.ActionTimer, Name: name, In: new(in.Milliseconds())})
 }
 
-// StopTimer cancels one of the table's timers, if it is set.
+// StopTimer cancels a timer of the table, if it is set.
 func (t *Table) StopTimer(name string) {
 	t.forget(name)
 	if _, set := t.view.Timers[name]; set {
@@ -88,7 +89,7 @@ func (t *Table) StopTimer(name string) {
 	}
 }
 
-// forget takes back what was done with a timer.
+// forget drops the actions with a timer in this version.
 func (t *Table) forget(name string) {
 	t.log.Timers = without(t.log.Timers, name)
 	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool {
@@ -96,7 +97,7 @@ func (t *Table) forget(name string) {
 	})
 }
 
-// has reports whether the user is a member whom the table does not throw out.
+// has reports whether the user is a member whom this version does not remove.
 func (t *Table) has(user string) bool {
 	_, is := t.view.User(user)
 	return is && !slices.ContainsFunc(t.does, func(r protocol.Request) bool {
@@ -104,7 +105,7 @@ func (t *Table) has(user string) bool {
 	})
 }
 
-// Say sends a message, the JSON form of data, to those of the users who are there, or to all.
+// Say sends a message, the JSON form of data, to those of the users who are present, or to all.
 func (t *Table) Say(data any, to ...string) {
 	if len(to) > 0 {
 		if to = slices.DeleteFunc(slices.Clone(to), func(user string) bool { return !t.has(user) }); len(to) == 0 {
@@ -118,7 +119,7 @@ func (t *Table) Say(data any, to ...string) {
 	t.Do(protocol.Request{Action: protocol.ActionSay, Data: protocol.JSON(text), To: to})
 }
 
-// Kick makes a user leave who is there, and says why. Who is thrown out hears no message of the same version.
+// Kick removes a member from the room with a reason. The member gets no message of the same version.
 func (t *Table) Kick(user, why string) {
 	if !t.has(user) {
 		return
@@ -126,16 +127,16 @@ func (t *Table) Kick(user, why string) {
 	t.Do(protocol.Request{Action: protocol.ActionKick, User: user, Text: why})
 }
 
-// Do does something else in the same version: what a txn may have, but timers, and the data of the room.
+// Do adds another action to this version: any that a txn may have, except timers and the room's data.
 func (t *Table) Do(action protocol.Request) { t.does = append(t.does, action) }
 
-// Nonce returns a text that nobody has seen before, for [Table.Rand].
+// Nonce returns a new random text for [Table.Rand].
 func (t *Table) Nonce() string { return rand.Text() }
 
-// Rand returns what chance has in store for a nonce: always the same, for whichever referee, and nobody knows who has
-// not [Config.Secret]. So a deck need not be kept anywhere: the game has the nonce with which it was shuffled in its
-// data, where everybody may see it, and how many cards are gone. Take a new [Table.Nonce] for each deck. It panics
-// without a Secret.
+// Rand returns random numbers that depend only on a nonce and [Config.Secret]: every referee gets the same, and
+// nobody without the Secret can know them. So a game need not store a deck: its data has the nonce of the
+// shuffle, which everybody may see, and the number of cards that are gone. Use a new [Table.Nonce] for each
+// deck. Rand panics without a Secret.
 func (t *Table) Rand(nonce string) *mathrand.Rand {
 	if len(t.secret) == 0 {
 		panic("referee: Table.Rand needs Config.Secret")
@@ -145,27 +146,28 @@ func (t *Table) Rand(nonce string) *mathrand.Rand {
 	return mathrand.New(mathrand.NewChaCha8([32]byte(mac.Sum(nil))))
 }
 
-// mark is what the referee has heeded, in the room's data.
+// mark is the referee's record in the room's data of the events that it has handled.
 type mark struct {
-	Users  []string `json:"users"`            // who has joined and not left
-	Hands  []string `json:"hands,omitempty"`  // who has been dealt something
-	Timers []string `json:"timers,omitempty"` // that are set
-	Epoch  string   `json:"epoch,omitempty"`  // of the last move
-	Moved  uint64   `json:"moved,omitempty"`  // its version
+	Users  []string `json:"users"`            // users in the game
+	Hands  []string `json:"hands,omitempty"`  // users with a hand
+	Timers []string `json:"timers,omitempty"` // timers that are set
+	Epoch  string   `json:"epoch,omitempty"`  // epoch of the last move
+	Moved  uint64   `json:"moved,omitempty"`  // version of the last move
 }
 
-// stays reports whether the user is a member since the game was told so: who has gone and come back has lost the hand.
+// stays reports whether the user has been a member since the game was told so. A user who left and came back
+// has lost the hand.
 func (m *mark) stays(view client.View, user string) bool {
 	u, there := view.User(user)
 	return there && (u.Private != "" || !slices.Contains(m.Hands, user))
 }
 
-// without returns names but one, in a slice of its own.
+// without returns a copy of names without one.
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
-// behind returns the moves that are not heeded yet.
+// behind returns the moves that are not handled yet.
 func (m *mark) behind(moves []client.Change) []client.Change {
 	for i, move := range slices.Backward(moves) {
 		if move.Epoch == m.Epoch && move.Version <= m.Moved {

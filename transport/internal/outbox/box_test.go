@@ -61,7 +61,12 @@ func (o *box) step(id, what string, words []string) {
 	r := o.byID[id]
 	switch what {
 	case "open": // behind what is left of an earlier one
-		o.byID[id] = o.Open(id, room.Viewer{User: "a"})
+		if r == nil {
+			o.byID[id] = o.Room(id, true)
+		}
+		o.byID[id].End()
+		o.byID[id].Hold()
+		o.byID[id].Begin(room.Viewer{User: "a"})
 	case "hold":
 		r.Hold()
 	case "release":
@@ -198,8 +203,8 @@ func written(o *box) string {
 // What waits is counted as what the client may see by then.
 func TestSetViewer(t *testing.T) {
 	o := New(func() {}, 1<<20)
-	r := o.Open("42", room.Viewer{User: "b"})
-	r.Release()
+	r := o.Room("42", false)
+	r.Begin(room.Viewer{User: "b"})
 	deal := func(version uint64) *room.Event {
 		return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,
 			Changes: []room.Change{{Type: room.KindPrivate, User: "a", Detail: &room.Detail{Data: bytes.Repeat([]byte("1"), 2000)}}}}

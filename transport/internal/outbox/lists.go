@@ -27,7 +27,7 @@ func (r *Room) behind(epoch string, version uint64) (events []*room.Event) {
 func (r *Room) Restart(now *room.Event, needed bool) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
-	if needed || r.missed != nil {
+	if !r.ended && (needed || r.missed != nil) {
 		r.restartLocked(now)
 		r.lack = nil
 	}

@@ -27,7 +27,6 @@ type Outbox struct {
 
 	mu       sync.Mutex
 	rooms    map[*Room]struct{} // guarded by mu: those that have not ended
-	ending   map[*Room]struct{} // guarded by mu: those that have ended, and are held
 	items    []item             // guarded by mu
 	queued   load               // guarded by mu: in items and rooms
 	inFlight load               // guarded by mu: being written
@@ -52,7 +51,7 @@ type load struct{ frames, changes int }
 
 // New returns an outbox that calls start when a writer is needed.
 func New(start func(), max int) *Outbox {
-	return &Outbox{start: start, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{}), ending: make(map[*Room]struct{})}
+	return &Outbox{start: start, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{})}
 }
 
 // WaitForSpace waits while too many bytes of frames are queued or being written. A single

@@ -16,7 +16,7 @@ type Room struct {
 
 	held   bool // a request about the room runs: its reply comes first
 	paused bool // the session may have lost its place: nothing is written until that is known
-	ended  bool // it takes no more events
+	ended  bool // it takes no events, before Begin and after End
 	queued bool // it has a place in the outbox
 
 	pending []*room.Event
@@ -35,19 +35,26 @@ type position struct {
 	version uint64
 }
 
-// Open starts the queue of a room's events for somebody, held until Release. What an earlier one still has comes before.
-func (o *Outbox) Open(id string, to room.Viewer) *Room {
+// Room returns a queue for a room's events, which takes none before Begin. If held is true it begins as with Hold.
+func (o *Outbox) Room(id string, held bool) *Room {
+	return &Room{ID: id, out: o, held: held, ended: true}
+}
+
+// Begin has an ended queue take events for somebody. What it still has of an earlier time comes before, also if it is
+// held. It reports false if the queue has not ended.
+func (r *Room) Begin(to room.Viewer) (begun bool) {
+	o := r.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for earlier := range o.ending { // one at most
-		if earlier.ID == id {
-			earlier.releaseLocked()
-			o.startLocked()
-		}
+	if !r.ended {
+		return false
 	}
-	r := &Room{ID: id, out: o, to: to, held: true}
+	held := r.held
+	r.releaseLocked()
+	o.startLocked()
+	*r = Room{ID: r.ID, out: o, to: to, held: held, filling: r.filling}
 	o.rooms[r] = struct{}{}
-	return r
+	return true
 }
 
 // SetViewer says what the client may see from now on.
@@ -80,7 +87,6 @@ func (r *Room) Release() {
 func (r *Room) releaseLocked() {
 	o := r.out
 	r.held = false
-	delete(o.ending, r)
 	r.notifyLocked()
 	if r.ended {
 		o.sealLocked(r, len(r.pending))
@@ -182,9 +188,7 @@ func (r *Room) endLocked() {
 		r.clearLocked()
 		r.missed = nil
 	}
-	if r.held {
-		r.out.ending[r] = struct{}{}
-	} else {
+	if !r.held {
 		r.out.sealLocked(r, len(r.pending))
 	}
 }

@@ -53,7 +53,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	if err == nil {
 		// Where the client has events of the room already, some may wait: then the list stands for them.
 		r.said = r.missed(result.Snapshot)
-		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.held == nil)
+		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && !r.shown)
 		return result
 	}
 	refuse(result, err)
@@ -77,20 +77,9 @@ func (r *request) beginSubscribed() (*presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	idle := p.hasIdleEvents()
-	s.mu.Unlock()
-	if idle { // the client has heard that it lost the place, and its queue has ended
-		p.endEvents(true)
-	}
-	if p.unsubscribe == nil { // only requests and recoveries write it, and no other runs now
-		r.release() // what is left of an earlier time
-		s.out.Start()
-		if err := p.subscribe(); err != nil {
-			p.end()
-			return nil, err
-		}
-		r.subscribed = true
+	if r.subscribed, err = p.subscribe(); err != nil {
+		p.end()
+		return nil, err
 	}
 	return p, nil
 }
@@ -167,7 +156,7 @@ func match(r *request) {
 	}
 	if err != nil { // the request has named no room
 		r.finish()
-		r.in.Room, r.held = "", nil
+		r.in.Room = ""
 		r.refuse(err)
 	}
 }

@@ -23,7 +23,7 @@ type presence struct {
 	membership membership.Membership
 	watch      watching
 
-	queue       *outbox.Room // nil without events
+	queue       *outbox.Room // constant
 	unsubscribe func()       // ends the events; nil without them
 
 	busy     int           // requests that may change the membership, and actions of the recovery, that run
@@ -35,7 +35,8 @@ type presence struct {
 
 // isUnused reports whether the session has nothing to do with the room.
 func (p *presence) isUnused() bool {
-	return p.membership.Status == membership.Outside && !p.watch.on && p.unsubscribe == nil && p.busy == 0 && p.recovery == nil
+	return p.membership.Status == membership.Outside && !p.watch.on && p.unsubscribe == nil && p.busy == 0 &&
+		p.recovery == nil && p.session.serving != p.room
 }
 
 // needsEvents reports whether the session gets the room's events.
@@ -46,30 +47,32 @@ func (p *presence) hasIdleEvents() bool {
 	return p.unsubscribe != nil && !p.needsEvents()
 }
 
-// subscribe starts the room's events. They are held until the reply to the request.
-func (p *presence) subscribe() error {
+// subscribe starts the room's events, if they have not begun, or a loss has ended them. While a request about the room
+// runs they are held until its reply. Only requests and recoveries call it, and not at the same time.
+func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
-	queue := s.out.Open(p.room, s.viewer(p.room))
 	s.mu.Lock()
-	p.queue = queue
-	if s.serving == p.room {
-		s.opened = queue
+	if p.hasIdleEvents() {
+		p.queue.End()
 	}
+	begun = p.queue.Begin(s.viewer(p.room))
 	p.afterLocked(nil, nil)
 	s.mu.Unlock()
-	unsubscribe, err := s.shared.Rooms.Watch(s.shared.Watching.Context(), p.room, func(e *room.Event) { p.receive(queue, e) })
+	if p.unsubscribe != nil {
+		return begun, nil
+	}
+	unsubscribe, err := s.shared.Rooms.Watch(s.shared.Watching.Context(), p.room, p.receive)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		p.queue = nil
-		queue.Drop()
+		p.queue.Drop()
 		if errors.Is(err, context.DeadlineExceeded) {
-			return errors.Join(room.ErrUnavailable, err)
+			return false, errors.Join(room.ErrUnavailable, err)
 		}
-		return err
+		return false, err
 	}
 	p.unsubscribe = unsubscribe
-	return nil
+	return begun, nil
 }
 
 // endEvents ends the room's events, unless the session is a member or watches. Events that are
@@ -77,44 +80,44 @@ func (p *presence) subscribe() error {
 func (p *presence) endEvents(sendQueued bool) {
 	s := p.session
 	s.mu.Lock()
-	unsubscribe, queue := p.unsubscribe, p.queue
+	unsubscribe := p.unsubscribe
 	if unsubscribe == nil || p.needsEvents() {
 		s.mu.Unlock()
 		return
 	}
-	p.unsubscribe, p.queue = nil, nil
+	p.unsubscribe = nil
 	s.mu.Unlock()
 	unsubscribe()
 	if sendQueued {
-		queue.End()
+		p.queue.End()
 	} else {
-		queue.Drop()
+		p.queue.Drop()
 	}
 }
 
 // receive is where an event of a room enters a connection: it judges what the event says of
 // the session's own place, and passes it on to the room's queue. The room calls it for each
 // event, in order; it does not block.
-func (p *presence) receive(queue *outbox.Room, e *room.Event) {
+func (p *presence) receive(e *room.Event) {
 	s := p.session
 	if !e.Concerns(s.User) {
-		p.push(queue, e)
+		p.push(e)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.busy > 0 {
 		p.deferred = append(p.deferred, e) // only the result says which of the two is newer
-		p.push(queue, e)                   // the queue is held or paused until then
+		p.push(e)                          // the queue is held or paused until then
 		return
 	}
 	p.judgeLocked(e)
-	p.push(queue, e)
+	p.push(e)
 	p.settleLocked()
 }
 
-func (p *presence) push(queue *outbox.Room, e *room.Event) {
-	if !e.Rejoin && !queue.Push(e) {
+func (p *presence) push(e *room.Event) {
+	if !e.Rejoin && !p.queue.Push(e) {
 		p.session.shared.Refused(LimitQueue)
 	}
 }
@@ -133,7 +136,7 @@ func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 	switch {
 	case lost != nil:
 		p.loseLocked(lost, e, false)
-	case p.queue != nil && p.membership.Status.IsPaused():
+	case p.membership.Status.IsPaused():
 		if !p.membership.Status.NeedsList() {
 			e = nil
 		}
@@ -206,14 +209,8 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	if by != nil {
 		doubtful = []*room.Event{by}
 	}
-	switch {
-	case len(written) == 0:
-	case p.queue != nil:
+	if len(written) > 0 {
 		p.queue.Lose(doubtful, p.watch.on, replying, written...)
-	default:
-		for _, frame := range written {
-			p.session.out.Ping(frame)
-		}
 	}
 }
 
@@ -262,7 +259,7 @@ func (p *presence) settleLocked() {
 		p.startRecoveryLocked()
 	case p.hasIdleEvents():
 		p.startRecoveryLocked()
-	case p.queue != nil:
+	default:
 		p.queue.Resume()
 	}
 }
@@ -271,7 +268,7 @@ func (p *presence) settleLocked() {
 func (s *Session) presenceLocked(id string) *presence {
 	p := s.presences[id]
 	if p == nil {
-		p = &presence{session: s, room: id, membership: membership.Of(s.User, s.ID)}
+		p = &presence{session: s, room: id, membership: membership.Of(s.User, s.ID), queue: s.out.Room(id, s.serving == id)}
 		s.presences[id] = p
 	}
 	return p

@@ -74,31 +74,13 @@ func (r *recovery) act(ctx context.Context, status membership.Status, action roo
 	p, s := r.p, r.p.session
 	if status != membership.Following {
 		result, err = s.shared.Rooms.Do(ctx, p.room, action)
-	} else if err = r.prepare(); err == nil {
+	} else if _, err = p.subscribe(); err == nil {
 		result, err = p.take(ctx, action, false)
 	}
 	if err == nil && status != membership.Overtaken {
 		err = ifListed(result, s.User)
 	}
 	return result, err
-}
-
-// prepare subscribes to the events of a room to which the user was moved.
-func (r *recovery) prepare() error {
-	p, s := r.p, r.p.session
-	if p.unsubscribe != nil { // only requests and recoveries write it, and no other runs now
-		return nil
-	}
-	if err := p.subscribe(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.serving != p.room { // else when that request has its reply
-		p.queue.Release()
-	}
-	s.out.Start()
-	return nil
 }
 
 // endAction records how an action ended, and reports whether the next one has to wait for a moment.
@@ -114,7 +96,7 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, func(e *room.Event) bool { return isLackedBy(e, s.User) })
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
-	if err == nil && p.queue != nil {
+	if err == nil {
 		now := listEvent(p.room, result.Snapshot)
 		if followed { // a snapshot says that it is there, also to who has just listed the room as a watcher
 			p.queue.Again(now)

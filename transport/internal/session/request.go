@@ -17,9 +17,9 @@ import (
 type request struct {
 	session *Session
 	in      protocol.Request
-	held    *outbox.Room // the events of its room, if there were some when it began
 
-	subscribed bool            // it has begun the events of its room
+	shown      bool            // the client had events of the room when it began
+	subscribed bool            // it has begun the events of the room
 	said       []protocol.Said // that go with the reply
 }
 
@@ -39,50 +39,40 @@ func (r *request) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serving = r.in.Room
-	if p := s.presences[r.in.Room]; p != nil && p.queue != nil {
-		r.held = p.queue
-		r.held.Hold()
+	p := s.presences[r.in.Room]
+	if p != nil {
+		p.queue.Hold()
 	}
+	r.shown = p != nil && p.unsubscribe != nil
 }
 
-// finish has the room's events go on, and the session go where its user was moved meanwhile.
+// finish has the room's events go on, which the reader writes with the reply, and the session go where its user was
+// moved meanwhile.
 func (r *request) finish() {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.release()
-	if s.opened != nil {
-		s.opened.Release()
+	p, follow := s.presences[s.serving], s.toFollow
+	s.serving, s.toFollow = "", nil
+	if p != nil {
+		if p.queue.Release(); p.isUnused() {
+			delete(s.presences, p.room)
+		}
 	}
-	follow := s.toFollow
-	s.serving, s.opened, s.toFollow = "", nil, nil
 	for _, id := range follow {
 		s.followLocked(id)
 	}
 }
 
-// release lets the events go on that were held when the request began. The reader writes them, with the reply.
-func (r *request) release() {
-	if r.held != nil {
-		r.held.Release()
-	}
-}
-
-// queue returns that of the events of the request's room, also if they have ended since it began, or nil.
-func (r *request) queue() *outbox.Room {
-	queue, _ := r.waiting()
-	return queue
-}
-
-// waiting returns the queue, and the events whose meaning for the session is not judged yet.
-func (r *request) waiting() (queue *outbox.Room, deferred []*room.Event) {
+// queue returns that of the room's events, or nil, and the events whose meaning for the session is not judged yet.
+func (r *request) queue() (queue *outbox.Room, deferred []*room.Event) {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.presences[r.in.Room]; p != nil {
-		queue, deferred = p.queue, p.deferred
+		return p.queue, p.deferred
 	}
-	return cmp.Or(queue, s.opened, r.held), deferred
+	return nil, nil
 }
 
 func (r *request) dispatch() {

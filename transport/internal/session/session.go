@@ -33,7 +33,6 @@ type Session struct {
 	mu        sync.Mutex           // locked before those of the connection and the outbox
 	presences map[string]*presence // guarded by mu: by room
 	serving   string               // guarded by mu: the room of the request that runs; "" if none does
-	opened    *outbox.Room         // guarded by mu: the events of that room that have begun meanwhile, and may have ended; or nil
 	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
 	left      []string             // guarded by mu: the last rooms that the client has left; see take
 	closed    bool                 // guarded by mu: no request and no recovery begins any more

@@ -53,9 +53,7 @@ func TestConnect_Refused(t *testing.T) {
 		redistest.OK(t, err)
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		if len(body) > 700 {
-			t.Errorf("%.20s: the response has %d bytes", tt.path, len(body))
-		}
+		redistest.ErrorIf(t, len(body) > 700, "%.20s: the response has %d bytes", tt.path, len(body))
 		var got struct{ Error protocol.Error }
 		if err := json.Unmarshal(body, &got); err != nil || res.StatusCode != tt.status || got.Error.Code != tt.code || !strings.Contains(got.Error.Message, tt.names) {
 			t.Errorf("%s: %d %s, want %d %s naming %s", tt.path, res.StatusCode, body, tt.status, tt.code, tt.names)
@@ -63,9 +61,7 @@ func TestConnect_Refused(t *testing.T) {
 	}
 	for _, origin := range []string{"https://game.example", "http://" + s.addr} {
 		ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=a", http.Header{"Origin": {origin}})
-		if err != nil {
-			t.Fatalf("origin %s: %v", origin, err)
-		}
+		redistest.FatalIf(t, err != nil, "origin %s: %v", origin, err)
 		defer ws.Close()
 	}
 	if _, res, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=b", nil); err == nil || res.StatusCode != 503 {
@@ -92,12 +88,10 @@ func TestConnect_Methods(t *testing.T) {
 		method, path, _ := strings.Cut(target, " ")
 		answer := httptest.NewRecorder()
 		s.Handler().ServeHTTP(answer, httptest.NewRequest(method, path, nil))
-		if answer.Code != want.status || answer.Header().Get("Allow") != want.allow {
-			t.Errorf("%s: %d, Allow: %s", target, answer.Code, answer.Header().Get("Allow"))
-		}
-		if want.status == 405 && !strings.Contains(answer.Body.String(), "bad_request") {
-			t.Errorf("%s: %s", target, answer.Body)
-		}
+		redistest.ErrorIf(t, answer.Code != want.status || answer.Header().Get("Allow") != want.allow,
+			"%s: %d, Allow: %s", target, answer.Code, answer.Header().Get("Allow"))
+		redistest.ErrorIf(t, want.status == 405 && !strings.Contains(answer.Body.String(), "bad_request"),
+			"%s: %s", target, answer.Body)
 	}
 }
 
@@ -111,21 +105,16 @@ func TestHealth_Answers(t *testing.T) {
 		return res.StatusCode
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	if h, r := status("/healthz"), status("/readyz"); h != 200 || r != 200 {
-		t.Errorf("healthy: %d, %d", h, r)
-	}
+	h, r := status("/healthz"), status("/readyz")
+	redistest.ErrorIf(t, h != 200 || r != 200, "healthy: %d, %d", h, r)
 	server.Kill()
 	if h, r := status("/healthz"), status("/readyz"); h != 200 || r != 503 {
 		t.Errorf("without Redis: %d, %d", h, r)
 	}
 	server.Restart()
-	if r := status("/readyz"); r != 200 {
-		t.Errorf("Redis is back: %d", r)
-	}
+	redistest.Equal(t, "Redis is back:", status("/readyz"), 200)
 	_ = s.Shutdown(t.Context())
-	if r := status("/readyz"); r != 503 {
-		t.Errorf("draining: %d", r)
-	}
+	redistest.Equal(t, "draining:", status("/readyz"), 503)
 }
 
 // Every response has the headers, whatever it says; a page can widen its policy.
@@ -150,9 +139,8 @@ func TestHeaders_Secure(t *testing.T) {
 	page := SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Security-Policy", "script-src 'self'")
 	}))
-	if got := answerTo(page, "GET /", "http").Header()["Content-Security-Policy"]; len(got) != 1 || got[0] != "script-src 'self'" {
-		t.Errorf("the policy of a page is %q", got)
-	}
+	got := answerTo(page, "GET /", "http").Header()["Content-Security-Policy"]
+	redistest.ErrorIf(t, len(got) != 1 || got[0] != "script-src 'self'", "the policy of a page is %q", got)
 }
 
 func answerTo(h http.Handler, target, scheme string) *httptest.ResponseRecorder {

@@ -98,9 +98,8 @@ func TestToken_Missing(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			c.send(frame)
 			_, got, err := c.ws.ReadMessage()
-			if err != nil || !strings.HasPrefix(string(got), want) || holdsPartOf(string(got), good) {
-				t.Errorf("%s: %s, %v; want %s", frame, got, err, want)
-			}
+			redistest.ErrorIf(t, err != nil || !strings.HasPrefix(string(got), want) || holdsPartOf(string(got), good),
+				"%s: %s, %v; want %s", frame, got, err, want)
 			c.expectClose(protocol.CloseUnauthorized)
 		}
 		s.expectMembers(t, "42", "")
@@ -210,13 +209,9 @@ func TestToken_NotLogged(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		text := log.String()
 		for _, want := range []string{"connected", "authenticated", "tokens are refused", "over: tokens are refused", "expired"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%q is not in the log", want)
-			}
+			redistest.ErrorIf(t, !strings.Contains(text, want), "%q is not in the log", want)
 		}
-		if holdsPartOf(text, good) {
-			t.Errorf("a part of the token is in the log:\n%s", text)
-		}
+		redistest.ErrorIf(t, holdsPartOf(text, good), "a part of the token is in the log:\n%s", text)
 	})
 }
 

@@ -27,9 +27,7 @@ func actionNames() (names []string) {
 func sourceOf(t *testing.T, pattern string) string {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
-	}
+	redistest.FatalIf(t, err != nil || len(paths) == 0, "%s: %d files, %v", pattern, len(paths), err)
 	var all strings.Builder
 	for _, path := range paths {
 		if !strings.HasSuffix(path, "_test.go") {
@@ -62,9 +60,7 @@ func TestActions_AreEverywhere(t *testing.T) {
 			"in protocol/v1, that the host may do it":        regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
 			"REPEATABLE of roomd.js, or is too much":         strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
 		} {
-			if !has {
-				t.Errorf("%s: %s is missing", a.Name, place)
-			}
+			redistest.ErrorIf(t, !has, "%s: %s is missing", a.Name, place)
 		}
 		describedFields(t, a)
 	}

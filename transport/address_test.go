@@ -51,14 +51,12 @@ func TestAddress_OfClient(t *testing.T) {
 		{"no address at all", "", nil, "invalid IP"},
 	} {
 		r := &http.Request{RemoteAddr: tt.peer, Header: http.Header{forwardedFor: tt.header}}
-		if got := clientAddress(r, trusted); got.String() != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.about, got, tt.want)
-		}
+		got := clientAddress(r, trusted)
+		redistest.ErrorIf(t, got.String() != tt.want, "%s: got %v, want %v", tt.about, got, tt.want)
 	}
 	r := &http.Request{RemoteAddr: "10.1.2.3:80", Header: http.Header{forwardedFor: {"198.51.100.1"}, "Forwarded": {"for=198.51.100.2"}}}
-	if got := clientAddress(r, nil); got.String() != "10.1.2.3" {
-		t.Errorf("nobody is trusted: got %v", got)
-	}
+	got := clientAddress(r, nil)
+	redistest.ErrorIf(t, got.String() != "10.1.2.3", "nobody is trusted: got %v", got)
 	redistest.Equal(t, "logs show", remoteOf(r, clientAddress(r, trusted)), "198.51.100.1")
 	redistest.Equal(t, "logs show", remoteOf(r, clientAddress(r, nil)), "10.1.2.3:80")
 }
@@ -74,9 +72,8 @@ func TestAddress_Network(t *testing.T) {
 		"something that is no address": "invalid Prefix",
 	} {
 		parsed, _ := parseAddress(address)
-		if got := pending.Network(parsed).String(); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
+		got := pending.Network(parsed).String()
+		redistest.ErrorIf(t, got != want, "%s: got %s, want %s", address, got, want)
 	}
 }
 
@@ -87,8 +84,7 @@ func FuzzClientAddress(f *testing.F) {
 	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	f.Fuzz(func(t *testing.T, sent string) {
 		r := &http.Request{RemoteAddr: "10.1.2.3:80", Header: http.Header{forwardedFor: {sent, sent + ", 203.0.113.5, 10.0.0.2"}}}
-		if got := clientAddress(r, trusted); got.String() != "203.0.113.5" {
-			t.Errorf("%q makes it %v", sent, got)
-		}
+		got := clientAddress(r, trusted)
+		redistest.ErrorIf(t, got.String() != "203.0.113.5", "%q makes it %v", sent, got)
 	})
 }

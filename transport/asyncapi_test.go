@@ -171,18 +171,16 @@ func TestDescription_Requests(t *testing.T) {
 			}
 		}
 	}
-	if tried < 1000 || len(taken) != len(d.requests) {
-		t.Errorf("%d requests were tried; of these kinds some were taken: %v", tried, taken)
-	}
+	redistest.ErrorIf(t, tried < 1000 || len(taken) != len(d.requests),
+		"%d requests were tried; of these kinds some were taken: %v", tried, taken)
 }
 
 // What a request can be refused with, and what can happen in a room, is described, and each message
 // belongs to an operation.
 func TestDescription_IsWhole(t *testing.T) {
 	d := described()
-	if n := len(protocol.Actions); n != len(d.requests) {
-		t.Errorf("%d requests are described, for %d actions", len(d.requests), n)
-	}
+	n := len(protocol.Actions)
+	redistest.ErrorIf(t, n != len(d.requests), "%d requests are described, for %d actions", len(d.requests), n)
 	for _, part := range []struct {
 		at    []string
 		words []string
@@ -193,9 +191,8 @@ func TestDescription_IsWhole(t *testing.T) {
 	} {
 		source, _ := json.Marshal(d.at(append([]string{"components"}, part.at...)...))
 		for _, word := range part.words {
-			if !strings.Contains(string(source), fmt.Sprintf("%q", word)) {
-				t.Errorf("%v: %q is not described", part.at, word)
-			}
+			redistest.ErrorIf(t, !strings.Contains(string(source), fmt.Sprintf("%q", word)),
+				"%v: %q is not described", part.at, word)
 		}
 	}
 	operations, _ := json.Marshal(d.content["operations"])
@@ -203,14 +200,11 @@ func TestDescription_IsWhole(t *testing.T) {
 		if !strings.Contains(string(operations), fmt.Sprintf("#/channels/session/messages/%s\"", name)) {
 			t.Errorf("no operation has the message %s", name)
 		}
-		if d.at("channels", "session", "messages")[name] == nil {
-			t.Errorf("the channel has no message %s", name)
-		}
+		redistest.ErrorIf(t, d.at("channels", "session", "messages")[name] == nil,
+			"the channel has no message %s", name)
 	}
 	for name := range d.at("channels", "session", "messages") {
-		if d.at("components", "messages")[name] == nil {
-			t.Errorf("the message %s is nowhere", name)
-		}
+		redistest.ErrorIf(t, d.at("components", "messages")[name] == nil, "the message %s is nowhere", name)
 	}
 }
 
@@ -227,9 +221,7 @@ func TestDescription_IsAsyncAPI(t *testing.T) {
 	redistest.OK(t, err)
 	compiler := jsonschema.NewCompiler()
 	redistest.OK(t, compiler.AddResource("asyncapi.json", loaded))
-	if err := compiler.MustCompile("asyncapi.json").Validate(described().content); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, compiler.MustCompile("asyncapi.json").Validate(described().content))
 }
 
 // The documents have each setting, with its range or its choices.
@@ -245,9 +237,8 @@ func TestDescription_Settings(t *testing.T) {
 		"what the server sends": d.at("components", "schemas", "settings", "properties"),
 		"configure":             d.at("components", "messages", "configure", "payload", "properties", "settings", "properties"),
 	} {
-		if len(properties) != len(room.SettingFields) {
-			t.Errorf("%s has the settings %v", name, slices.Collect(maps.Keys(properties)))
-		}
+		redistest.ErrorIf(t, len(properties) != len(room.SettingFields),
+			"%s has the settings %v", name, slices.Collect(maps.Keys(properties)))
 		for _, f := range room.SettingFields {
 			described, _ := json.Marshal(properties[f.Name])
 			if name := f.Name; strings.Contains(string(described), "$ref") {
@@ -263,24 +254,19 @@ func TestDescription_Settings(t *testing.T) {
 			case f.Most > 0:
 				want = fmt.Sprintf(`"maximum":%d,`, f.Most)
 			}
-			if !strings.Contains(string(described), want) {
-				t.Errorf("%s: %s is %s, want %s", name, f.Name, described, want)
-			}
+			redistest.ErrorIf(t, !strings.Contains(string(described), want),
+				"%s: %s is %s, want %s", name, f.Name, described, want)
 		}
 	}
 	for _, f := range room.SettingFields {
-		if !strings.Contains(table, "\n| `"+f.Name+"` |") {
-			t.Errorf("PROTOCOL.md has no setting %s", f.Name)
-		}
+		redistest.ErrorIf(t, !strings.Contains(table, "\n| `"+f.Name+"` |"), "PROTOCOL.md has no setting %s", f.Name)
 		_, is, found := strings.Cut(inTypes+"\n", "\n  readonly "+f.Name+"?: ")
 		is, _, _ = strings.Cut(is, "\n")
-		if !found || f.Values != nil && is != `"`+strings.Join(f.Values, `" | "`)+`"` {
-			t.Errorf("roomd.d.ts has no setting %s, or with other choices", f.Name)
-		}
+		redistest.ErrorIf(t, !found || f.Values != nil && is != `"`+strings.Join(f.Values, `" | "`)+`"`,
+			"roomd.d.ts has no setting %s, or with other choices", f.Name)
 		for _, choice := range f.Values {
-			if !strings.Contains(table, "`\""+choice+"\"`") {
-				t.Errorf("PROTOCOL.md has no choice %s of %s", choice, f.Name)
-			}
+			redistest.ErrorIf(t, !strings.Contains(table, "`\""+choice+"\"`"),
+				"PROTOCOL.md has no choice %s of %s", choice, f.Name)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -145,28 +146,8 @@ func TestAway_TakeOver(t *testing.T) {
 				time.Sleep(time.Minute)
 				newer.expectSilence()
 				b.expectSilence()
-				if cut && tried != 1 {
-					t.Errorf("%d detaches", tried)
-				}
+				redistest.ErrorIf(t, cut && tried != 1, "%d detaches", tried)
 			})
 		})
 	}
-}
-
-// Players see a room's settings, and changes of them; a closed room lets nobody in.
-func TestSettings_Shown(t *testing.T) {
-	s := start(t, room.Rules{}, Options{})
-	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: 3, Closed: true}}); err != nil {
-		t.Fatal(err)
-	}
-	a.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"settings","settings":{"capacity":3,"closed":true}}]}`)
-	b.exchange(join42, `{"id":1,"room":"42","error":{"code":"closed","message":"room 42 is closed","retry":false}}`)
-	b.exchange(users42, `{"id":3,"room":"42","version":2,"count":1,"settings":{"capacity":3,"closed":true},"users":[{"user":"a","seat":0}]}`)
-	if _, err := s.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{}}); err != nil {
-		t.Fatal(err)
-	}
-	a.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"settings","settings":{"capacity":0}}]}`)
-	b.exchange(join42, `{"id":1,"room":"42","version":4,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 }

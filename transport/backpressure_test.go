@@ -45,9 +45,8 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 				total += c.out.Kept()
 			}
 			s.conns.mu.Unlock()
-			if conns != clients || total < clients*most || total > clients*(most+tt.size+10*64) {
-				t.Errorf("%s: %d bytes are kept for %d clients, a frame has %d", name, total, conns, tt.size)
-			}
+			redistest.ErrorIf(t, conns != clients || total < clients*most || total > clients*(most+tt.size+10*64),
+				"%s: %d bytes are kept for %d clients, a frame has %d", name, total, conns, tt.size)
 		})
 	}
 }

@@ -147,9 +147,7 @@ func (c *testClient) next(want string, patience time.Duration) string {
 	if c.frames == nil {
 		_ = c.ws.SetReadDeadline(time.Now().Add(testTimeout))
 		_, frame, err := c.ws.ReadMessage()
-		if err != nil {
-			c.t.Fatalf("instead of %s: %v", want, err)
-		}
+		redistest.FatalIf(c.t, err != nil, "instead of %s: %v", want, err)
 		checkDescribed(c.t, frame)
 		return withoutEpoch(frame)
 	}
@@ -246,9 +244,7 @@ func (c *testClient) expectClose(code int) {
 		}
 	}
 	var closed *websocket.CloseError
-	if !errors.As(err, &closed) || closed.Code != code {
-		c.t.Fatalf("closed with %v, want %d", err, code)
-	}
+	redistest.FatalIf(c.t, !errors.As(err, &closed) || closed.Code != code, "closed with %v, want %d", err, code)
 }
 
 // readAll lets an idle client read until the connection has ended.
@@ -270,12 +266,9 @@ func (c *testClient) lastVersion() (version uint64) {
 		frame, err := protocol.DecodeFrame([]byte(text))
 		redistest.OK(c.t, err)
 		e, isEvent := frame.(*protocol.Event)
-		if !isEvent {
-			c.t.Fatalf("got %s", text)
-		}
-		if e.Event == protocol.EventChanges && e.From != version {
-			c.t.Fatalf("at version %d got %s", version, text)
-		}
+		redistest.FatalIf(c.t, !isEvent, "got %s", text)
+		redistest.FatalIf(c.t, e.Event == protocol.EventChanges && e.From != version,
+			"at version %d got %s", version, text)
 		version = e.Version
 	}
 	return version

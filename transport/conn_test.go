@@ -35,9 +35,8 @@ func TestConnection_Panic(t *testing.T) {
 	s := serve(t, sizedRooms{}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
 	a.send(`{"id":1,"action":"users","room":"panic"}`)
-	if _, frame, err := a.ws.ReadMessage(); err == nil {
-		t.Errorf("got %s", frame)
-	}
+	_, frame, err := a.ws.ReadMessage()
+	redistest.ErrorIf(t, err == nil, "got %s", frame)
 	b.exchange(`{"id":1,"action":"users","room":"1"}`, `{"id":1,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 }
 
@@ -99,9 +98,7 @@ func TestConnection_ControlFrames(t *testing.T) {
 		a.exchange(users42, `{"id":3,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		select {
 		case got := <-pongs: // before the reply
-			if got != "there?" {
-				t.Errorf("pong %q", got)
-			}
+			redistest.ErrorIf(t, got != "there?", "pong %q", got)
 		default:
 			t.Error("no pong")
 		}

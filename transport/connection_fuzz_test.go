@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/ws"
 	"roomd/transport/internal/ws/wstest"
@@ -50,14 +51,10 @@ func FuzzConnection(f *testing.F) {
 		for {
 			kind, content, err := c.frame()
 			if err != nil {
-				if err != io.EOF {
-					t.Fatal(err)
-				}
+				redistest.FatalIf(t, err != io.EOF, "%v", err)
 				break
 			}
-			if closed {
-				t.Fatalf("%d %q after a close frame", kind, content)
-			}
+			redistest.FatalIf(t, closed, "%d %q after a close frame", kind, content)
 			switch kind {
 			case websocket.CloseMessage:
 				closed = true
@@ -74,8 +71,6 @@ func FuzzConnection(f *testing.F) {
 			}
 		}
 		_ = c.raw.Close()
-		if panics.Load() {
-			t.Fatal("a panic")
-		}
+		redistest.FatalIf(t, panics.Load(), "a panic")
 	})
 }

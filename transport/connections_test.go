@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -26,9 +27,7 @@ func TestConnect_WithoutTokenBounded(t *testing.T) {
 		if _, _, err := first.ws.ReadMessage(); err == nil || websocket.IsCloseError(err, protocol.CloseUnauthorized) {
 			t.Errorf("the oldest connection without a token: %v", err)
 		}
-		if n := s.Connections(); n != 1+maxUnauthenticated(8) {
-			t.Errorf("%d connections", n)
-		}
+		redistest.Equal(t, "connections:", s.Connections(), 1+maxUnauthenticated(8))
 		named.exchange(`{"id":2,"action":"users","room":"42"}`, `{"id":2,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
 		s.dialWith(t, tokenOf(t, "b", time.Hour))
 	})
@@ -45,9 +44,7 @@ func (s *testNode) dialFrom(t *testing.T, address string) *testClient {
 	header := ofBrowser.Clone()
 	header.Set(forwardedFor, address)
 	c, _, err := s.dial(t, "/ws", header)
-	if err != nil {
-		t.Fatalf("from %s: %v", address, err)
-	}
+	redistest.FatalIf(t, err != nil, "from %s: %v", address, err)
 	return c
 }
 
@@ -104,17 +101,14 @@ func TestConnect_FullNode(t *testing.T) {
 		browser.login("browser")
 		s.dialWith(t, tokenOf(t, "later", time.Hour))
 		synctest.Wait()
-		if n := s.Connections(); n != 8 {
-			t.Errorf("%d connections", n)
-		}
+		redistest.Equal(t, "connections:", s.Connections(), 8)
 		for _, header := range []string{"", tokenOf(t, "last", time.Hour)} {
 			h := ofBrowser.Clone()
 			if header != "" {
 				h.Set("Authorization", "Bearer "+header)
 			}
-			if _, res, err := s.dial(t, "/ws", h); err == nil || res.StatusCode != 503 {
-				t.Errorf("all places are players': %v", err)
-			}
+			_, res, err := s.dial(t, "/ws", h)
+			redistest.ErrorIf(t, err == nil || res.StatusCode != 503, "all places are players': %v", err)
 		}
 	})
 }

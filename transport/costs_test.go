@@ -34,9 +34,7 @@ func TestCosts(t *testing.T) {
 			const tolerance = 1.1 // a collection empties pools
 			got := testing.AllocsPerRun(400, act)
 			t.Logf("%.0f allocations", got)
-			if got > c.allocs*tolerance {
-				t.Errorf("%.0f allocations; %v are known", got, c.allocs)
-			}
+			redistest.ErrorIf(t, got > c.allocs*tolerance, "%.0f allocations; %v are known", got, c.allocs)
 		})
 	}
 }

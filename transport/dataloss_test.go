@@ -46,33 +46,3 @@ func TestDataLoss_OneKey(t *testing.T) {
 		}
 	}
 }
-
-// Redis has an old copy of a room again, with a member who has left since. That member stays
-// away, connected users stay in, and a user in the grace keeps the seat.
-func TestDataLoss_Leave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: time.Hour})
-		gone := first.connect(t, "gone")
-		gone.send(join42)
-		time.Sleep(time.Second)
-		gone.cut()
-		time.Sleep(time.Second)
-		users := first.redis.HGetAll(t.Context(), "Room:42:Users").Val()
-		meta := first.redis.HGetAll(t.Context(), "Room:42:Meta").Val()
-		b.send(`{"id":2,"action":"leave","room":"42"}`)
-		time.Sleep(time.Second)
-		first.redis.HSet(t.Context(), "Room:42:Users", users)
-		first.redis.HSet(t.Context(), "Room:42:Meta", meta)
-		a.send(`{"id":2,"action":"users","room":"42"}`) // a read notices
-		time.Sleep(5 * time.Minute)                     // a node without members in the room looks from time to time
-		s, err := second.rooms.Read(t.Context(), "42")
-		redistest.OK(t, err)
-		names := make(map[string]bool)
-		for _, o := range s.Users() {
-			names[o.User] = true
-		}
-		if !names["a"] || names["b"] || !names["gone"] {
-			t.Errorf("in the room are %v", s.Users())
-		}
-	})
-}

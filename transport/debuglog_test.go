@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/session"
 )
@@ -35,13 +36,11 @@ func TestDebugLog_Requests(t *testing.T) {
 			c.send(`{"id":2,"action":"leave","room":"43"}`)
 			c.send(fmt.Sprintf(`{"id":3,"action":"join","room":%q}`, strings.Repeat("x", 1000)))
 			synctest.Wait()
-			if n := strings.Count(log.String(), "msg=request"); n != len(want) {
-				t.Errorf("%v: %d requests are logged:\n%s", level, n, &log)
-			}
+			n := strings.Count(log.String(), "msg=request")
+			redistest.ErrorIf(t, n != len(want), "%v: %d requests are logged:\n%s", level, n, &log)
 			for _, line := range want {
-				if !strings.Contains(log.String(), line) {
-					t.Errorf("%v: no line has %q:\n%s", level, line, &log)
-				}
+				redistest.ErrorIf(t, !strings.Contains(log.String(), line),
+					"%v: no line has %q:\n%s", level, line, &log)
 			}
 		})
 	}
@@ -55,9 +54,7 @@ func TestDebugLog_Bounded(t *testing.T) {
 		for range 10 * session.MaxDebugLines {
 			d.Write("connected")
 		}
-		if n := strings.Count(log.String(), "\n"); n != session.MaxDebugLines {
-			t.Errorf("%d lines in an instant", n)
-		}
+		redistest.Equal(t, "lines in an instant:", strings.Count(log.String(), "\n"), session.MaxDebugLines)
 		time.Sleep(time.Second)
 		log.Reset()
 		d.Write("connected")

@@ -72,9 +72,8 @@ func TestGrace_Ends(t *testing.T) {
 				left = eventATimedOut
 			}
 			b.expectWithin(left, time.Second)
-			if took := time.Since(start); took > want+10*time.Millisecond {
-				t.Errorf("grace %v: left after %v", grace, took)
-			}
+			took := time.Since(start)
+			redistest.ErrorIf(t, took > want+10*time.Millisecond, "grace %v: left after %v", grace, took)
 		})
 	}
 }
@@ -117,9 +116,7 @@ func TestGrace_LeaveOrTakeOver(t *testing.T) {
 		a.expectClose(protocol.CloseReplaced)
 		newer.exchange(leave42, `{"id":2,"room":"42","version":4,"count":1}`)
 		newer.cut()
-		if n := len(first.disconnectTimers.running); n != 0 {
-			t.Errorf("%d sessions are in their grace", n)
-		}
+		redistest.Equal(t, "sessions are in their grace:", len(first.disconnectTimers.running), 0)
 	})
 }
 
@@ -134,9 +131,7 @@ func TestGrace_LeaveTriedAgain(t *testing.T) {
 				if action == (room.Detach{User: "a", Session: id}) {
 					return nil
 				}
-				if action != leave {
-					t.Errorf("%+v", action)
-				}
+				redistest.ErrorIf(t, action != leave, "%+v", action)
 				if attempts++; attempts < 10 {
 					return fmt.Errorf("for now: %w", passing)
 				}
@@ -145,9 +140,7 @@ func TestGrace_LeaveTriedAgain(t *testing.T) {
 			a.cut()
 			b.expect(eventAAway)
 			b.expectWithin(eventATimedOut, 10*session.LastPause+defaultGrace)
-			if attempts != 10 {
-				t.Errorf("%d attempts", attempts)
-			}
+			redistest.ErrorIf(t, attempts != 10, "%d attempts", attempts)
 		})
 	}
 }
@@ -198,9 +191,8 @@ func TestGrace_Shutdown(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		start := time.Now()
 		redistest.OK(t, first.Shutdown(t.Context()))
-		if took := time.Since(start); took > 0 {
-			t.Errorf("it took %v", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > 0, "it took %v", took)
 		time.Sleep(time.Minute)
 		b.expectSilence()
 		second.expectMembers(t, "42", "b a")

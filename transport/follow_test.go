@@ -191,9 +191,8 @@ func TestMove_TakenOutOfTarget(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				a.expectSilence()
-				if in := second.members(t, "T") + second.members(t, "U"); (in == "a") != (what == "moved on") {
-					t.Errorf("in T and U are %q", in)
-				}
+				in := second.members(t, "T") + second.members(t, "U")
+				redistest.ErrorIf(t, (in == "a") != (what == "moved on"), "in T and U are %q", in)
 			})
 		})
 	}
@@ -242,9 +241,8 @@ func TestMove_DuringRequest(t *testing.T) {
 		open()
 		a.expectWithin(lostMoved, time.Second)
 		a.expect(`{"id":9,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
-		if got := a.next("a snapshot of T", time.Second); !strings.HasPrefix(got, `{"event":"snapshot","room":"T"`) {
-			t.Errorf("got %s", got)
-		}
+		got := a.next("a snapshot of T", time.Second)
+		redistest.ErrorIf(t, !strings.HasPrefix(got, `{"event":"snapshot","room":"T"`), "got %s", got)
 		a.drainChanges(t)
 	})
 }
@@ -324,9 +322,8 @@ func TestMove_LostBeforeReply(t *testing.T) {
 func (v *testClient) drainChanges(t *testing.T) {
 	t.Helper()
 	for len(v.frames) > 0 {
-		if got := <-v.frames; !strings.HasPrefix(got, `{"event":"changes","room":"T"`) {
-			t.Errorf("got %s", got)
-		}
+		got := <-v.frames
+		redistest.ErrorIf(t, !strings.HasPrefix(got, `{"event":"changes","room":"T"`), "got %s", got)
 	}
 	v.expectSilence()
 }

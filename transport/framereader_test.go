@@ -37,9 +37,8 @@ func TestFlood_CutOff(t *testing.T) {
 			c := s.connectRawAs(t, "a")
 			go c.write(strings.Repeat(unit, session.NoopBurst), text(usersOf(7)), strings.Repeat(unit, 100))
 			got := strings.TrimSpace(strings.ReplaceAll(c.readAll(), "bad_request ", ""))
-			if want := fmt.Sprint("7 close ", protocol.CloseTooMany); got != want {
-				t.Errorf("%s: got %q, want %q", name, got, want)
-			}
+			want := fmt.Sprint("7 close ", protocol.CloseTooMany)
+			redistest.ErrorIf(t, got != want, "%s: got %q, want %q", name, got, want)
 		})
 	}
 }
@@ -95,8 +94,7 @@ func TestFrames_MessageMustEnd(t *testing.T) {
 			_ = c.raw.Close()
 		})
 		c.readAll()
-		if took := time.Since(start); took > 3*DefaultPingInterval {
-			t.Errorf("the connection lasted %v", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > 3*DefaultPingInterval, "the connection lasted %v", took)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -16,21 +17,16 @@ func TestHealth_Degraded(t *testing.T) {
 		early := s.connect(t, "early")
 		early.send(watch42)
 		time.Sleep(time.Minute)
-		if early.degraded.Load() {
-			t.Error("the node is degraded from the beginning")
-		}
+		redistest.ErrorIf(t, early.degraded.Load(), "the node is degraded from the beginning")
 		s.redisNet.stop()
 		time.Sleep(2 * (healthInterval + healthTimeout))
 		late := s.connect(t, "late")
 		synctest.Wait()
-		if !early.degraded.Load() || !late.degraded.Load() {
-			t.Errorf("early knows %v, late %v", early.degraded.Load(), late.degraded.Load())
-		}
+		redistest.ErrorIf(t, !early.degraded.Load() || !late.degraded.Load(),
+			"early knows %v, late %v", early.degraded.Load(), late.degraded.Load())
 		s.redisNet.resume()
 		time.Sleep(10 * time.Second)
-		if early.degraded.Load() || late.degraded.Load() {
-			t.Error("nobody says that Redis is back")
-		}
+		redistest.ErrorIf(t, early.degraded.Load() || late.degraded.Load(), "nobody says that Redis is back")
 		early.next("a list", time.Second)
 		late.expectSilence()
 	})

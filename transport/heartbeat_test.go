@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/ws"
 )
@@ -27,9 +28,8 @@ func TestHeartbeat_VanishedClient(t *testing.T) {
 			go a.readAll()
 			start := time.Now()
 			b.expectChange(`{"type":"away","user":"a"`, 12*time.Second)
-			if took := time.Since(start); took < 10*time.Second {
-				t.Errorf("away after %v", took)
-			}
+			took := time.Since(start)
+			redistest.ErrorIf(t, took < 10*time.Second, "away after %v", took)
 			_ = a.ws.Close()
 			_ = b.ws.Close()
 			time.Sleep(2 * defaultGrace)
@@ -64,9 +64,8 @@ func TestHeartbeat_TalkingClient(t *testing.T) {
 					c.write(closing(1000, ""))
 				}
 			})
-			if got := c.readAll(); strings.Contains(got, `9 ""`) != tt.pings {
-				t.Errorf("%s: got %s", name, got)
-			}
+			got := c.readAll()
+			redistest.ErrorIf(t, strings.Contains(got, `9 ""`) != tt.pings, "%s: got %s", name, got)
 		})
 	}
 }
@@ -94,9 +93,7 @@ func TestHeartbeat_EndsWithConnections(t *testing.T) {
 			a.cut()
 			b.cut()
 			time.Sleep(2 * ws.LingerTimeout)
-			if s.Connections() != 0 {
-				t.Fatal("a connection is left")
-			}
+			redistest.FatalIf(t, s.Connections() != 0, "a connection is left")
 			s.sockets.Wait()
 		}
 	})

@@ -105,9 +105,7 @@ func TestHistory_EachOnce(t *testing.T) {
 				if _, err := second.rooms.Do(t.Context(), "42", room.Say{Text: fmt.Sprint("for b ", said), To: []string{"b"}}); err != nil {
 					t.Error(err)
 				}
-				if _, err := second.rooms.Do(t.Context(), "42", room.Say{Text: fmt.Sprint(said)}); err != nil {
-					t.Error(err)
-				}
+				redistest.OK(t, redistest.Err(second.rooms.Do(t.Context(), "42", room.Say{Text: fmt.Sprint(said)})))
 				said++
 			}
 			for _, node := range []*testNode{first, second} { // the reads, and the joins, see messages come
@@ -164,13 +162,10 @@ func TestHistory_EachOnce(t *testing.T) {
 			listen(false)
 			b.cut()
 			for i, text := range heard {
-				if text != fmt.Sprint(i) {
-					t.Fatalf("seed %d: message %d of %d is %q", seed, i, said, text)
-				}
+				redistest.FatalIf(t, text != fmt.Sprint(i), "seed %d: message %d of %d is %q", seed, i, said, text)
 			}
-			if len(heard) != said || said < 80 {
-				t.Errorf("seed %d: %d of %d messages came", seed, len(heard), said)
-			}
+			redistest.ErrorIf(t, len(heard) != said || said < 80,
+				"seed %d: %d of %d messages came", seed, len(heard), said)
 		})
 	}
 }

@@ -29,9 +29,8 @@ func TestHandshake_Subprotocols(t *testing.T) {
 			{[]string{"roomd.v1, " + alice, bob}, http.StatusUnauthorized},
 		} {
 			c, answer, err := (&websocket.Dialer{NetDialContext: s.connection}).Dial("ws://pipes/ws", http.Header{"Sec-WebSocket-Protocol": tt.lines})
-			if answer == nil || answer.StatusCode != tt.status {
-				t.Errorf("%q: %+v, %v", tt.lines, answer, err)
-			}
+			redistest.ErrorIf(t, answer == nil || answer.StatusCode != tt.status,
+				"%q: %+v, %v", tt.lines, answer, err)
 			if err == nil {
 				c.Close()
 			}
@@ -71,9 +70,8 @@ func TestHandshake_WaysToSendToken(t *testing.T) {
 			}
 			c.send(`{"id":2,"action":"join","room":"` + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name) + `"}`)
 			_, got, err := c.ws.ReadMessage()
-			if err != nil || !strings.Contains(string(got), `"users":[{"user":"李四","seat":0}]`) {
-				t.Errorf("%s: %s, %v", name, got, err)
-			}
+			redistest.ErrorIf(t, err != nil || !strings.Contains(string(got), `"users":[{"user":"李四","seat":0}]`),
+				"%s: %s, %v", name, got, err)
 		}
 	})
 }

@@ -44,9 +44,7 @@ func (s *testNode) dialLocal(t *testing.T, address, forwarded string) (*websocke
 func (s *testNode) admits(t *testing.T, address, forwarded string) *websocket.Conn {
 	t.Helper()
 	ws, _, err := s.dialLocal(t, address, forwarded)
-	if err != nil {
-		t.Fatalf("from %s for %q: %v", address, forwarded, err)
-	}
+	redistest.FatalIf(t, err != nil, "from %s for %q: %v", address, forwarded, err)
 	t.Cleanup(func() { _ = ws.Close() })
 	return ws
 }
@@ -59,9 +57,7 @@ func (s *testNode) refuses(t *testing.T, address, forwarded string) {
 		_ = ws.Close()
 		t.Fatalf("from %s for %q: accepted", address, forwarded)
 	}
-	if res == nil {
-		t.Fatal(err)
-	}
+	redistest.FatalIf(t, res == nil, "%v", err)
 	var body struct{ Error protocol.Error }
 	text, _ := io.ReadAll(res.Body)
 	if json.Unmarshal(text, &body) != nil || res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") != retryAfter ||
@@ -137,9 +133,7 @@ func TestLimits_AddressesForgotten(t *testing.T) {
 	_ = s.Shutdown(t.Context()) // waits for all
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
-	if len(s.conns.networks) != 0 {
-		t.Errorf("addresses without connections: %v", s.conns.networks)
-	}
+	redistest.ErrorIf(t, len(s.conns.networks) != 0, "addresses without connections: %v", s.conns.networks)
 }
 
 // A request may be exactly as long as the limit.
@@ -149,9 +143,8 @@ func TestLimits_Frame(t *testing.T) {
 	for size, want := range map[int]string{2000: "1 close 1000", 2001: "too_large close 1009"} {
 		c := s.connectRaw(t)
 		c.write(text(padded(1, size)), closing(1000, ""))
-		if got := c.readAll(); got != want {
-			t.Errorf("%d bytes: got %q, want %q", size, got, want)
-		}
+		got := c.readAll()
+		redistest.ErrorIf(t, got != want, "%d bytes: got %q, want %q", size, got, want)
 		_ = c.raw.Close()
 	}
 	redistest.Equal(t, "traced:", limits.names(), LimitFrame)

@@ -25,9 +25,7 @@ func (c *testClient) match(more string) string {
 	c.send(`{"id":7,"action":"match","labels":{"mode":"ranked"}` + more + `}`)
 	reply := c.next("the reply to a match", time.Second)
 	found := matched.FindStringSubmatch(reply)
-	if found == nil || strings.Contains(reply, `"error"`) {
-		c.t.Fatalf("%s", reply)
-	}
+	redistest.FatalIf(c.t, found == nil || strings.Contains(reply, `"error"`), "%s", reply)
 	return found[1]
 }
 
@@ -50,9 +48,7 @@ func TestMatch_Session(t *testing.T) {
 		redistest.Equal(t, "c sits in", c.match(`,"brief":true`), "t1")
 		a.expect(`{"event":"changes","room":"t1","version":4,"from":3,"changes":[{"type":"join","user":"c","seat":2}]}`)
 		table := a.match(`,"settings":{"capacity":2,"data":"admins"}`)
-		if !strings.HasPrefix(table, session.NewRoomPrefix) {
-			t.Errorf("a new room is called %s", table)
-		}
+		redistest.ErrorIf(t, !strings.HasPrefix(table, session.NewRoomPrefix), "a new room is called %s", table)
 		redistest.Equal(t, "b sits in", b.match(""), table)
 		a.expect(`{"event":"changes","room":"` + table + `","version":2,"from":1,"changes":[{"type":"join","user":"b","seat":1}]}`)
 		a.exchange(`{"id":7,"action":"watch","room":"42"}`, `{"id":7,"room":"42","epoch":"","version":0,"count":0,"users":[]}`) // the third room
@@ -75,9 +71,8 @@ func TestMatch_Session(t *testing.T) {
 			`"labels":{"a":"b"},"key":"` + strings.Repeat("x", 65) + `"`: `"error":{"code":"bad_request","message":"key must be at most 64 bytes`,
 		} {
 			a.send(`{"id":9,"action":"match",` + frame + `}`)
-			if got := a.next("a refusal", time.Second); !strings.Contains(got, refusal) {
-				t.Errorf("%s: %s", frame, got)
-			}
+			got := a.next("a refusal", time.Second)
+			redistest.ErrorIf(t, !strings.Contains(got, refusal), "%s: %s", frame, got)
 		}
 	})
 }
@@ -127,9 +122,7 @@ func BenchmarkMatch(b *testing.B) {
 		}
 		wg.Wait()
 		b.StopTimer()
-		if len(tables) != players/4 {
-			b.Errorf("%d tables", len(tables))
-		}
+		redistest.ErrorIf(b, len(tables) != players/4, "%d tables", len(tables))
 		for _, c := range clients {
 			_ = c.raw.Close()
 		}
@@ -199,15 +192,13 @@ func TestMatch_TooManyNewRooms(t *testing.T) {
 				a.expect(`{"id":2,"error":{"code":"rate_limited","message":"there is no such room, and a user may begin 1 rooms a minute; wait 59s","retry":true}}`)
 			}
 		})
-		if len(refused) != 20 || <-refused != LimitNewRooms {
-			t.Errorf("%d refusals are counted", len(refused))
-		}
+		redistest.ErrorIf(t, len(refused) != 20 || <-refused != LimitNewRooms,
+			"%d refusals are counted", len(refused))
 		redistest.Equal(t, "tables:", fmt.Sprint(s.tables(t)), "[1 of 1]")
 		theirs := s.connect(t, "b").match("")
 		redistest.Equal(t, "where there is a table:", a.match(""), theirs)
-		if keys := s.redis.Keys(t.Context(), "Lobby:Match:*").Val(); len(keys) > 0 {
-			t.Errorf("requests that were refused are kept: %v", keys)
-		}
+		keys := s.redis.Keys(t.Context(), "Lobby:Match:*").Val()
+		redistest.ErrorIf(t, len(keys) > 0, "requests that were refused are kept: %v", keys)
 	})
 }
 
@@ -235,19 +226,16 @@ func TestMatch_Settings(t *testing.T) {
 				more = `,"settings":` + tt.settings
 			}
 			a.send(fmt.Sprintf(`{"id":7,"action":"match","labels":{%s,"n":"%d"}%s}`, tt.labels, i, more))
-			if got := a.next("the reply to a match", time.Second); !strings.Contains(got, tt.want) {
-				t.Errorf("%s %s: %s", tt.labels, tt.settings, got)
-			}
+			got := a.next("the reply to a match", time.Second)
+			redistest.ErrorIf(t, !strings.Contains(got, tt.want), "%s %s: %s", tt.labels, tt.settings, got)
 		}
 		s.actIn(t, "theirs", room.Configure{Settings: room.Settings{Capacity: 5, Labels: `{"mode":"other"}`}})
 		time.Sleep(time.Second)
 		a.send(`{"id":7,"action":"match","labels":{"mode":"other"}}`)
-		if got := a.next("the reply to a match", time.Second); !strings.Contains(got, `"room":"theirs"`) {
-			t.Errorf("a room that an admin has begun: %s", got)
-		}
+		got := a.next("the reply to a match", time.Second)
+		redistest.ErrorIf(t, !strings.Contains(got, `"room":"theirs"`), "a room that an admin has begun: %s", got)
 		admin := MatchSettings{{Keep: true}}.Check()
-		if _, is := errors.AsType[*room.InvalidError](admin); !is {
-			t.Errorf("rooms that only admins begin: %v", admin)
-		}
+		_, is := errors.AsType[*room.InvalidError](admin)
+		redistest.ErrorIf(t, !is, "rooms that only admins begin: %v", admin)
 	})
 }

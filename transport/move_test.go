@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,9 +42,7 @@ func (v *testClient) expectIn(want ...string) {
 		got = v.next("a snapshot of T", time.Second)
 	}
 	for _, part := range want {
-		if !strings.Contains(got, part) {
-			v.t.Errorf("got %s, without %s", got, part)
-		}
+		redistest.ErrorIf(v.t, !strings.Contains(got, part), "got %s, without %s", got, part)
 	}
 }
 
@@ -86,9 +83,7 @@ func TestMove_Told(t *testing.T) {
 				now, err := second.rooms.Read(t.Context(), "T")
 				redistest.OK(t, err)
 				for _, o := range now.Users() {
-					if o.Away {
-						t.Errorf("%s is away", o.User)
-					}
+					redistest.ErrorIf(t, o.Away, "%s is away", o.User)
 				}
 				a.askAbout("T", `"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+1, now.Count()))
 				for _, v := range []*testClient{a, b} {
@@ -120,9 +115,7 @@ func TestMove_ToOwnRoom(t *testing.T) {
 		a.expect(lostMoved)
 		time.Sleep(time.Minute)
 		a.drain()
-		if got := first.members(t, "T") + "; " + second.members(t, "42"); got != "a; b" {
-			t.Errorf("in the rooms are %s", got)
-		}
+		redistest.Equal(t, "in the rooms are", first.members(t, "T")+"; "+second.members(t, "42"), "a; b")
 		a.askAbout("T", `"ready","value":true`, `"version":2,"count":1`)
 	})
 }
@@ -144,9 +137,8 @@ func TestMove_Away(t *testing.T) {
 				want = "a"
 			}
 			time.Sleep(time.Minute)
-			if got := first.members(t, "T"); got != want {
-				t.Errorf("a has come: %v, and in T are %q", comes, got)
-			}
+			got := first.members(t, "T")
+			redistest.ErrorIf(t, got != want, "a has come: %v, and in T are %q", comes, got)
 		})
 	}
 }
@@ -156,18 +148,15 @@ func TestMove_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
 		second.connect(t, "x").askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":2},"users":[{"user":"x","seat":0}]`)
-		if _, _, err := first.Move(t.Context(), "42", "T", "a", "b"); !errors.Is(err, room.ErrFull) {
-			t.Error(err)
-		}
+		_, _, err := first.Move(t.Context(), "42", "T", "a", "b")
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrFull), "%v", err)
 		if _, _, err := first.Move(t.Context(), "42", "T", "nobody"); !errors.Is(err, room.ErrNotMember) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
 		a.expectSilence()
 		b.expectSilence()
-		if n := first.disconnectTimers.count(); n != 0 {
-			t.Errorf("%d timers are left", n)
-		}
+		redistest.Equal(t, "timers are left:", first.disconnectTimers.count(), 0)
 	})
 }
 
@@ -236,37 +225,12 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 		in := false
 		for _, o := range now.Users() {
 			in = in || o.User == "a"
-			if o.Away {
-				t.Errorf("%s is away in %s for good", o.User, id)
-			}
+			redistest.ErrorIf(t, o.Away, "%s is away in %s for good", o.User, id)
 		}
 		if in != knows[id] && meanwhile != "cut" && meanwhile != "take over" {
 			t.Errorf("a is in %s: %v, and takes itself for a member: %v", id, in, knows[id])
 		}
 	}
-}
-
-// Over real sockets and a real Redis: a user is moved, and then thrown out, through the node on
-// which the user is not.
-func TestMove_AndKickThroughRealRedis(t *testing.T) {
-	nodes := startTwo(t, coordinator.Options{}, Options{Grace: time.Hour})
-	a, w := nodes[0].connect(t, "a"), nodes[1].connect(t, "w")
-	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-	w.exchange(`{"id":4,"action":"watch","room":"T"}`, `{"id":4,"room":"T","epoch":"","version":0,"count":0,"users":[]}`)
-	if _, _, err := nodes[1].Move(t.Context(), "42", "T", "a"); err != nil {
-		t.Fatal(err)
-	}
-	a.expect(lostMoved)
-	a.expect(`{"event":"snapshot","room":"T","version":2,"count":1,"users":[{"user":"a","seat":0}]}`)
-	w.expect(`{"event":"changes","room":"T","version":1,"from":0,"changes":[{"type":"join","user":"a","seat":0,"away":true}]}`)
-	w.expect(`{"event":"changes","room":"T","version":2,"from":1,"changes":[{"type":"back","user":"a","seat":0}]}`)
-	if _, err := nodes[1].rooms.Do(t.Context(), "T", room.Kick{User: "a", Text: "cheats"}); err != nil {
-		t.Fatal(err)
-	}
-	a.expect(`{"event":"lost","room":"T","reason":"kicked","text":"cheats"}`)
-	w.expect(`{"event":"changes","room":"T","version":3,"from":2,"changes":[{"type":"leave","user":"a","seat":0,"reason":"kicked","text":"cheats"}]}`)
-	a.send(`{"id":5,"action":"leave","room":"T"}`)
-	a.expect(`{"id":5,"room":"T","error":{"code":"not_member","message":"a is not in room T","retry":false}}`)
 }
 
 // A seat that is reserved is nobody's: a session that has lost its place takes it, and is not
@@ -314,47 +278,7 @@ func TestMove_RefusedKeepsNothing(t *testing.T) {
 		if _, _, err := s.Move(t.Context(), "43", "T", "x"); !errors.Is(err, room.ErrNotMember) {
 			t.Fatal(err)
 		}
-		if n := s.disconnectTimers.count(); n > 0 {
-			t.Errorf("%d graces run", n)
-		}
+		n := s.disconnectTimers.count()
+		redistest.ErrorIf(t, n > 0, "%d graces run", n)
 	})
-}
-
-// A rematch: a backend takes all members to a room that there is not yet. They sit down together, each goes along with
-// its session, and whoever watched the old room sees it empty.
-func TestMove_Rematch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, a, b := twoNodes(t, room.Rules{Seating: room.Capacity(2)}, Options{})
-		now, err := first.rooms.Read(t.Context(), "42")
-		redistest.OK(t, err)
-		var all []string
-		for _, o := range now.Users() {
-			all = append(all, o.User)
-		}
-		slices.Reverse(all) // who asks says in which order they sit down
-		_, joined, err := second.Move(t.Context(), "42", "T", all...)
-		redistest.OK(t, err)
-		redistest.Equal(t, "the version of the new room", joined.Version, 1)
-		for _, v := range []*testClient{a, b} {
-			v.expect(lostMoved)
-			v.expectIn(`"user":"a"`, `"user":"b"`)
-		}
-		time.Sleep(time.Minute)
-		redistest.Equal(t, "the new room has", first.present(t, "T"), strings.Join(all, ""))
-		redistest.Equal(t, "the old room has", first.present(t, "42"), "")
-	})
-}
-
-// present returns who is in a room, by seat, and fails the test if somebody is away.
-func (s *testNode) present(t *testing.T, id string) (users string) {
-	t.Helper()
-	now, err := s.rooms.Read(t.Context(), id)
-	redistest.OK(t, err)
-	for _, o := range now.Users() {
-		if o.Away {
-			t.Errorf("%s is away in room %s", o.User, id)
-		}
-		users += o.User
-	}
-	return users
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -42,18 +43,12 @@ func TestNewRooms_Bounded(t *testing.T) {
 			ask(c, "leave", id)
 			time.Sleep(2 * time.Second / defaultRate)
 		}
-		if begun < 20 || begun > 20+20/3+1 {
-			t.Errorf("%d rooms were begun in 20 s", begun)
-		}
-		if len(refused) == 0 || <-refused != LimitNewRooms {
-			t.Error("the limit is not counted")
-		}
-		if list, err := first.rooms.Lobby(t.Context()); err != nil || len(list.Rooms) != 0 {
-			t.Errorf("listed are %d rooms, %v", len(list.Rooms), err)
-		}
-		if keys := first.redis.Keys(t.Context(), "Room:*").Val(); len(keys) > begun {
-			t.Errorf("%d rooms have %d keys", begun, len(keys))
-		}
+		redistest.ErrorIf(t, begun < 20 || begun > 20+20/3+1, "%d rooms were begun in 20 s", begun)
+		redistest.ErrorIf(t, len(refused) == 0 || <-refused != LimitNewRooms, "the limit is not counted")
+		list, err := first.rooms.Lobby(t.Context())
+		redistest.ErrorIf(t, err != nil || len(list.Rooms) != 0, "listed are %d rooms, %v", len(list.Rooms), err)
+		keys := first.redis.Keys(t.Context(), "Room:*").Val()
+		redistest.ErrorIf(t, len(keys) > begun, "%d rooms have %d keys", begun, len(keys))
 		if reply := ask(other, "join", "42"); !strings.Contains(reply, `"version":1`) {
 			t.Errorf("another player: %s", reply)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -91,9 +92,7 @@ func (o *oracle) ask(t *testing.T, action, more string) {
 	err := o.ws.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"id":1,"action":%q,"room":"42"%s}`, action, more))
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil && !o.gone {
-		t.Errorf("%s cannot send: %v", o.user, err)
-	}
+	redistest.ErrorIf(t, err != nil && !o.gone, "%s cannot send: %v", o.user, err)
 }
 
 func (o *oracle) replyLocked(r *protocol.Reply) {

@@ -81,14 +81,10 @@ func TestOrigin_Allowed(t *testing.T) {
 		os, err := parseOrigins([]string{"https://other.example", tt.allowed})
 		redistest.OK(t, err)
 		for _, origin := range strings.Fields(tt.yes) {
-			if !os.allow(origin) {
-				t.Errorf("%s refuses %s", tt.allowed, origin)
-			}
+			redistest.ErrorIf(t, !os.allow(origin), "%s refuses %s", tt.allowed, origin)
 		}
 		for _, origin := range strings.Fields(tt.no) {
-			if os.allow(origin) {
-				t.Errorf("%s allows %s", tt.allowed, origin)
-			}
+			redistest.ErrorIf(t, os.allow(origin), "%s allows %s", tt.allowed, origin)
 		}
 	}
 }
@@ -137,8 +133,6 @@ func TestOrigin_NoneNeedsToken(t *testing.T) {
 			}
 		}
 		s.dialWith(t, "")
-		if n := s.Connections(); n != 1 {
-			t.Errorf("%d connections", n)
-		}
+		redistest.Equal(t, "connections:", s.Connections(), 1)
 	})
 }

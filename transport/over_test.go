@@ -31,9 +31,8 @@ func TestJoin_BehindWhichTheClientHasClosed(t *testing.T) {
 			newer.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 			open()
 			redistest.Until(t, "the older connection has ended", func() bool { return server.Connections() == 1 })
-			if now, err := server.rooms.Read(context.Background(), "42"); err != nil || now.Version != 1 {
-				t.Errorf("the room is at version %d (%v)", now.Version, err)
-			}
+			now, err := server.rooms.Read(context.Background(), "42")
+			redistest.ErrorIf(t, err != nil || now.Version != 1, "the room is at version %d (%v)", now.Version, err)
 			newer.ping()
 		})
 	}

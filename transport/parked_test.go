@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/session"
 )
@@ -47,9 +48,7 @@ func TestList_BeforeTheEvent(t *testing.T) {
 		first.redis.FlushAll(t.Context())
 		a.send(users42)
 		frame := a.next("a reply", time.Minute)
-		if !strings.Contains(frame, `{"user":"a","seat":1}`) {
-			t.Errorf("a got %s", frame)
-		}
+		redistest.ErrorIf(t, !strings.Contains(frame, `{"user":"a","seat":1}`), "a got %s", frame)
 		time.Sleep(time.Minute)
 		for name, v := range map[string]*testClient{"a": a, "b": b} {
 			for len(v.frames) > 0 {
@@ -103,9 +102,7 @@ func TestEvents_WaitForConfirmation(t *testing.T) {
 		before := first.rooms.Node()
 		first.redis.Del(t.Context(), "Node:"+before)
 		time.Sleep(2 * time.Second)
-		if first.rooms.Node() == before {
-			t.Fatal("the node kept its name")
-		}
+		redistest.FatalIf(t, first.rooms.Node() == before, "the node kept its name")
 		second.connect(t, "c").send(join42)
 		time.Sleep(time.Second)
 		a.expectSilence()

@@ -1,26 +1,20 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 )
 
 // reserveIn42 seats a party.
 func (s *testNode) reserveIn42(t *testing.T, users ...string) {
 	t.Helper()
-	if _, err := s.Reserve(t.Context(), "42", users...); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(s.Reserve(t.Context(), "42", users...)))
 	synctest.Wait()
 }
 
@@ -31,9 +25,8 @@ func TestParty_Seated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				first, second, a, b := twoNodes(t, room.Rules{Duplicate: duplicate, Seating: room.Capacity(4)}, Options{})
-				if _, err := first.Reserve(t.Context(), "42", "p", "q", "r"); !errors.Is(err, room.ErrFull) {
-					t.Errorf("a party of 3 for 2 seats: %v", err)
-				}
+				_, err := first.Reserve(t.Context(), "42", "p", "q", "r")
+				redistest.ErrorIf(t, !errors.Is(err, room.ErrFull), "a party of 3 for 2 seats: %v", err)
 				a.expectSilence()
 				first.reserveIn42(t, "p", "a", "q")
 				party := eventOf(3, `{"type":"join","user":"p","seat":2,"away":true}`, `{"type":"join","user":"q","seat":3,"away":true}`)
@@ -84,22 +77,16 @@ func TestParty_Refused(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		second.act(t, room.Kick{User: "q", Until: room.Forever})
 		a.expect(eventOf(3))
-		if _, err := first.Reserve(t.Context(), "42", "p", "q"); !errors.Is(err, room.ErrBanned) {
-			t.Error(err)
-		}
+		_, err := first.Reserve(t.Context(), "42", "p", "q")
+		redistest.ErrorIf(t, !errors.Is(err, room.ErrBanned), "%v", err)
 		for _, users := range [][]string{nil, {"p", "p"}, {"p", ""}, make([]string, 65)} {
-			if _, err := first.Reserve(t.Context(), "42", users...); !errors.Is(err, room.ErrInvalid) {
-				t.Errorf("%q: %v", users, err)
-			}
+			_, err := first.Reserve(t.Context(), "42", users...)
+			redistest.ErrorIf(t, !errors.Is(err, room.ErrInvalid), "%q: %v", users, err)
 		}
 		second.act(t, room.Configure{Settings: room.Settings{Closed: true}})
 		a.expect(eventOf(4, `{"type":"settings","settings":{"capacity":0,"closed":true}}`))
-		if _, err := first.Reserve(t.Context(), "42", "p"); !errors.Is(err, room.ErrRoomClosed) {
-			t.Error(err)
-		}
-		if n := first.disconnectTimers.count(); n != 0 {
-			t.Errorf("%d timers are left", n)
-		}
+		redistest.ErrorIs(t, "the error is", redistest.Err(first.Reserve(t.Context(), "42", "p")), room.ErrRoomClosed)
+		redistest.Equal(t, "timers are left:", first.disconnectTimers.count(), 0)
 		a.expectSilence()
 	})
 }
@@ -118,9 +105,8 @@ func TestParty_NodeEnds(t *testing.T) {
 					first.redisNet.stop()
 				} else {
 					redistest.OK(t, first.Shutdown(t.Context()))
-					if _, err := first.Reserve(t.Context(), "42", "x"); !errors.Is(err, room.ErrClosed) {
-						t.Error(err)
-					}
+					_, err := first.Reserve(t.Context(), "42", "x")
+					redistest.ErrorIf(t, !errors.Is(err, room.ErrClosed), "%v", err)
 					second.expectMembers(t, "42", "b a p q")
 					_ = first.rooms.Close(t.Context())
 				}
@@ -143,61 +129,4 @@ func TestParty_NoGrace(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		second.expectMembers(t, "42", "b a")
 	})
-}
-
-// Eight parties of four want one of two tables of four, through two nodes and a real Redis. Two sit
-// down, each at a table of its own, and nobody of the others.
-func TestParty_RaceForTables(t *testing.T) {
-	t.Parallel()
-	nodes := startTwo(t, coordinator.Options{Rules: room.Rules{Seating: room.Capacity(4)}}, Options{Grace: time.Hour})
-	ctx, cancel := context.WithTimeout(t.Context(), 6*testTimeout)
-	defer cancel()
-	for seed := range uint64(40) {
-		tables := []string{fmt.Sprint("x", seed), fmt.Sprint("y", seed)}
-		var race sync.WaitGroup
-		seated := make([]string, 8) // the table of each party
-		for party := range seated {
-			random := rand.New(rand.NewPCG(seed, uint64(party)))
-			race.Go(func() {
-				users := make([]string, 4)
-				for i, n := range random.Perm(4) {
-					users[i] = fmt.Sprintf("%d-%d", party, n)
-				}
-				for _, table := range random.Perm(2) {
-					_, err := nodes[random.IntN(2)].Reserve(ctx, tables[table], users...)
-					if err == nil {
-						seated[party] = tables[table]
-						return
-					}
-					if !errors.Is(err, room.ErrFull) {
-						t.Errorf("seed %d, party %d: %v", seed, party, err)
-					}
-				}
-			})
-		}
-		race.Wait()
-		for _, table := range tables {
-			now, err := nodes[0].rooms.Read(ctx, table)
-			redistest.OK(t, err)
-			parties := make(map[byte]int)
-			for _, o := range now.Users() {
-				parties[o.User[0]]++
-			}
-			said := 0
-			for party, at := range seated {
-				if at == table {
-					said++
-					if parties['0'+byte(party)] != 4 {
-						t.Errorf("seed %d: party %d was told that it sits in %s, where %v are", seed, party, table, now.Users())
-					}
-				}
-			}
-			if said != 1 || len(parties) != 1 || now.Count() != 4 || now.Version != 1 {
-				t.Errorf("seed %d: %d parties were told that they sit in %s, where %v are at version %d", seed, said, table, now.Users(), now.Version)
-			}
-		}
-		if t.Failed() {
-			return
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/session"
 )
@@ -38,17 +39,15 @@ func TestPings_OfUser(t *testing.T) {
 	s := start(t, room.Rules{}, Options{})
 	first, second := s.connectRawAs(t, "a"), s.connectRawAs(t, "a")
 	first.write(strings.Repeat(ping(""), session.NoopBurst-20), closing(1000, ""))
-	if got := first.readAll(); !strings.Contains(got, "1000") {
-		t.Errorf("the first connection: %s", got)
-	}
+	got := first.readAll()
+	redistest.ErrorIf(t, !strings.Contains(got, "1000"), "the first connection: %s", got)
 	second.write(strings.Repeat(ping(""), session.NoopBurst-20), closing(1000, ""))
 	if got := second.readAll(); !strings.Contains(got, "4009") {
 		t.Errorf("the user's second connection: %s", got)
 	}
 	for user, status := range map[string]int{"a": http.StatusTooManyRequests, "b": http.StatusSwitchingProtocols} {
 		_, answer, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user="+user, nil)
-		if answer == nil || answer.StatusCode != status {
-			t.Errorf("then %s connects: %+v, %v", user, answer, err)
-		}
+		redistest.ErrorIf(t, answer == nil || answer.StatusCode != status,
+			"then %s connects: %+v, %v", user, answer, err)
 	}
 }

@@ -122,9 +122,8 @@ func TestPrivate_Kept(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.expect(`{"event":"lost","room":"42","reason":"moved","to":"43"}`)
-		if has := privateOf(t, second, "42") + privateOf(t, second, "43"); has != "map[]map[a:\"hand\"]" {
-			t.Errorf("the rooms have %s", has)
-		}
+		has := privateOf(t, second, "42") + privateOf(t, second, "43")
+		redistest.ErrorIf(t, has != "map[]map[a:\"hand\"]", "the rooms have %s", has)
 		a.expectWithin(`{"event":"snapshot","room":"43","version":2,"count":1,"private":{"a":"hand"},"users":[{"user":"a","seat":0}]}`, time.Second)
 	})
 }
@@ -180,16 +179,14 @@ func TestPrivate_Moved(t *testing.T) {
 				t.Errorf("%s hears\n%s", v.who, text)
 			}
 		}
-		if has := privateOf(t, second, "42") + privateOf(t, second, "43"); has != `map[x:"KINGS"]map[a:"ACES"]` {
-			t.Errorf("the rooms have %s", has)
-		}
+		has := privateOf(t, second, "42") + privateOf(t, second, "43")
+		redistest.ErrorIf(t, has != `map[x:"KINGS"]map[a:"ACES"]`, "the rooms have %s", has)
 		a.cut()
 		settled()
 		a = second.connect(t, "a")
 		a.send(`{"id":1,"room":"43","action":"join"}`)
-		if text := heard(a); !strings.Contains(text, `"private":{"a":"ACES"}`) {
-			t.Errorf("back again, a gets\n%s", text)
-		}
+		text := heard(a)
+		redistest.ErrorIf(t, !strings.Contains(text, `"private":{"a":"ACES"}`), "back again, a gets\n%s", text)
 	})
 }
 
@@ -300,12 +297,9 @@ func TestPrivate_NothingLeaks(t *testing.T) {
 	const secret = "QUEENOFSPADES"
 	for _, n := range []int{1, 70} {
 		long := transcript(`"` + strings.Repeat(secret, n) + `"`)
-		if strings.Contains(long, "QUEEN") {
-			t.Errorf("others are sent the secret:\n%s", long)
-		}
-		if long != short {
-			t.Errorf("with a longer secret the others hear\n%s\nand with a short one\n%s", long, short)
-		}
+		redistest.ErrorIf(t, strings.Contains(long, "QUEEN"), "others are sent the secret:\n%s", long)
+		redistest.ErrorIf(t, long != short,
+			"with a longer secret the others hear\n%s\nand with a short one\n%s", long, short)
 	}
 }
 
@@ -313,8 +307,7 @@ func TestPrivate_NothingLeaks(t *testing.T) {
 func TestPrivate_Size(t *testing.T) {
 	e := &room.Event{Changes: []room.Change{{Type: room.KindPrivate, User: "a", Detail: &room.Detail{Data: []byte(`"` + strings.Repeat("x", 2000) + `"`)}}}}
 	for who, large := range map[room.Viewer]bool{{User: "a"}: true, {User: "b"}: false, {}: false, {User: "c", Authority: true}: true} {
-		if n := frames.Of(e).SizeFor(who); n > 2000 != large || n > 3000 {
-			t.Errorf("for %+v it counts as %d bytes", who, n)
-		}
+		n := frames.Of(e).SizeFor(who)
+		redistest.ErrorIf(t, n > 2000 != large || n > 3000, "for %+v it counts as %d bytes", who, n)
 	}
 }

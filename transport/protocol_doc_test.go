@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
@@ -29,9 +30,7 @@ const protocolPages = "protocol/v1/*.md"
 func TestDocument_Examples(t *testing.T) {
 	text := sourceOf(t, protocolPages)
 	blocks := docBlock.FindAllStringSubmatch(text, -1)
-	if len(blocks) < 6 {
-		t.Errorf("only %d blocks of examples", len(blocks))
-	}
+	redistest.ErrorIf(t, len(blocks) < 6, "only %d blocks of examples", len(blocks))
 	for i, b := range blocks {
 		kind, key, lines := b[1], b[4] != "", strings.Split(strings.TrimSpace(b[5]), "\n")
 		var capacity, burst int
@@ -51,18 +50,13 @@ func TestDocument_Examples(t *testing.T) {
 		})
 	}
 	for name := range described().frames {
-		if !described().seen[name] {
-			t.Errorf("no example has the server's message %s", name)
-		}
+		redistest.ErrorIf(t, !described().seen[name], "no example has the server's message %s", name)
 	}
-	if rest := docBlock.ReplaceAllString(text, ""); strings.Contains(rest, `{"`) {
-		t.Error("a frame is outside of the examples")
-	}
+	rest := docBlock.ReplaceAllString(text, "")
+	redistest.ErrorIf(t, strings.Contains(rest, `{"`), "a frame is outside of the examples")
 	for _, code := range protocol.Codes() {
 		want := fmt.Sprintf("| `%s` | %s |", code, map[bool]string{true: "yes", false: "no"}[protocol.NewError(code, "").Retry])
-		if !strings.Contains(text, want) {
-			t.Errorf("the table of codes has no row %s", want)
-		}
+		redistest.ErrorIf(t, !strings.Contains(text, want), "the table of codes has no row %s", want)
 	}
 	for head, words := range map[string][]string{
 		"| action | what it does | reply |": actionNames(),
@@ -71,24 +65,19 @@ func TestDocument_Examples(t *testing.T) {
 	} {
 		rows := tableBelow(text, head)
 		for _, word := range words {
-			if !strings.Contains(rows, fmt.Sprintf("\n| `%s` |", word)) {
-				t.Errorf("the table %s has no row of %s", head, word)
-			}
+			redistest.ErrorIf(t, !strings.Contains(rows, fmt.Sprintf("\n| `%s` |", word)),
+				"the table %s has no row of %s", head, word)
 		}
-		if n := strings.Count(rows, "\n| `"); n != len(words) {
-			t.Errorf("the table %s has %d rows, for %d words", head, n, len(words))
-		}
+		n := strings.Count(rows, "\n| `")
+		redistest.ErrorIf(t, n != len(words), "the table %s has %d rows, for %d words", head, n, len(words))
 	}
 	for _, event := range protocol.Events() {
-		if !strings.Contains(text, fmt.Sprintf("\n- `%s` ", event)) {
-			t.Errorf("the events lack %s", event)
-		}
+		redistest.ErrorIf(t, !strings.Contains(text, fmt.Sprintf("\n- `%s` ", event)), "the events lack %s", event)
 	}
 	rows := tableBelow(text, "| close code | why | what to do |")
 	for _, code := range append(protocol.CloseCodes(), websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseAbnormalClosure, websocket.CloseInternalServerErr) {
-		if !regexp.MustCompile(fmt.Sprintf(`(?m)^\| [^|]*\b%d\b`, code)).MatchString(rows) {
-			t.Errorf("the table of close codes lacks %d", code)
-		}
+		redistest.ErrorIf(t, !regexp.MustCompile(fmt.Sprintf(`(?m)^\| [^|]*\b%d\b`, code)).MatchString(rows),
+			"the table of close codes lacks %d", code)
 	}
 }
 
@@ -245,16 +234,13 @@ var docRequest = regexp.MustCompile(`^(\w+) (\S+)(?: from (\S+))?(?: with token 
 func (s *docSession) request(line string) {
 	s.t.Helper()
 	part := docRequest.FindStringSubmatch(line)
-	if part == nil {
-		s.t.Fatalf("what is %q?", line)
-	}
+	redistest.FatalIf(s.t, part == nil, "what is %q?", line)
 	request, answer := httptest.NewRequest(part[1], part[2], nil), httptest.NewRecorder()
 	request.Header.Set("Origin", part[3])
 	if part[4] != "" {
 		request.Header.Set("Authorization", "Bearer "+strings.ReplaceAll(part[4], "eyJ…", tokenOf(s.t, "李四", time.Hour)))
 	}
 	s.first.Handler().ServeHTTP(answer, request)
-	if got := fmt.Sprint(answer.Code, " ", strings.TrimSpace(answer.Body.String())); got != part[5]+" "+part[6] {
-		s.t.Errorf("%s\ngot %s", line, got)
-	}
+	got := fmt.Sprint(answer.Code, " ", strings.TrimSpace(answer.Body.String()))
+	redistest.ErrorIf(s.t, got != part[5]+" "+part[6], "%s\ngot %s", line, got)
 }

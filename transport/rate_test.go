@@ -92,9 +92,8 @@ func TestRate_Burst(t *testing.T) {
 			s := serve(t, counted(&reads), Options{})
 			c := s.connectRawAs(t, "a")
 			go c.write(requests(n) + closing(1000, ""))
-			if got := outcome(c.readAll()); !maps.Equal(got, want) {
-				t.Errorf("%d requests: %v, want %v", n, got, want)
-			}
+			got := outcome(c.readAll())
+			redistest.ErrorIf(t, !maps.Equal(got, want), "%d requests: %v, want %v", n, got, want)
 			if got := reads.Load(); got > defaultBurst {
 				t.Errorf("%d requests reached the rooms", got)
 			}
@@ -138,9 +137,7 @@ func TestRate_Nonsense(t *testing.T) {
 		c := s.connectRawAs(t, "a")
 		go c.write(strings.Repeat(text("{"), defaultBurst), text(usersOf(1)), closing(1000, ""))
 		got, want := outcome(c.readAll()), map[string]int{"bad_request": defaultBurst, "rate_limited": 1, "close1000": 1}
-		if !maps.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		redistest.ErrorIf(t, !maps.Equal(got, want), "got %v, want %v", got, want)
 	})
 }
 
@@ -153,9 +150,8 @@ func TestRate_FloodCutOff(t *testing.T) {
 		c := s.connectRawAs(t, "a")
 		go c.write(requests(10_000))
 		got, want := outcome(c.readAll()), counts(defaultBurst, session.NoopBurst+1, "close4009")
-		if !maps.Equal(got, want) || reads.Load() != defaultBurst {
-			t.Errorf("got %v, %d of them from the rooms; want %v", got, reads.Load(), want)
-		}
+		redistest.ErrorIf(t, !maps.Equal(got, want) || reads.Load() != defaultBurst,
+			"got %v, %d of them from the rooms; want %v", got, reads.Load(), want)
 		redistest.Equal(t, "traced:", limits.names(), "flood rate")
 	})
 }
@@ -208,9 +204,7 @@ func TestRate_ManyConnections(t *testing.T) {
 				}
 			})
 		}
-		if n := knownUsers(s); n != 1 {
-			t.Errorf("%d users are connected", n)
-		}
+		redistest.Equal(t, "users are connected:", knownUsers(s), 1)
 		close(all)
 		other := s.connect(t, "another")
 		other.exchange(usersOf(5), `{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
@@ -232,13 +226,11 @@ func TestRate_UsersForgotten(t *testing.T) {
 			defer synctest.Wait()
 			return outcome(c.readAll())
 		}
-		if got, want := play(defaultBurst), counts(defaultBurst, 0, "close1000"); !maps.Equal(got, want) {
-			t.Errorf("at first: %v", got)
-		}
+		got, want := play(defaultBurst), counts(defaultBurst, 0, "close1000")
+		redistest.ErrorIf(t, !maps.Equal(got, want), "at first: %v", got)
 		for range 10 {
-			if got, want := play(1), counts(0, 1, "close1000"); !maps.Equal(got, want) {
-				t.Errorf("connected again: %v", got)
-			}
+			got, want := play(1), counts(0, 1, "close1000")
+			redistest.ErrorIf(t, !maps.Equal(got, want), "connected again: %v", got)
 		}
 		time.Sleep(time.Second)
 		if got, want := play(defaultRate+1), counts(defaultRate, 1, "close1000"); !maps.Equal(got, want) {
@@ -251,16 +243,12 @@ func TestRate_UsersForgotten(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := knownUsers(s); n != 11 {
-			t.Errorf("%d users are known", n)
-		}
+		redistest.Equal(t, "users are known:", knownUsers(s), 11)
 		for _, c := range s.conns.drain() {
 			c.End(websocket.CloseGoingAway, "")
 		}
 		time.Sleep(time.Minute)
-		if n := knownUsers(s); n != 0 {
-			t.Errorf("%d users are known after all have gone", n)
-		}
+		redistest.Equal(t, "users are known after all have gone:", knownUsers(s), 0)
 	})
 }
 
@@ -288,9 +276,8 @@ func TestRate_Off(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{Rate: -1})
 		c := s.connectRawAs(t, "a")
 		go c.write(requests(5000), closing(1000, ""))
-		if got, want := outcome(c.readAll()), counts(5000, 0, "close1000"); !maps.Equal(got, want) {
-			t.Errorf("got %v", got)
-		}
+		got, want := outcome(c.readAll()), counts(5000, 0, "close1000")
+		redistest.ErrorIf(t, !maps.Equal(got, want), "got %v", got)
 	})
 }
 
@@ -308,12 +295,10 @@ func TestRate_UsersWithTokens(t *testing.T) {
 			}
 			c.send(authFrame(token)) // counts for both
 			synctest.Wait()
-			if got := <-c.frames; !strings.Contains(got, want) {
-				t.Errorf("connection %d: %s, want %s", i, got, want)
-			}
+			got := <-c.frames
+			redistest.ErrorIf(t, !strings.Contains(got, want), "connection %d: %s, want %s", i, got, want)
 		}
-		if !protocol.NewError(protocol.CodeRateLimited, "").Retry {
-			t.Error("rate_limited is not worth a retry")
-		}
+		redistest.ErrorIf(t, !protocol.NewError(protocol.CodeRateLimited, "").Retry,
+			"rate_limited is not worth a retry")
 	})
 }

@@ -37,9 +37,7 @@ func TestLog_ClientsDoNotFillIt(t *testing.T) {
 		for range 50 {
 			answer := httptest.NewRecorder()
 			s.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
-			if answer.Code != http.StatusServiceUnavailable {
-				t.Errorf("readyz: %d", answer.Code)
-			}
+			redistest.ErrorIf(t, answer.Code != http.StatusServiceUnavailable, "readyz: %d", answer.Code)
 			time.Sleep(10 * time.Second)
 		}
 		s.hook.setBefore(nil)
@@ -54,9 +52,7 @@ func TestLog_ClientsDoNotFillIt(t *testing.T) {
 		}
 		want := `"requests are refused: unavailable" "not ready: Redis does not do what this node asks" ` +
 			`500"over: requests are refused: unavailable" 50"over: not ready: Redis does not do what this node asks"`
-		if strings.Join(got, " ") != want {
-			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, " "), want)
-		}
+		redistest.ErrorIf(t, strings.Join(got, " ") != want, "logged\n%s\nwant\n%s", strings.Join(got, " "), want)
 	})
 }
 
@@ -78,9 +74,8 @@ func TestLog_RefusedOrigins(t *testing.T) {
 		}
 		redistest.OK(t, s.Shutdown(t.Context()))
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || len(log.String()) > 2000 {
-			t.Fatalf("logged %d lines, %d bytes", len(lines), log.Len())
-		}
+		redistest.FatalIf(t, len(lines) != 2 || len(log.String()) > 2000,
+			"logged %d lines, %d bytes", len(lines), log.Len())
 		for _, part := range []string{"level=WARN", "pages of another origin are refused", `https://evil-0.example\\n`, "--allow-origin"} {
 			if !strings.Contains(lines[0], part) {
 				t.Errorf("the first line does not have %s: %s", part, lines[0])
@@ -127,9 +122,7 @@ func TestLog_ConnectionEnds(t *testing.T) {
 		_ = leaves.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
 		synctest.Wait()
 		for _, want := range []string{"closed by the server (4001): replaced by a newer session", "closed by the server (4008): nothing was read for 1s", "websocket: close 1000 (normal)"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("the log has no %q:\n%s", want, log.String())
-			}
+			redistest.ErrorIf(t, !strings.Contains(log.String(), want), "the log has no %q:\n%s", want, log.String())
 		}
 	})
 }

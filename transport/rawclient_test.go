@@ -48,9 +48,8 @@ func (s *testNode) connectRawAs(t testing.TB, user string) *rawClient {
 	c := &rawClient{t, raw, bufio.NewReader(raw)}
 	c.write(strings.Replace(handshake, "user=a", "user="+user, 1))
 	answer, err := http.ReadResponse(c.src, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("handshake: %+v, %v", answer, err)
-	}
+	redistest.FatalIf(t, err != nil || answer.StatusCode != http.StatusSwitchingProtocols,
+		"handshake: %+v, %v", answer, err)
 	return c
 }
 
@@ -97,9 +96,7 @@ func (c *rawClient) readAll() string {
 		if err == io.EOF {
 			return strings.Join(names, " ")
 		}
-		if err != nil {
-			c.t.Fatalf("after %q: %v", names, err)
-		}
+		redistest.FatalIf(c.t, err != nil, "after %q: %v", names, err)
 		names = append(names, frameName(kind, content))
 	}
 }
@@ -175,9 +172,7 @@ func runCases(t *testing.T, cases []frameCase) {
 	s := serve(t, sizedRooms{}, Options{Rate: -1}) // all cases are one user's
 	seen := make(map[string]bool)
 	for _, tt := range cases {
-		if seen[tt.id] {
-			t.Errorf("two cases %s", tt.id)
-		}
+		redistest.ErrorIf(t, seen[tt.id], "two cases %s", tt.id)
 		seen[tt.id] = true
 		c := s.connectRaw(t)
 		c.write(tt.sent...)
@@ -186,9 +181,8 @@ func runCases(t *testing.T, cases []frameCase) {
 			c.write(text(usersOf(99)), closing(websocket.CloseNormalClosure, ""))
 			want = strings.TrimSpace(want + " 99 close 1000")
 		}
-		if got := c.readAll(); got != want {
-			t.Errorf("%s: got %q, want %q", tt.id, got, want)
-		}
+		got := c.readAll()
+		redistest.ErrorIf(t, got != want, "%s: got %q, want %q", tt.id, got, want)
 		_ = c.raw.Close()
 	}
 }

@@ -113,9 +113,8 @@ func TestClose_LargeRoom(t *testing.T) {
 				for i := range 50 {
 					party = append(party, fmt.Sprintf("player-%05d", 50*from+i))
 				}
-				if _, err := second.rooms.Do(t.Context(), "42", room.Reserve{Session: "party", Users: party}); err != nil {
-					t.Error(err)
-				}
+				_, err := second.rooms.Do(t.Context(), "42", room.Reserve{Session: "party", Users: party})
+				redistest.ErrorIf(t, err != nil, "%v", err)
 			})
 		}
 		users.Wait()
@@ -124,20 +123,16 @@ func TestClose_LargeRoom(t *testing.T) {
 		if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Count() != members+1 {
 			t.Fatal(now.Count(), err)
 		}
-		if _, err := second.rooms.Do(t.Context(), "42", room.Close{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, last := member.lastRead(); last != `{"event":"lost","room":"42","reason":"closed"}` {
-			t.Errorf("the member got %.200s", last)
-		}
+		redistest.OK(t, redistest.Err(second.rooms.Do(t.Context(), "42", room.Close{})))
+		_, last := member.lastRead()
+		redistest.ErrorIf(t, last != `{"event":"lost","room":"42","reason":"closed"}`, "the member got %.200s", last)
 		for _, v := range watchers {
 			if _, last := v.lastRead(); !strings.HasPrefix(last, `{"event":"snapshot","room":"42"`) || !strings.HasSuffix(last, `"users":[]}`) {
 				t.Errorf("a watcher got %.200s", last)
 			}
 		}
-		if n := reads.Load(); n != 1 {
-			t.Errorf("the room was read %d times for %d watchers", n, len(watchers))
-		}
+		n := reads.Load()
+		redistest.ErrorIf(t, n != 1, "the room was read %d times for %d watchers", n, len(watchers))
 	})
 }
 
@@ -212,9 +207,7 @@ func writeToSlowReaders(t *testing.T, seed uint64) {
 		}
 		o.report(t)
 	}
-	if n.refused.Load() == 0 {
-		t.Errorf("seed %d: no queue was ever full", seed)
-	}
+	redistest.ErrorIf(t, n.refused.Load() == 0, "seed %d: no queue was ever full", seed)
 }
 
 // A client that stops reading is closed with 4008 after the write time-out: it reads that, and what
@@ -228,13 +221,9 @@ func TestSlowReader_StopsReading(t *testing.T) {
 		for i := range 50 {
 			s.joins(t, fmt.Sprint("b", i), "42")
 		}
-		if s.Connections() != 1 || n.tooSlow.Load() != 0 {
-			t.Fatal("it is closed at once")
-		}
+		redistest.FatalIf(t, s.Connections() != 1 || n.tooSlow.Load() != 0, "it is closed at once")
 		time.Sleep(3 * time.Second)
-		if n.tooSlow.Load() != 1 {
-			t.Error("it is not closed")
-		}
+		redistest.ErrorIf(t, n.tooSlow.Load() != 1, "it is not closed")
 		a.expect(`{"event":"changes","room":"42","version":1,"from":0,"changes":[{"type":"join","user":"b0","seat":0}]}`)
 		a.expectClose(protocol.CloseTooSlow)
 	})
@@ -252,13 +241,9 @@ func TestSlowReader_LongFrame(t *testing.T) {
 		for start := time.Now(); !bytes.HasSuffix(frame.Bytes(), []byte("]}")); {
 			time.Sleep(900 * time.Millisecond)
 			n, err := conn.Read(buffer)
-			if err != nil {
-				t.Fatalf("after %d bytes, and %v: %v", frame.Len(), time.Since(start), err)
-			}
+			redistest.FatalIf(t, err != nil, "after %d bytes, and %v: %v", frame.Len(), time.Since(start), err)
 			frame.Write(buffer[:n])
 		}
-		if frame.Len() < 500_000 {
-			t.Errorf("%d bytes", frame.Len())
-		}
+		redistest.ErrorIf(t, frame.Len() < 500_000, "%d bytes", frame.Len())
 	})
 }

@@ -32,9 +32,7 @@ func TestRejoin_Everybody(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		before := nodes[0].members(t, "42")
-		if len(strings.Fields(before)) != users {
-			t.Fatalf("in the room are %s", before)
-		}
+		redistest.FatalIf(t, len(strings.Fields(before)) != users, "in the room are %s", before)
 		for _, v := range all {
 			for len(v.frames) > 0 {
 				<-v.frames
@@ -49,9 +47,8 @@ func TestRejoin_Everybody(t *testing.T) {
 			t.Errorf("it took %d versions", snapshot.Version) // they are batched
 		}
 		for i, v := range all {
-			if at := v.lastVersion(); at != snapshot.Version {
-				t.Errorf("u%02d is at version %d of %d", i, at, snapshot.Version)
-			}
+			at := v.lastVersion()
+			redistest.ErrorIf(t, at != snapshot.Version, "u%02d is at version %d of %d", i, at, snapshot.Version)
 		}
 	})
 }

@@ -65,9 +65,8 @@ func TestRejoin_TriedAgain(t *testing.T) {
 			removeA(t, first, second)
 			b.expect(eventARemoved)
 			time.Sleep(time.Minute)
-			if n := attempts.Load(); n < 10 || n > 40 {
-				t.Errorf("%d attempts in a minute", n)
-			}
+			n := attempts.Load()
+			redistest.ErrorIf(t, n < 10 || n > 40, "%d attempts in a minute", n)
 			down.Store(false)
 			a.expectSilence()
 			b.expectWithin(eventARejoined, session.LastPause)
@@ -195,18 +194,14 @@ func TestRejoin_EndedByJoin(t *testing.T) {
 		a.expect(`{"id":1,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`)
 		before := attempts.Load()
 		time.Sleep(time.Minute)
-		if attempts.Load() == before {
-			t.Error("after a refused join the rejoin was given up")
-		}
+		redistest.ErrorIf(t, attempts.Load() == before, "after a refused join the rejoin was given up")
 		down.Store(false)
 		a.send(`{"id":1,"action":"join","room":"42","seat":3}`)
 		a.expect(`{"id":1,"room":"42","version":4,"seat":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":3}]}`)
 		before = attempts.Load()
 		time.Sleep(time.Minute)
 		a.expectSilence()
-		if n := attempts.Load() - before; n != 0 {
-			t.Errorf("%d attempts after a successful join", n)
-		}
+		redistest.Equal(t, "attempts after a successful join:", attempts.Load()-before, 0)
 	})
 }
 
@@ -297,13 +292,10 @@ func TestRejoin_NodeRenamed(t *testing.T) {
 		before := first.rooms.Node()
 		first.redis.Del(t.Context(), "Node:"+before)
 		time.Sleep(time.Minute)
-		if first.rooms.Node() == before {
-			t.Fatal("the node kept its name")
-		}
+		redistest.FatalIf(t, first.rooms.Node() == before, "the node kept its name")
 		member := first.redis.HGet(t.Context(), "Room:42:Users", "a").Val()
-		if !strings.Contains(member, first.rooms.Node()) || second.members(t, "42") != "b a" {
-			t.Errorf("a is %s, in the room are %q", member, second.members(t, "42"))
-		}
+		redistest.ErrorIf(t, !strings.Contains(member, first.rooms.Node()) || second.members(t, "42") != "b a",
+			"a is %s, in the room are %q", member, second.members(t, "42"))
 		for _, v := range []*testClient{a, b} {
 			v.expect(eventUnchanged)
 			v.expectSilence()

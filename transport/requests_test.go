@@ -48,9 +48,8 @@ func TestRequest_Replies(t *testing.T) {
 	} {
 		li.send(frame)
 		_, got, err := li.ws.ReadMessage()
-		if err != nil || !strings.HasPrefix(string(got), want) {
-			t.Errorf("%s: %s, %v; want %s", frame, got, err, want)
-		}
+		redistest.ErrorIf(t, err != nil || !strings.HasPrefix(string(got), want),
+			"%s: %s, %v; want %s", frame, got, err, want)
 	}
 	zhang.send(`{"id":8,"action":"leave","room":"42"}`)
 	zhang.expect(`{"id":8,"room":"42","version":5,"count":1}`)
@@ -85,9 +84,8 @@ func TestList_AnyLength(t *testing.T) {
 		_, frame, err := a.ws.ReadMessage()
 		redistest.OK(t, err)
 		reply, err := protocol.DecodeFrame(frame)
-		if err != nil || len(reply.(*protocol.Reply).Users) != n {
-			t.Errorf("%d members: %.60s, %v", n, frame, err)
-		}
+		redistest.ErrorIf(t, err != nil || len(reply.(*protocol.Reply).Users) != n,
+			"%d members: %.60s, %v", n, frame, err)
 	}
 }
 

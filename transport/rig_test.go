@@ -100,9 +100,7 @@ func serve(t testing.TB, rooms Rooms, opts Options) *testNode {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
+		redistest.OK(t, s.Shutdown(ctx))
 		_ = web.Close()
 		<-served
 	})
@@ -170,9 +168,7 @@ func (s *testNode) onlyConn(t *testing.T) *conn {
 	t.Helper()
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
-	if len(s.conns.open) != 1 {
-		t.Fatalf("%d connections are open", len(s.conns.open))
-	}
+	redistest.FatalIf(t, len(s.conns.open) != 1, "%d connections are open", len(s.conns.open))
 	for _, c := range s.conns.open {
 		return c
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -26,12 +27,8 @@ func TestError_Codes(t *testing.T) {
 		errors.New("dial 10.0.0.1"):       protocol.CodeInternal,
 	} {
 		got := ErrorOf(fmt.Errorf("wrapped: %w", err))
-		if got.Code != code {
-			t.Errorf("%v became %v, want %s", err, got, code)
-		}
-		if strings.Contains(got.Message, "10.0.0.1") {
-			t.Errorf("%v shows clients where Redis is", got)
-		}
+		redistest.ErrorIf(t, got.Code != code, "%v became %v, want %s", err, got, code)
+		redistest.ErrorIf(t, strings.Contains(got.Message, "10.0.0.1"), "%v shows clients where Redis is", got)
 	}
 }
 
@@ -47,11 +44,9 @@ func TestOptions_Bad(t *testing.T) {
 		"not \"game.example\"":          {AllowOrigins: []string{"https://game.example", "game.example"}},
 		"not \"\"":                      {AllowOrigins: []string{""}},
 	} {
-		if _, err := New(s.rooms, opts); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := New(s.rooms, opts)
+		redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), name), "%s: %v", name, err)
 	}
-	if _, err := New(nil, Options{}); err == nil || !strings.Contains(err.Error(), "rooms") {
-		t.Errorf("rooms: %v", err)
-	}
+	_, err := New(nil, Options{})
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "rooms"), "rooms: %v", err)
 }

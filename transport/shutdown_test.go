@@ -36,9 +36,8 @@ func TestShutdown_Drains(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Shutdown(context.Background()) }()
 	a.expectClose(protocol.CloseRestart)
-	if _, res, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=c", nil); err == nil || res.StatusCode != 503 {
-		t.Errorf("a new connection: %v", err)
-	}
+	_, res, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/ws?user=c", nil)
+	redistest.ErrorIf(t, err == nil || res.StatusCode != 503, "a new connection: %v", err)
 	rdb.Del(t.Context(), "LockRoom:42")
 	b.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"users":[{"user":"a","seat":0},{"user":"b","seat":1}]}`)
 	b.expectClose(protocol.CloseRestart)
@@ -98,9 +97,7 @@ func TestShutdown_CutShort(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	if err := s.Shutdown(ctx); !errors.Is(err, enough) {
-		t.Errorf("shutdown: %v", err)
-	}
+	redistest.ErrorIs(t, "shutdown", s.Shutdown(ctx), enough)
 }
 
 // A server that shuts down is not ready at once, and closes its connections at even intervals.
@@ -140,17 +137,13 @@ func TestDrain_Spread(t *testing.T) {
 				time.Sleep(time.Nanosecond)
 				answer := httptest.NewRecorder()
 				s.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
-				if answer.Code != http.StatusServiceUnavailable {
-					t.Errorf("readyz: %d", answer.Code)
-				}
+				redistest.ErrorIf(t, answer.Code != http.StatusServiceUnavailable, "readyz: %d", answer.Code)
 				redistest.OK(t, redistest.Receive(t, done, "Shutdown"))
 				var got []int
 				for range 5 {
 					got = append(got, redistest.Receive(t, closed, "a connection to be closed"))
 				}
-				if !slices.Equal(got, tt.want) {
-					t.Errorf("closed after %v ms, want %v", got, tt.want)
-				}
+				redistest.ErrorIf(t, !slices.Equal(got, tt.want), "closed after %v ms, want %v", got, tt.want)
 				s.expectMembers(t, "42", "u0 u1 u2 u3 u4")
 			})
 		})
@@ -172,9 +165,8 @@ func TestDrain_EndsWithTheLast(t *testing.T) {
 		for _, v := range all {
 			v.cut()
 		}
-		if err := redistest.Receive(t, done, "Shutdown"); err != nil || time.Since(start) > time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
+		err := redistest.Receive(t, done, "Shutdown")
+		redistest.ErrorIf(t, err != nil || time.Since(start) > time.Second, "%v after %v", err, time.Since(start))
 	})
 }
 

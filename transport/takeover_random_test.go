@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport/protocol"
@@ -275,14 +276,10 @@ func TestTakeOver_AtRandom(t *testing.T) {
 	err := errors.New("never looked")
 	for deadline := time.Now().Add(15 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		s, readErr := nodes[0].rooms.Read(t.Context(), "42")
-		if readErr != nil {
-			t.Fatal(readErr)
-		}
+		redistest.FatalIf(t, readErr != nil, "%v", readErr)
 		err = c.check(s)
 	}
-	if err != nil {
-		t.Fatalf("seed %d, %d cuts, %d sessions: %v", seed, cuts, len(c.rivals), err)
-	}
+	redistest.FatalIf(t, err != nil, "seed %d, %d cuts, %d sessions: %v", seed, cuts, len(c.rivals), err)
 	for user, last := range c.last {
 		if last.join {
 			if f := last.by.ask(t, protocol.ActionLeave); f == nil || f.Error != nil {

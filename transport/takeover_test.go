@@ -113,9 +113,7 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 			newer.send(`{"id":1,"action":"join","room":"42"}`)
 			select {
 			case code := <-ended:
-				if code != protocol.CloseReplaced {
-					t.Fatalf("closed with %d", code)
-				}
+				redistest.FatalIf(t, code != protocol.CloseReplaced, "closed with %d", code)
 			case <-time.After(5 * time.Second):
 				t.Fatal("the older session is not closed")
 			}
@@ -128,9 +126,8 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 				t.Errorf("the reply is %s", frame)
 			}
 			_, err := server.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: older.ID})
-			if !errors.Is(err, room.ErrNotMember) {
-				t.Errorf("the older session speaks for the user again (%v)", err)
-			}
+			redistest.ErrorIf(t, !errors.Is(err, room.ErrNotMember),
+				"the older session speaks for the user again (%v)", err)
 			older.Close()
 		})
 	}
@@ -159,9 +156,7 @@ func TestTakeOver_CutOffUntilRemoved(t *testing.T) {
 		second.expectMembers(t, "42", "b a")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(a.closed) > 0 {
-			t.Errorf("a: %v", <-a.closed)
-		}
+		redistest.ErrorIf(t, len(a.closed) > 0, "a is closed")
 	})
 }
 
@@ -207,9 +202,7 @@ func TestTakeOver_Older(t *testing.T) {
 		time.Sleep(time.Minute)
 		newer.expectClose(protocol.CloseReplaced)
 		synctest.Wait()
-		if len(older.closed) > 0 {
-			t.Fatalf("the session that joined last: %v", <-older.closed)
-		}
+		redistest.FatalIf(t, len(older.closed) > 0, "the session that joined last is closed")
 		at.expectMembers(t, "42", "b a")
 	}
 	t.Run("on one node", func(t *testing.T) {

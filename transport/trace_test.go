@@ -82,9 +82,7 @@ func TestStats_OfServer(t *testing.T) {
 		expect := func(want Stats) {
 			t.Helper()
 			synctest.Wait()
-			if got := s.Stats(); got != want {
-				t.Errorf("%+v, want %+v", got, want)
-			}
+			redistest.Equal(t, "it is", s.Stats(), want)
 		}
 		expect(Stats{})
 		a, b := s.connect(t, "a"), s.connect(t, "b")

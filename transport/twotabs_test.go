@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -180,9 +181,8 @@ func TestTakeOver_EachOther(t *testing.T) {
 			first.expectMembers(t, "A", "a")
 			first.expectMembers(t, "B", "a")
 			for _, id := range []string{"A", "B"} {
-				if n := one.speaksIn(id) + other.speaksIn(id); n != 1 {
-					t.Errorf("round %d: %d connections speak for the user in %s", round, n, id)
-				}
+				n := one.speaksIn(id) + other.speaksIn(id)
+				redistest.ErrorIf(t, n != 1, "round %d: %d connections speak for the user in %s", round, n, id)
 			}
 		})
 	}

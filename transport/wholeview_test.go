@@ -90,9 +90,8 @@ func TestWholeView_RedisIsEmptied(t *testing.T) {
 	}
 	for _, o := range all {
 		o.report(t)
-		if o.losses > 0 || o.gone {
-			t.Errorf("%s heard lost: %v, lost the connection: %v", o.user, o.losses > 0, o.gone)
-		}
+		redistest.ErrorIf(t, o.losses > 0 || o.gone,
+			"%s heard lost: %v, lost the connection: %v", o.user, o.losses > 0, o.gone)
 	}
 }
 
@@ -160,14 +159,10 @@ func runFaults(t *testing.T, random *rand.Rand) {
 		if o.gone {
 			gone++
 		}
-		if err := o.knows(now); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, o.knows(now))
 		o.report(t)
 	}
-	if gone > len(r.all)/2 {
-		t.Errorf("%d clients lost their connection, so there was little to see", gone)
-	}
+	redistest.ErrorIf(t, gone > len(r.all)/2, "%d clients lost their connection, so there was little to see", gone)
 }
 
 func (r *faultRun) request() {

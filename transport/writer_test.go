@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -44,9 +45,8 @@ func TestWriter_FramesTogether(t *testing.T) {
 		a.expect(`{"event":"changes","room":"42","version":3,"from":1,"changes":[{"type":"join","user":"c","seat":1},{"type":"join","user":"d","seat":2}]}`)
 		a.expect(`{"event":"changes","room":"43","version":2,"from":0,"changes":[{"type":"join","user":"c","seat":0},{"type":"join","user":"d","seat":1}]}`)
 		a.expect(`{"id":5,"room":"44","epoch":"","version":0,"count":0,"users":[]}`)
-		if n := writes.Load(); n != 2 || time.Since(start) > 0 {
-			t.Errorf("%d writes, in %v", n, time.Since(start))
-		}
+		n := writes.Load()
+		redistest.ErrorIf(t, n != 2 || time.Since(start) > 0, "%d writes, in %v", n, time.Since(start))
 	})
 }
 
@@ -79,9 +79,7 @@ func TestWriter_ClientThatDoesNotRead(t *testing.T) {
 			s.joins(t, "b", "42")
 			start := time.Now()
 			for strings.HasPrefix(s.members(t, "42"), "a") {
-				if time.Since(start) > time.Minute {
-					t.Fatal("it is still in the room")
-				}
+				redistest.FatalIf(t, time.Since(start) > time.Minute, "it is still in the room")
 				time.Sleep(100 * time.Millisecond)
 			}
 			if took := time.Since(start); took < 8*time.Second || took > 9*time.Second+200*time.Millisecond {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -48,9 +49,8 @@ func TestSharedRead_Once(t *testing.T) {
 					time.Sleep(rand.N(3 * time.Second))
 					before := slow.begun.Load()
 					s, err := shared.Read(t.Context(), "42")
-					if err != nil || s.Version <= uint64(before) {
-						t.Errorf("asked after read %d had begun, and got %d: %v", before, s.Version, err)
-					}
+					redistest.ErrorIf(t, err != nil || s.Version <= uint64(before),
+						"asked after read %d had begun, and got %d: %v", before, s.Version, err)
 				}
 			})
 		}
@@ -95,14 +95,11 @@ func TestSharedRead_Panic(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				defer func() { _ = recover() }()
-				if _, err := shared.Read(t.Context(), "panic"); err != errReadFailed {
-					t.Errorf("read with %v", err)
-				}
+				_, err := shared.Read(t.Context(), "panic")
+				redistest.ErrorIf(t, err != errReadFailed, "read with %v", err)
 			})
 		}
 		wg.Wait()
-		if len(shared.reads) > 0 {
-			t.Error("the room counts as being read")
-		}
+		redistest.ErrorIf(t, len(shared.reads) > 0, "the room counts as being read")
 	})
 }

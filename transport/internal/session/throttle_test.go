@@ -1,6 +1,7 @@
 package session
 
 import (
+	"roomd/lockmgr/redistest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,15 +30,9 @@ func TestBucket_Takes(t *testing.T) {
 		}
 	}
 	b.undo(p)
-	if wait := b.take(p, time.Hour); wait != 0 {
-		t.Errorf("what was given back is not there: wait %v", wait)
-	}
-	if backlog := b.backlog(time.Hour); backlog != 60*ms {
-		t.Errorf("the backlog is %v", backlog)
-	}
-	if backlog := b.backlog(2 * time.Hour); backlog != 0 {
-		t.Errorf("later the backlog is %v", backlog)
-	}
+	redistest.Equal(t, "what was given back is not there: wait", b.take(p, time.Hour), 0)
+	redistest.Equal(t, "the backlog is", b.backlog(time.Hour), 60*ms)
+	redistest.Equal(t, "later the backlog is", b.backlog(2*time.Hour), 0)
 	for range 10_000 {
 		if wait := b.take(rateLimit{}, 0); wait != 0 {
 			t.Fatalf("without a limit: wait %v", wait)
@@ -99,9 +94,7 @@ func TestBucket_AtOnce(t *testing.T) {
 	}
 	close(start)
 	wg.Wait()
-	if taken.Load() != burst {
-		t.Errorf("%d were taken, want %d", taken.Load(), burst)
-	}
+	redistest.ErrorIf(t, taken.Load() != burst, "%d were taken, want %d", taken.Load(), burst)
 }
 
 // Who has used up a burst at a slow rate owes no more than that of the rate that counts now.
@@ -112,10 +105,6 @@ func TestGCRA_OtherRate(t *testing.T) {
 	for range 100 {
 		b.take(slow, 0)
 	}
-	if wait := b.take(fast, 0); wait != time.Millisecond {
-		t.Errorf("wait %v", wait)
-	}
-	if wait := b.take(fast, time.Millisecond); wait != 0 {
-		t.Errorf("after that: %v", wait)
-	}
+	redistest.Equal(t, "wait", b.take(fast, 0), time.Millisecond)
+	redistest.Equal(t, "after that:", b.take(fast, time.Millisecond), 0)
 }

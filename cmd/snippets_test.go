@@ -14,7 +14,8 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// snippetImports are what a snippet may import without saying so, and use one name of each, so that it need not use all.
+// snippetImports are what a snippet may import without saying so, and use one name of each, so that it need not use
+// all.
 const snippetImports = `package snippet
 
 import (

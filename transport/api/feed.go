@@ -69,8 +69,8 @@ func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	return one
 }
 
-// EncodeFeedEntry returns an entry of the feed as JSON, for who has authority over its room. now is the time by the clock that
-// all nodes share.
+// EncodeFeedEntry returns an entry of the feed as JSON, for who has authority over its room. now is the time by the
+// clock that all nodes share.
 func EncodeFeedEntry(e *coordinator.FeedEntry, now int64) []byte {
 	text, _ := json.Marshal(newFeedEntry(e, now), json.Deterministic(true)) // our own types, of valid UTF-8
 	return text

@@ -7,7 +7,8 @@ import (
 	"roomd/transport/auth"
 )
 
-// A backend seats parties at tables: those that were begun first are filled, by rooms that its token allows, and what cannot be is said.
+// A backend seats parties at tables: those that were begun first are filled, by rooms that its token allows, and
+// what cannot be is said.
 func TestMatch(t *testing.T) {
 	w := newWorld(t, true, Options{Rate: -1})
 	token := sign(t, "root", auth.RoleAdmin, "ranked-*")

@@ -29,8 +29,8 @@ type lobbyEvent struct {
 	More  bool     `json:"more,omitzero"` // the list is whole only with the next event
 }
 
-// watchLobby answers with the rooms of a filter, and then with what becomes of them, until the caller goes, the token expires or the
-// node stops.
+// watchLobby answers with the rooms of a filter, and then with what becomes of them, until the caller goes, the
+// token expires or the node stops.
 func (q *request) watchLobby(f *filter) (*answer, error) {
 	if f.Sort != "" || f.After != "" || q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with sort, after or limit")

@@ -47,9 +47,9 @@ const (
 	Watch            // to see the room and its members
 )
 
-// May returns nil if the token allows its user to do that with the room of that id, and otherwise an
-// error that is room.ErrForbidden. A member may also watch a room that the token lets it enter. Admins are bound by their
-// tokens like everybody. Settings and bans of the room do not count here: see [Identity.MayWatch].
+// May returns nil if the token allows its user to do that with the room of that id, and otherwise an error that is
+// room.ErrForbidden. A member may also watch a room that the token lets it enter. Admins are bound by their tokens
+// like everybody. Settings and bans of the room do not count here: see [Identity.MayWatch].
 func (i *Identity) May(use Use, id string, member bool) error {
 	matches := func(pattern string) bool { matched, err := path.Match(pattern, id); return matched && err == nil }
 	allow := func(patterns []string) bool { return patterns == nil || slices.ContainsFunc(patterns, matches) }
@@ -68,8 +68,8 @@ func (i *Identity) Only() func(id string) bool {
 	return func(id string) bool { return i.May(Enter, id, false) == nil }
 }
 
-// Prefix returns with what the id of a new room has to begin, and then may have any so many characters: the first of Rooms that
-// allows that. It is empty if none does, and otherwise if all rooms are allowed.
+// Prefix returns with what the id of a new room has to begin, and then may have any so many characters: the first
+// of Rooms that allows that. It is empty if none does, and otherwise if all rooms are allowed.
 func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise

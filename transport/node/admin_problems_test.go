@@ -25,7 +25,8 @@ func problem(title string) string {
 	return `[...document.querySelectorAll("#problems-list .problem")].find((line) => line.firstChild.textContent === ` + quote(title) + `)`
 }
 
-// From the page as it opens, one click leads to what is wrong with a room, a node and a setting, on a desk and on a phone.
+// From the page as it opens, one click leads to what is wrong with a room, a node and a setting, on a desk and on a
+// phone.
 func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 	redistest.Thorough(t)
 	script := axe(t)
@@ -84,8 +85,8 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 	p.silent()
 }
 
-// manyNodes is what /api/nodes says of n nodes. Each has its own version, is behind with a webhook, has settings of its own, and
-// names 20 rooms that differ and 20 that wait.
+// manyNodes is what /api/nodes says of n nodes. Each has its own version, is behind with a webhook, has settings of
+// its own, and names 20 rooms that differ and 20 that wait.
 func manyNodes(n int) string {
 	var nodes []string
 	for i := range n {
@@ -106,8 +107,8 @@ func manyNodes(n int) string {
 	return `{"nodes":[` + strings.Join(nodes, ",") + `]}`
 }
 
-// Two hundred nodes with everything wrong are still one page: a few lines of each kind, and all of them on demand. No node at all is
-// no good news either.
+// Two hundred nodes with everything wrong are still one page: a few lines of each kind, and all of them on demand.
+// No node at all is no good news either.
 func TestOperatorsPage_ManyProblems(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)

@@ -13,8 +13,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// A program that has kept users in Redis before has left its lists there. A player hears that trying again will not help, an
-// operator which key it is, and nothing is written; "roomd check" and the log say so once.
+// A program that has kept users in Redis before has left its lists there. A player hears that trying again will not
+// help, an operator which key it is, and nothing is written; "roomd check" and the log say so once.
 func TestForeign_ListsOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t) // miniredis words its errors otherwise

@@ -12,14 +12,16 @@ import (
 	"roomd/transport/node/roomdtest"
 )
 
-// logged matches what logs a message at info, warn or error, now or later, and the message, of which a text may have several parts.
+// logged matches what logs a message at info, warn or error, now or later, and the message, of which a text may
+// have several parts.
 var logged = regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|[^.]\bwarn\(|\bWarnOver\([^"\n]*|slog\.Level(?:Info|Warn|Error), |\b(?:Changed|Unusable): +|\bmessage(?:, \w+)? :?= )` +
 	`(?:fmt\.Sprintf\()?"((?:[^"\\]|\\.)*(?:" \+\s+"(?:[^"\\]|\\.)*)*)"[^:]`)
 
 // joint is between two parts of a text.
 var joint = regexp.MustCompile(`" \+\s+"`)
 
-// logLines returns the messages that a node can log at info, warn or error, up to what differs from line to line, each with its place.
+// logLines returns the messages that a node can log at info, warn or error, up to what differs from line to line,
+// each with its place.
 func logLines(t *testing.T) map[string]string {
 	t.Helper()
 	lines := make(map[string]string)

@@ -11,7 +11,8 @@ import (
 	"roomd/transport"
 )
 
-// matchSettings are what rooms may be like that players begin by a match: as a flag it is JSON, or @ and a file with that.
+// matchSettings are what rooms may be like that players begin by a match: as a flag it is JSON, or @ and a file
+// with that.
 type matchSettings transport.MatchSettings
 
 // UnmarshalText is called by kong.

@@ -1,7 +1,8 @@
 // Package node puts one roomd node together: a Redis client, a coordinator of rooms, and a
 // server of game clients on a TCP port. Start with [Start], and end with [Node.Shutdown].
 //
-// [Main] is the program roomd, flags, environment, check, token, pages, metrics and signals, for a main function of your own:
+// [Main] is the program roomd, flags, environment, check, token, pages, metrics and signals, for a main function of
+// your own:
 //
 //	func main() {
 //		node.Main(room.Rules{Name: "teams/1", Seating: teams{}})
@@ -79,8 +80,8 @@ type Config struct {
 	// Admin serves operators what else there is on AdminListen, such as profiles. Nil serves nothing more.
 	Admin http.Handler
 
-	// Registerer gets the node's metrics, for a program that serves its own: they are those of /metrics, without those of Go and
-	// the process. Shutdown takes them back. Of several nodes each needs labels of its own: see
+	// Registerer gets the node's metrics, for a program that serves its own: they are those of /metrics, without
+	// those of Go and the process. Shutdown takes them back. Of several nodes each needs labels of its own: see
 	// prometheus.WrapRegistererWith. Without Registerer and AdminListen nothing is counted.
 	Registerer prometheus.Registerer
 
@@ -106,7 +107,8 @@ type Config struct {
 	// open files can lower its MaxConnections.
 	Serve transport.Options
 
-	// Webhooks say who is told of every commit; Room.Feed and Room.Journal have to be set then. Its Log is taken from here.
+	// Webhooks say who is told of every commit; Room.Feed and Room.Journal have to be set then. Its Log is taken
+	// from here.
 	Webhooks webhook.Config
 
 	// Log takes what an operator should know, also for Room and Serve. Nil is silent.

@@ -88,7 +88,8 @@ type tab struct {
 	troubles []string // guarded by mu: errors in the console, and violations of the policy
 }
 
-// wrongClock is a clock that is a day ahead, and is set ahead by an hour whenever somebody looks. It makes no difference to a page.
+// wrongClock is a clock that is a day ahead, and is set ahead by an hour whenever somebody looks. It makes no
+// difference to a page.
 const wrongClock = `{ const now = Date.now; let ahead = 86_400_000; Date.now = () => now() + (ahead += 3_600_000) }`
 
 // open opens a page. Each tab is a browser context of its own, so tabs share no storage.

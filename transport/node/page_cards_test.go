@@ -45,8 +45,8 @@ func startCards(t *testing.T, listen string, args ...string) {
 	})
 }
 
-// cardWatch is done in the page before it is loaded: it keeps each frame, and each card that is shown outside the trick. While plays is true, it
-// plays: one card after the other, until it is not refused.
+// cardWatch is done in the page before it is loaded: it keeps each frame, and each card that is shown outside the
+// trick. While plays is true, it plays: one card after the other, until it is not refused.
 const cardWatch = `
 	window.frames_ = []
 	window.shown = []
@@ -138,8 +138,8 @@ func leaks(part any, user string) bool {
 	return false
 }
 
-// Four pages play a game of cards on two nodes. One page is loaded again in the middle, and once more while Redis is away.
-// No page gets, or shows, a card that another one has in the hand.
+// Four pages play a game of cards on two nodes. One page is loaded again in the middle, and once more while Redis
+// is away. No page gets, or shows, a card that another one has in the hand.
 func TestPage_Cards(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)

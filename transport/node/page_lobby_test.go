@@ -8,7 +8,8 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// The list of tables shows what happens without asking again and again, while the page is seen, and goes on when its node is back.
+// The list of tables shows what happens without asking again and again, while the page is seen, and goes on when
+// its node is back.
 func TestPage_Lobby(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)

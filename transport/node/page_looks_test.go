@@ -38,8 +38,8 @@ type barrier struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// look fails the test where a view, in both themes and three sizes, is wider than the window, covers itself, or keeps somebody
-// out as far as axe can see. The pictures are for people to look at.
+// look fails the test where a view, in both themes and three sizes, is wider than the window, covers itself, or
+// keeps somebody out as far as axe can see. The pictures are for people to look at.
 func (p *tab) look(view string) {
 	p.t.Helper()
 	p.eval(axe(p.t) + "; 0")

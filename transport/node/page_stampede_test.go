@@ -25,8 +25,9 @@ func (p *tab) rows() map[string][2]string {
 	return rows
 }
 
-// A crowd at a table of six, which is the stampede's own: roomd lets six in and loses nobody. The list without a lock lets in more than it
-// has seats, however fast the machine is. The result stays until the next one is there, also at another table.
+// A crowd at a table of six, which is the stampede's own: roomd lets six in and loses nobody. The list without a
+// lock lets in more than it has seats, however fast the machine is. The result stays until the next one is there,
+// also at another table.
 func TestPage_Stampede(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)

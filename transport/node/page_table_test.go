@@ -189,8 +189,8 @@ func TestPage_LoadedAgainAndReplaced(t *testing.T) {
 const elsewhere = `document.getElementById("table-problem").textContent.includes("another tab or window") &&
 	document.getElementById("state-text").textContent === "connected"`
 
-// Of two tabs of a user at three tables the second takes over the one where it sits down. The first keeps the others, and can take
-// that one back.
+// Of two tabs of a user at three tables the second takes over the one where it sits down. The first keeps the
+// others, and can take that one back.
 func TestPage_TwoTabs(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)

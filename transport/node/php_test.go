@@ -21,8 +21,9 @@ import (
 	"roomd/transport/protocol"
 )
 
-// A PHP program with the article's lock, a Go program with lockmgr and a node share LockRoom:42. Nobody is ever in while
-// another is, and the node commits nothing while PHP holds the lock, also when PHP is killed in the middle of a hold.
+// A PHP program with the article's lock, a Go program with lockmgr and a node share LockRoom:42. Nobody is ever in
+// while another is, and the node commits nothing while PHP holds the lock, also when PHP is killed in the middle of
+// a hold.
 func TestPHP_OneLock(t *testing.T) {
 	t.Parallel() // it mostly waits
 	redistest.Thorough(t)

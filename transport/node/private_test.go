@@ -35,8 +35,9 @@ func (r *record) String() string {
 	return r.all.String()
 }
 
-// A secret is in nothing that the others, the log at its loudest, the metrics, the pages and the API without authority say:
-// not after it was set, dealt, refused, expected in vain, nor when a member is not as roomd writes it.
+// A secret is in nothing that the others, the log at its loudest, the metrics, the pages and the API without
+// authority say: not after it was set, dealt, refused, expected in vain, nor when a member is not as roomd writes
+// it.
 func TestPrivateData_IsNowhere(t *testing.T) {
 	t.Parallel()
 	const secret = "QUEENOFSPADES"

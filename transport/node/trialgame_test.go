@@ -18,8 +18,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// The trial game of the client's README is a program that three players can play, on different nodes. While two wait for the third the node of
-// one is killed, and starts again.
+// The trial game of the client's README is a program that three players can play, on different nodes. While two
+// wait for the third the node of one is killed, and starts again.
 func TestTrialGame_Plays(t *testing.T) {
 	redistest.Thorough(t)
 	t.Parallel()

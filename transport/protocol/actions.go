@@ -164,8 +164,8 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns what a request of somebody does in its room. It fails if that is for admins, and the user is none, and
-// if the request does something else.
+// ActionBy returns what a request of somebody does in its room. It fails if that is for admins, and the user is
+// none, and if the request does something else.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {

@@ -27,8 +27,8 @@ type Change struct {
 	// Type is one of the Change constants. A newer server may send others: ignore those, the
 	// room has the event's version all the same.
 	Type string `json:"type"`
-	// User is whom the change is about, or who set the room's data or a timer, or said something, or who is the host now. It is
-	// empty if that is the room, an admin, or nobody.
+	// User is whom the change is about, or who set the room's data or a timer, or said something, or who is the
+	// host now. It is empty if that is the room, an admin, or nobody.
 	User string `json:"user"`
 	// Seat is the seat taken, freed or kept, counted from 0. Only in changes of a member.
 	Seat int `json:"seat"`
@@ -40,8 +40,9 @@ type Change struct {
 	Reason string `json:"reason"`
 	// Text is what was said, or why the member was kicked, in words.
 	Text string `json:"text"`
-	// Data is of a ChangeMember the user's from now on: empty if that is as before, null if there is
-	// none any more; so are the private ones of a ChangePrivate. Of a ChangeData it is the room's, empty if there is none; of a message, what was said.
+	// Data is of a ChangeMember the user's from now on: empty if that is as before, null if there is none any more;
+	// so are the private ones of a ChangePrivate. Of a ChangeData it is the room's, empty if there is none; of a
+	// message, what was said.
 	Data JSON `json:"data"`
 	// To says where a member was moved, or to whom a message goes.
 	To Target `json:"to"`

@@ -133,9 +133,10 @@ type Event struct {
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
 	List []byte
-	// Reason says why the seat is lost: an error code, or ReasonKicked, ReasonClosed, ReasonMoved,
-	// ReasonLeft or LostReplaced. In EventUnwatched it is the code of an error. Only in these, and EventLost has no epoch or version: it comes after the session's
-	// last event as a member. A session that also watches the room gets further events.
+	// Reason says why the seat is lost: an error code, or ReasonKicked, ReasonClosed, ReasonMoved, ReasonLeft or
+	// LostReplaced. In EventUnwatched it is the code of an error. Only in these, and EventLost has no epoch or
+	// version: it comes after the session's last event as a member. A session that also watches the room gets
+	// further events.
 	Reason string
 	// Text says with ReasonKicked why, in words. It may be empty. Only in EventLost.
 	Text string

@@ -43,8 +43,8 @@ type Request struct {
 	Seat *int
 	// Brief asks for a reply without the list. Only with ActionJoin.
 	Brief bool
-	// History is how many of the room's last messages a join asks for, at most MaxHistory. Nil means none, or, with Expect,
-	// all that were said behind that version. Only with ActionJoin.
+	// History is how many of the room's last messages a join asks for, at most MaxHistory. Nil means none, or, with
+	// Expect, all that were said behind that version. Only with ActionJoin.
 	History *int
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
@@ -76,7 +76,8 @@ type Request struct {
 	In *int64
 	// Then is what a timer does when it fires; nil is nothing. Only with ActionTimer.
 	Then *room.Effect
-	// Actions are the parts of a txn, in order, 1 to MaxTxn. They have no id, room, expect and epoch. Only with ActionTxn.
+	// Actions are the parts of a txn, in order, 1 to MaxTxn. They have no id, room, expect and epoch. Only with
+	// ActionTxn.
 	Actions []Request
 	// Ban is for how long a kick keeps the user out, in seconds, at most MaxBan. 0 means not at all.
 	Ban int

@@ -13,7 +13,8 @@ import (
 // Timers are those of a room: by name, in how many ms from now each fires. In JSON they are an object.
 type Timers map[string]int64
 
-// TimersOf returns timers as clients see them at a time by the clock that all nodes share, in ms since 1970; nil for none.
+// TimersOf returns timers as clients see them at a time by the clock that all nodes share, in ms since 1970; nil
+// for none.
 func TimersOf(t *room.Timers, now int64) Timers {
 	if t.Len() == 0 {
 		return nil

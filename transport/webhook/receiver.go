@@ -19,8 +19,8 @@ type Receiver struct {
 	Filter api.FeedFilter
 }
 
-// ParseReceiver reads a URL of http or https. Behind a # may stand which commits it wants: rooms=table-*,cup-* and kinds=join,leave, with & between.
-// The errors do not repeat the URL, which may have a secret.
+// ParseReceiver reads a URL of http or https. Behind a # may stand which commits it wants: rooms=table-*,cup-* and
+// kinds=join,leave, with & between. The errors do not repeat the URL, which may have a secret.
 func ParseReceiver(text string) (r Receiver, err error) {
 	u, err := url.Parse(text)
 	switch {

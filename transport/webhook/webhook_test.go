@@ -208,8 +208,8 @@ func TestParseReceiver(t *testing.T) {
 	}
 }
 
-// A receiver hears all commits in order although it refuses, hangs, cuts connections and redirects; a message that is sent again
-// has the same id, and nobody else is asked.
+// A receiver hears all commits in order although it refuses, hangs, cuts connections and redirects; a message that
+// is sent again has the same id, and nobody else is asked.
 func TestWebhook_BadReceiver(t *testing.T) {
 	t.Parallel()
 	rooms := newRooms(t, redistest.Start(t).Client())
@@ -305,8 +305,8 @@ func TestWebhook_OneSends(t *testing.T) {
 	redistest.Equal(t, "the third has sent", third.Stats()[0].Entries, 1)
 }
 
-// What was dropped before it was sent comes as a gap with the room's state, also when the first node that sent has died before
-// it has kept a place.
+// What was dropped before it was sent comes as a gap with the room's state, also when the first node that sent has
+// died before it has kept a place.
 func TestWebhook_Gap(t *testing.T) {
 	for name, first := range map[string]func(rooms *coordinator.Coordinator) Rooms{
 		"a place was kept":  func(rooms *coordinator.Coordinator) Rooms { return rooms },
@@ -354,7 +354,8 @@ type otherClock struct{ Rooms }
 
 func (o otherClock) Now() int64 { return o.Rooms.Now() + time.Hour.Milliseconds() }
 
-// The time in a signature is that of Redis, which all nodes share: who is asked to believe it does not depend on one node.
+// The time in a signature is that of Redis, which all nodes share: who is asked to believe it does not depend on
+// one node.
 func TestWebhook_SignsByTheClockOfAll(t *testing.T) {
 	rooms := newRooms(t, redistest.Start(t).Client())
 	r := newReceiver(t)

@@ -21,10 +21,10 @@ var ErrLogin = errors.New("it does not accept the user or the password")
 // ErrSentinelLogin says that Sentinels have answered, and do not accept their user or their password.
 var ErrSentinelLogin = errors.New("its Sentinels do not accept their user or their password")
 
-// Explain returns a better error for a Redis that has just failed with err, if it finds one:
-// the server speaks TLS and the URL does not say so, or the other way round. The client only
-// sees a timeout, or a server that hangs up. A server that does not accept the user or the password has answered: it wraps
-// [ErrLogin] then, or [ErrSentinelLogin] if that is what the Sentinels say. Otherwise Explain returns err.
+// Explain returns a better error for a Redis that has just failed with err, if it finds one: the server speaks TLS
+// and the URL does not say so, or the other way round. The client only sees a timeout, or a server that hangs up. A
+// server that does not accept the user or the password has answered: it wraps [ErrLogin] then, or
+// [ErrSentinelLogin] if that is what the Sentinels say. Otherwise Explain returns err.
 func (db *DB) Explain(ctx context.Context, err error) error {
 	if refusesLogin(err) {
 		if refused := db.sentinelsRefuse(ctx); refused != nil {
@@ -51,7 +51,8 @@ func refusesLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }
 
-// sentinelsRefuse asks the Sentinels, and returns why one does not accept the user or the password; nil if another one does.
+// sentinelsRefuse asks the Sentinels, and returns why one does not accept the user or the password; nil if another
+// one does.
 func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
 	if db.sentinel == nil {
 		return nil

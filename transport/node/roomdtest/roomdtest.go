@@ -80,8 +80,8 @@ func Stop(tb testing.TB, cmd *exec.Cmd, how os.Signal) {
 
 var documentedACL = regexp.MustCompile("`ACL SETUSER roomd on >secret ([^`]+)`")
 
-// Manual returns the text of a page of cmd/roomd/operating, such as redis.md, or of all pages for "*.md". The test's package
-// is two folders below the top.
+// Manual returns the text of a page of cmd/roomd/operating, such as redis.md, or of all pages for "*.md". The
+// test's package is two folders below the top.
 func Manual(tb testing.TB, page string) string {
 	tb.Helper()
 	paths, err := filepath.Glob("../../cmd/roomd/operating/" + page)

@@ -96,7 +96,8 @@ func (q *request) admitOrigin() error {
 	}
 	q.header.Set("Vary", "Authorization, Origin")
 	if !q.api.server.AllowsOrigin(q.Request) {
-		err := fail(protocol.CodeForbidden, "pages of the origin %.200q may not ask this; --allow-origin allows it", q.Header.Get("Origin"))
+		err := fail(protocol.CodeForbidden, "pages of the origin %.200q may not ask this; --allow-origin allows it",
+			q.Header.Get("Origin"))
 		q.api.troubles.origins.Happened(err)
 		return err
 	}

@@ -84,9 +84,11 @@ type Options struct {
 // withDefaults returns an error that names the field if an option cannot be used.
 func (o Options) withDefaults() (Options, error) {
 	if o.Burst < 0 || o.Timeout < 0 {
-		return o, &room.InvalidError{Field: map[bool]string{true: "Burst", false: "Timeout"}[o.Burst < 0], Problem: "must be more than zero"}
+		return o, &room.InvalidError{Field: map[bool]string{true: "Burst", false: "Timeout"}[o.Burst < 0],
+			Problem: "must be more than zero"}
 	}
-	o.Rate, o.Burst, o.Timeout = cmp.Or(o.Rate, defaultRate), cmp.Or(o.Burst, defaultBurst), cmp.Or(o.Timeout, defaultTimeout)
+	o.Rate, o.Burst, o.Timeout = cmp.Or(o.Rate, defaultRate), cmp.Or(o.Burst, defaultBurst),
+		cmp.Or(o.Timeout, defaultTimeout)
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}

@@ -27,8 +27,10 @@ type rawJSON = jsontext.Value
 func (q *request) readBody() ([]byte, error) {
 	kind, parameters, err := mime.ParseMediaType(q.Header.Get("Content-Type"))
 	charset := parameters["charset"]
-	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") || len(q.Header["Content-Type"]) != 1 {
-		return nil, fail(codeType, "the body must be JSON: Content-Type must be application/json, not %.100q", q.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") ||
+		len(q.Header["Content-Type"]) != 1 {
+		return nil, fail(codeType, "the body must be JSON: Content-Type must be application/json, not %.100q",
+			q.Header.Get("Content-Type"))
 	}
 	for _, coding := range q.Header["Content-Encoding"] {
 		if !strings.EqualFold(strings.Trim(coding, " \t"), "identity") {
@@ -130,7 +132,8 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 		return nil
 	case field.Type.Kind() == reflect.Struct && value.Kind() == jsontext.KindBeginObject:
 		return decode(value, into.Addr().Interface())
-	case value.Kind() == jsontext.KindNull, string(value) == "-0", json.Unmarshal(value, into.Addr().Interface()) != nil:
+	case value.Kind() == jsontext.KindNull, string(value) == "-0",
+		json.Unmarshal(value, into.Addr().Interface()) != nil:
 		return badField(name, "must be %s", expectation(field))
 	}
 	return checkTags(field, into, name)
@@ -138,7 +141,8 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 
 // checkTags checks a value by the tags from which the description is made, as far as no rule behind does.
 func checkTags(field reflect.StructField, value reflect.Value, name string) error {
-	if choices := field.Tag.Get("enum"); choices != "" && (value.Kind() == reflect.String || value.Kind() == reflect.Bool) {
+	if choices := field.Tag.Get("enum"); choices != "" &&
+		(value.Kind() == reflect.String || value.Kind() == reflect.Bool) {
 		for choice := range strings.SplitSeq(choices, ",") {
 			if fmt.Sprint(value) == choice {
 				return nil
@@ -221,7 +225,8 @@ func decodeQuery(raw string, into any) error {
 		}
 		n, err := strconv.ParseUint(text, 10, 31)
 		if value.SetInt(int64(n)); err != nil || checkTags(field, value, name) != nil {
-			return badField(name, "must be a whole number from %s to %s, not %q", field.Tag.Get("minimum"), field.Tag.Get("maximum"), excerpt(text))
+			return badField(name, "must be a whole number from %s to %s, not %q", field.Tag.Get("minimum"),
+				field.Tag.Get("maximum"), excerpt(text))
 		}
 	}
 	for name := range values {

@@ -99,7 +99,8 @@ func (f *FeedFilter) Check() error {
 
 // Shows reports whether entries of a room are wanted.
 func (f *FeedFilter) Shows(id string) bool {
-	return len(f.Rooms) == 0 || slices.ContainsFunc(f.Rooms, func(pattern string) bool { is, _ := path.Match(pattern, id); return is })
+	return len(f.Rooms) == 0 || slices.ContainsFunc(f.Rooms,
+		func(pattern string) bool { is, _ := path.Match(pattern, id); return is })
 }
 
 // Has reports whether an entry of such a room is wanted. A gap is, always.
@@ -159,7 +160,8 @@ type feed struct {
 
 // read returns the next page, of what the caller wants and may know.
 func (f *feed) read(ctx context.Context) (coordinator.FeedPage, error) {
-	page, err := f.q.api.rooms.Feed(ctx, f.after, f.limit, func(id string) bool { return f.filter.Shows(id) && f.q.mayEnter(id) })
+	page, err := f.q.api.rooms.Feed(ctx, f.after, f.limit,
+		func(id string) bool { return f.filter.Shows(id) && f.q.mayEnter(id) })
 	page.Entries = slices.DeleteFunc(page.Entries, func(e coordinator.FeedEntry) bool { return !f.filter.Has(&e) })
 	return page, err
 }

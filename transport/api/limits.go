@@ -39,9 +39,13 @@ func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
 	defer g.mu.Unlock()
 	switch {
 	case g.of[from] >= g.each:
-		return nil, &limitError{limit: transport.LimitAPI, error: protocol.NewError(protocol.CodeRateLimited, "%d requests from your address run already, the limit", g.each)}
+		return nil, &limitError{limit: transport.LimitAPI,
+			error: protocol.NewError(protocol.CodeRateLimited, "%d requests from your address run already, the limit",
+				g.each)}
 	case g.running >= g.total:
-		return nil, &limitError{limit: transport.LimitAPI, error: protocol.NewError(protocol.CodeUnavailable, "%d requests run already, the limit of this node", g.total)}
+		return nil, &limitError{limit: transport.LimitAPI,
+			error: protocol.NewError(protocol.CodeUnavailable, "%d requests run already, the limit of this node",
+				g.total)}
 	}
 	g.running++
 	g.of[from]++

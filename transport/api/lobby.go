@@ -87,7 +87,8 @@ func newFilter(in search) (f filter, err error) {
 
 // has reports whether a room is one of them.
 func (f *filter) has(r *coordinator.Listed) bool {
-	return strings.HasPrefix(r.ID, f.Prefix) && strings.Contains(r.ID, f.Contains) && (f.Free == 0 || !r.Closed && r.Free() >= f.Free) &&
+	return strings.HasPrefix(r.ID, f.Prefix) && strings.Contains(r.ID, f.Contains) &&
+		(f.Free == 0 || !r.Closed && r.Free() >= f.Free) &&
 		(f.labels == "" || r.Labels.Include(f.labels))
 }
 
@@ -131,7 +132,8 @@ func (f *filter) after() (k key, some bool, err error) {
 		err = errors.New("it is of another order")
 	}
 	if err != nil || strings.Trim(k.id, ".") != "" && room.CheckID(k.id) != nil {
-		return k, true, badField("after", "must be next of the page before, in the same order, not %q", excerpt(f.After))
+		return k, true, badField("after", "must be next of the page before, in the same order, not %q",
+			excerpt(f.After))
 	}
 	return k, true, nil
 }

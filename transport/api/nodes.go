@@ -38,7 +38,8 @@ func listNodes(q *request) (*answer, error) {
 	list := nodeList{make([]node, 0, len(nodes))}
 	for i := range nodes {
 		n := &nodes[i]
-		shown := node{Node: n.Name, Address: n.Address, Settings: n.Settings.Strings(), NodeReport: n.Report, Self: n.Name == q.api.rooms.Node()}
+		shown := node{Node: n.Name, Address: n.Address, Settings: n.Settings.Strings(), NodeReport: n.Report,
+			Self: n.Name == q.api.rooms.Node()}
 		if r := n.Report; r != nil {
 			shown.Node, shown.Address, shown.Settings = r.Node, r.Address, r.Settings
 			shown.AgeMS = new(n.Age.Truncate(time.Millisecond).Milliseconds())

@@ -22,9 +22,11 @@ import (
 
 // description is GET /api/openapi.yaml.
 var description = operation{
-	method: http.MethodGet, path: "/api/openapi.yaml", id: "description", summary: "This description.", open: true, answer: []byte{},
+	method: http.MethodGet, path: "/api/openapi.yaml", id: "description", summary: "This description.", open: true,
+	answer: []byte{},
 	handler: plain(func(q *request) (*answer, error) {
-		return &answer{status: http.StatusOK, kind: "application/yaml", cache: "public, max-age=3600", body: q.api.described}, nil
+		return &answer{status: http.StatusOK, kind: "application/yaml", cache: "public, max-age=3600",
+			body: q.api.described}, nil
 	}),
 }
 
@@ -49,7 +51,9 @@ var openAPI = sync.OnceValue(func() []byte {
 		Security: []map[string][]string{{"token": {}}, {}},
 		Tags: []*huma.Tag{{Name: "lobby"}, {Name: "authority"},
 			{Name: "nodes", Description: "Only on --admin-listen. A token, where one is needed, has the role admin and allows all rooms."}},
-		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", BearerFormat: "JWT"}}},
+		Components: &huma.Components{Schemas: registry,
+			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer",
+				BearerFormat: "JWT"}}},
 	}}
 	d.doc.Components.Responses = map[string]*huma.Response{"Problem": {Description: "It was refused; code says why.",
 		Content: map[string]*huma.MediaType{"application/problem+json": {Schema: d.schema(reflect.TypeFor[problem]())}}}}
@@ -86,7 +90,8 @@ func (d *describer) add(op *operation) {
 		described.Tags = []string{"lobby"}
 	}
 	if op.body != nil {
-		described.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.schema(op.body)}}}
+		described.RequestBody = &huma.RequestBody{Required: true,
+			Content: map[string]*huma.MediaType{"application/json": {Schema: d.schema(op.body)}}}
 	}
 	d.doc.AddOperation(described)
 }
@@ -115,14 +120,17 @@ func (d *describer) parameters(op *operation) (all []*huma.Param) {
 	for field := range op.query.Fields() {
 		schema := huma.SchemaFromField(d.registry, field, "")
 		schema.Nullable = false
-		all = append(all, &huma.Param{Name: field.Tag.Get("query"), In: "query", Required: field.Tag.Get("required") != "", Description: field.Tag.Get("doc"), Schema: schema})
+		all = append(all, &huma.Param{Name: field.Tag.Get("query"), In: "query",
+			Required: field.Tag.Get("required") != "", Description: field.Tag.Get("doc"), Schema: schema})
 	}
 	if op.match {
-		all = append(all, &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: "string", Pattern: `^("([a-z0-9]+\.)?[0-9]+"|[0-9]+)$`},
+		all = append(all, &huma.Param{Name: "If-Match", In: "header",
+			Schema:      &huma.Schema{Type: "string", Pattern: `^("([a-z0-9]+\.)?[0-9]+"|[0-9]+)$`},
 			Description: "An ETag of the room, or only its version, in quotes or without. If that is not met, the answer is 412 and nothing was written."})
 	}
 	if op.id == "readRoom" {
-		all = append(all, &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"}, Description: "The ETag of the room that the caller has."})
+		all = append(all, &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"},
+			Description: "The ETag of the room that the caller has."})
 	}
 	return all
 }
@@ -134,7 +142,8 @@ func (d *describer) responses(op *operation) map[string]*huma.Response {
 		all[strconv.Itoa(status)] = refused
 	}
 	for status, may := range map[string]bool{
-		"401": !op.open, "403": op.admin || strings.Contains(op.path, "{room}"), "412": op.match, "413": op.body != nil, "415": op.body != nil,
+		"401": !op.open, "403": op.admin || strings.Contains(op.path, "{room}"), "412": op.match, "413": op.body != nil,
+		"415": op.body != nil,
 	} {
 		if may {
 			all[status] = refused
@@ -156,7 +165,8 @@ func (d *describer) responses(op *operation) map[string]*huma.Response {
 	}
 	switch op.answer.(type) {
 	case roomState, position, party:
-		done.Headers = map[string]*huma.Param{"ETag": {Description: `The room's version, as "epoch.version".`, Required: true, Schema: &huma.Schema{Type: "string", Pattern: `^"[a-z0-9]+\.[0-9]+"$`}}}
+		done.Headers = map[string]*huma.Param{"ETag": {Description: `The room's version, as "epoch.version".`,
+			Required: true, Schema: &huma.Schema{Type: "string", Pattern: `^"[a-z0-9]+\.[0-9]+"$`}}}
 	case lobby:
 		done.Headers = map[string]*huma.Param{"Cache-Control": {Required: true, Schema: &huma.Schema{Type: "string"}}}
 	}
@@ -179,7 +189,8 @@ func (d *describer) refine() {
 			case "hands":
 				s.AdditionalProperties = d.schema(reflect.TypeFor[rawJSON]())
 			case "labels":
-				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels), AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
+				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels),
+					AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
 			}
 			if text := nodeDocs[name+"."+property]; text != "" {
 				s.Description = text
@@ -206,9 +217,11 @@ func (d *describer) refine() {
 		}
 	}
 	all["RoomState"].Properties["settings"] = &huma.Schema{AllOf: []*huma.Schema{
-		all["RoomState"].Properties["settings"], {Type: "object", Required: slices.Sorted(maps.Keys(all["Settings"].Properties))}}}
+		all["RoomState"].Properties["settings"], {Type: "object",
+			Required: slices.Sorted(maps.Keys(all["Settings"].Properties))}}}
 	all["Message"].OneOf = []*huma.Schema{{Required: []string{"text"}}, {Required: []string{"data"}}}
-	all["Change"].Properties["to"].OneOf = []*huma.Schema{{Type: "array", Items: &huma.Schema{Type: "string"}}, {Type: "string"}}
+	all["Change"].Properties["to"].OneOf = []*huma.Schema{{Type: "array", Items: &huma.Schema{Type: "string"}},
+		{Type: "string"}}
 	all["Node"].Required = []string{"node", "address", "settings", "self"}
 	all["Node"].Description = "All but node, address, settings and self is absent where the node says nothing of itself."
 	all["Node"].Properties["checks"].Description = "What the node has found in the rooms of its clients. copies: Redis has what the node knows. seats: no seat is taken twice. capacity: no room has more members than seats. versions: they have no gaps, and do not go back."

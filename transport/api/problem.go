@@ -94,7 +94,8 @@ func (q *request) problem(err error) *answer {
 	if !known {
 		kind = kinds[protocol.CodeInternal]
 	}
-	p := problem{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code, Retry: e.Retry}
+	p := problem{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code,
+		Retry: e.Retry}
 	// An operator hears of the key, and what to do; others could do nothing about it.
 	if foreign, ok := errors.AsType[*room.ForeignError](err); ok && q.token.Role == auth.RoleAdmin {
 		p.Detail = protocol.NewError(e.Code, "%v", foreign).Message

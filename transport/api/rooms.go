@@ -98,7 +98,8 @@ func readRoom(q *request) (*answer, error) {
 
 // stateOf returns a room as the viewer may see it, at a time by the clock that all nodes share.
 func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomState {
-	body := roomState{position: at(id, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(), Users: make([]member, 0, s.Count())}
+	body := roomState{position: at(id, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(),
+		Users: make([]member, 0, s.Count())}
 	body.Timers = timers(protocol.TimersOf(s.Timers(), now))
 	private := s.Private(viewer)
 	for _, u := range s.Users() {
@@ -124,7 +125,8 @@ func (q *request) do(a room.Action) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: at(q.room, result.Snapshot)}, nil
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version),
+		body: at(q.room, result.Snapshot)}, nil
 }
 
 // dataOf returns the data that an action would have replaced.
@@ -300,7 +302,8 @@ func reserve(q *request, in users) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(q.room, result.Snapshot, in.Users)}, nil
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version),
+		body: partyOf(q.room, result.Snapshot, in.Users)}, nil
 }
 
 // wanted is the body of POST /api/match.
@@ -312,7 +315,8 @@ type wanted struct {
 }
 
 func match(q *request, in wanted) (*answer, error) {
-	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix("", coordinator.NewIDLength), By: "api", Key: in.Key, Allow: q.token.Only()}
+	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix("", coordinator.NewIDLength), By: "api",
+		Key: in.Key, Allow: q.token.Only()}
 	if in.Settings != nil {
 		w.Settings = room.Settings(*in.Settings)
 	}
@@ -320,7 +324,8 @@ func match(q *request, in wanted) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version), body: partyOf(id, result.Snapshot, in.Users)}, nil
+	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version),
+		body: partyOf(id, result.Snapshot, in.Users)}, nil
 }
 
 // released is the query of DELETE …/seats.

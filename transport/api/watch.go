@@ -48,18 +48,19 @@ func (q *request) watchBy(run func(ctx context.Context, s *eventStream)) (*answe
 	if refusal != nil {
 		return nil, refusal
 	}
-	return &answer{status: http.StatusOK, kind: "text/event-stream", stream: func(ctx context.Context, w http.ResponseWriter) {
-		defer leave()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(q.api.open, cancel)()
-		if !q.token.Expires.IsZero() {
-			defer time.AfterFunc(time.Until(q.token.Expires), cancel).Stop()
-		}
-		s := &eventStream{w, http.NewResponseController(w)}
-		_ = s.control.SetReadDeadline(time.Time{}) // nothing more is to come
-		run(ctx, s)
-	}}, nil
+	return &answer{status: http.StatusOK, kind: "text/event-stream",
+		stream: func(ctx context.Context, w http.ResponseWriter) {
+			defer leave()
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(q.api.open, cancel)()
+			if !q.token.Expires.IsZero() {
+				defer time.AfterFunc(time.Until(q.token.Expires), cancel).Stop()
+			}
+			s := &eventStream{w, http.NewResponseController(w)}
+			_ = s.control.SetReadDeadline(time.Time{}) // nothing more is to come
+			run(ctx, s)
+		}}, nil
 }
 
 // eventStream is server-sent events to one caller.
@@ -150,7 +151,8 @@ func (s *lobbyStream) send(name string, e lobbyEvent) error {
 
 // write bounds the wait for a caller who does not read.
 func (s *eventStream) write(text string) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(watchTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := s.control.SetWriteDeadline(time.Now().Add(watchTimeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := io.WriteString(s.w, text); err != nil {

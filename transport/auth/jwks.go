@@ -58,7 +58,8 @@ func parseJWK(k jwkset.JWKMarshal) (*key, error) {
 		return nil, errors.New("it is a private key, but only the public part belongs here")
 	}
 	public := jwkset.JWKMarshal{KTY: k.KTY, CRV: k.CRV, X: k.X, Y: k.Y, N: k.N, E: k.E}
-	parsed, err := jwkset.NewJWKFromMarshal(public, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{StrictPadding: true})
+	parsed, err := jwkset.NewJWKFromMarshal(public, jwkset.JWKMarshalOptions{},
+		jwkset.JWKValidateOptions{StrictPadding: true})
 	if err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", ": ")) // in one line
 	}

@@ -56,7 +56,8 @@ func (k *keys) find(id string, named bool) *key {
 
 func checkSecret(secret []byte) error {
 	if len(secret) < minSecret {
-		return fmt.Errorf("the secret has %d bytes, but it needs at least %d: openssl rand -hex 32 makes a good one", len(secret), minSecret)
+		return fmt.Errorf("the secret has %d bytes, but it needs at least %d: openssl rand -hex 32 makes a good one",
+			len(secret), minSecret)
 	}
 	return nil
 }

@@ -45,8 +45,10 @@ func newKeyring(source KeySource, log *slog.Logger) (*keyring, error) {
 		fixed, err := source.parse(source.text)
 		return &keyring{fixed: fixed}, err
 	}
-	said := reload.Messages{Changed: "the key file has changed, its new keys count", Unusable: "the new key file cannot be used, the old keys count"}
-	file, err := reload.New(log, said, func(texts [][]byte) (*keys, error) { return source.parse(texts[0]) }, source.path)
+	said := reload.Messages{Changed: "the key file has changed, its new keys count",
+		Unusable: "the new key file cannot be used, the old keys count"}
+	file, err := reload.New(log, said, func(texts [][]byte) (*keys, error) { return source.parse(texts[0]) },
+		source.path)
 	return &keyring{file: file}, err
 }
 

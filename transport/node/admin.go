@@ -48,8 +48,9 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 	return &admin{
 		listener: l, named: addr, loopback: isLoopback(l.Addr().String()), verifier: verifier,
 		refused: ratelog.New(log, slog.LevelWarn, "requests to the admin address are refused", ratelog.Quiet),
-		evicted: ratelog.New(log, slog.LevelWarn, "connections to the admin address are closed to make room", ratelog.Quiet),
-		errors:  ratelog.New(log, slog.LevelWarn, "HTTP of the admin address", ratelog.Quiet),
+		evicted: ratelog.New(log, slog.LevelWarn, "connections to the admin address are closed to make room",
+			ratelog.Quiet),
+		errors: ratelog.New(log, slog.LevelWarn, "HTTP of the admin address", ratelog.Quiet),
 	}, nil
 }
 
@@ -62,7 +63,8 @@ func checkAdminListen(addr string, tokens bool) error {
 	case tokens || isLoopback(host):
 		return nil
 	}
-	return &room.InvalidError{Field: "AdminListen", Problem: addr + " can be reached from other machines, where an admin token is needed: give a key for tokens (--auth-secret-file), or listen on 127.0.0.1"}
+	return &room.InvalidError{Field: "AdminListen",
+		Problem: addr + " can be reached from other machines, where an admin token is needed: give a key for tokens (--auth-secret-file), or listen on 127.0.0.1"}
 }
 
 // AdminAddr returns the host:port for operators, or "" if there is none.
@@ -87,7 +89,8 @@ func (a *admin) serve(others, metrics http.Handler, rooms *api.API) {
 	}
 	mux.Handle("/", a.protect(others, refuseText))
 	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
-	a.http = newHTTP(withAPI(a.protect(rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux)), transport.DefaultHandshakeTimeout, a.errors)
+	a.http = newHTTP(withAPI(a.protect(rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux)),
+		transport.DefaultHandshakeTimeout, a.errors)
 	a.http.RegisterOnShutdown(rooms.EndWatches)
 	a.http.ConnState = bounded.connState
 	go func() { _ = a.http.Serve(bounded) }() // ends with shutdown
@@ -116,11 +119,13 @@ func refuseText(w http.ResponseWriter, _ *http.Request, status int, why error) {
 }
 
 // protect lets operators through, and others get a refusal.
-func (a *admin) protect(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
+func (a *admin) protect(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int,
+	why error)) http.Handler {
 	return a.protectBy(a.check, next, refuse)
 }
 
-func (a *admin) protectBy(check func(r *http.Request) (status int, why error), next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
+func (a *admin) protectBy(check func(r *http.Request) (status int, why error), next http.Handler,
+	refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, why := check(r)
 		if why == nil {

@@ -52,7 +52,8 @@ func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 func checkConfig(ctx context.Context, cfg config) (found findings) {
 	silent := slog.New(slog.DiscardHandler)
 	redis.SetLogger(redisLog{silent}) // what it has to say is in errors as well
-	parts := Config{Listen: cfg.Listen, AdminListen: cfg.AdminListen, Insecure: cfg.Insecure, Room: cfg.rooms(), Serve: cfg.clients()}
+	parts := Config{Listen: cfg.Listen, AdminListen: cfg.AdminListen, Insecure: cfg.Insecure, Room: cfg.rooms(),
+		Serve: cfg.clients()}
 	var err error
 	if parts.Serve.Auth, err = cfg.verifier(silent); err != nil {
 		found.fail("keys", "", "%v", err)
@@ -75,7 +76,8 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 		return found
 	}
 	if cfg.AdminListen == cfg.Listen && !strings.HasSuffix(cfg.Listen, ":0") { // any free port
-		found.fail("listen", "Give --admin-listen a port of its own", "--listen and --admin-listen are the same address")
+		found.fail("listen", "Give --admin-listen a port of its own",
+			"--listen and --admin-listen are the same address")
 	}
 	found.listen(ctx, "--listen", cfg.Listen)
 	if cfg.AdminListen != "" {
@@ -97,7 +99,8 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 // settings says what is in force that is not the default, or was given, and where it comes from.
 func (f *findings) settings(cfg config, redis string) {
 	if key := cfg.file.exposed(); key != "" {
-		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there", "%s: every user of this machine can read the secret of %s", cfg.file.path, key)
+		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there",
+			"%s: every user of this machine can read the secret of %s", cfg.file.path, key)
 	}
 	all, err := settings(cfg, redis)
 	if err != nil {
@@ -134,7 +137,8 @@ func (f *findings) listen(ctx context.Context, flag, address string) {
 		f.fail("listen", "If it is a node that runs already, check with "+flag+" 127.0.0.1:0; else stop the other process, or listen elsewhere",
 			"%s: another process listens on %s", flag, address)
 	case errors.Is(err, fs.ErrPermission):
-		f.fail("listen", "Take a port from 1024, or give the process CAP_NET_BIND_SERVICE", "this user may not listen on %s", address)
+		f.fail("listen", "Take a port from 1024, or give the process CAP_NET_BIND_SERVICE",
+			"this user may not listen on %s", address)
 	default:
 		f.fail("listen", "Give "+flag+" an address of this machine", "%v", err)
 	}
@@ -186,7 +190,8 @@ func (f *findings) certificate(flag, others string, leaf *x509.Certificate, now 
 	case left <= 0:
 		f.fail("tls", "Renew it", "%s expired at %s: %s will refuse it", flag, day(leaf.NotAfter), others)
 	case now.Before(leaf.NotBefore):
-		f.fail("tls", "Wait, or look at the clock", "%s is not valid before %s: %s will refuse it", flag, day(leaf.NotBefore), others)
+		f.fail("tls", "Wait, or look at the clock", "%s is not valid before %s: %s will refuse it", flag,
+			day(leaf.NotBefore), others)
 	case left < notice:
 		f.warn("tls", "Renew it", "%s expires soon, at %s", flag, day(leaf.NotAfter))
 	default:

@@ -46,7 +46,8 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 		case errors.Is(err, redisurl.ErrLogin):
 			f.fail("redis", "Check --redis-password-file, and the user in --redis", "%s answers: %v", a.db, err)
 		case errors.Is(err, redisurl.ErrSentinelLogin):
-			f.fail("redis", "Check --redis-sentinel-password-file, and sentinel_username in --redis", "%s: %v", a.db, err)
+			f.fail("redis", "Check --redis-sentinel-password-file, and sentinel_username in --redis", "%s: %v", a.db,
+				err)
 		case redisconn.Answered(err):
 			f.fail("redis", "See its log", "%s answers, and refuses what a node asks: %v", a.db, err)
 		default:
@@ -86,7 +87,8 @@ func (f *findings) cluster(ctx context.Context, a *asked) {
 		f.fail("cluster", "Allow this user +cluster", "%v", err)
 	case state == nil:
 	case state.State != "ok":
-		f.fail("cluster", "See redis-cli --cluster check", "the Cluster says cluster_state:%s, %d of 16384 slots are served", state.State, state.SlotsOK)
+		f.fail("cluster", "See redis-cli --cluster check",
+			"the Cluster says cluster_state:%s, %d of 16384 slots are served", state.State, state.SlotsOK)
 	default:
 		f.ok("cluster", "%d masters serve all slots", state.MastersAll)
 	}
@@ -97,7 +99,8 @@ func (f *findings) isRightKind(a *asked, s *inspect.Server) bool {
 	_, isCluster := a.client.(*redis.ClusterClient)
 	switch {
 	case s.Mode == "sentinel":
-		f.fail("redis", "Write it as redis+sentinel://"+s.Address+"/MASTER", "%s is a Sentinel, and keeps nothing itself", s.Address)
+		f.fail("redis", "Write it as redis+sentinel://"+s.Address+"/MASTER",
+			"%s is a Sentinel, and keeps nothing itself", s.Address)
 	case s.Mode == "cluster" && !isCluster:
 		f.fail("redis", "Write it as redis+cluster://"+s.Address, "%s is part of a Redis Cluster", s.Address)
 	default:
@@ -135,7 +138,8 @@ func (f *findings) memory(s *inspect.Server) {
 	case s.Evicts():
 		f.warn("memory", do, "%s would evict keys (%s) if it had a maxmemory", s.Address, s.Policy)
 	case full >= fullMemory:
-		f.fail("memory", "Raise maxmemory, or delete what is not needed", "%s uses %d %% of its maxmemory: joins are refused when it is full", s.Address, full)
+		f.fail("memory", "Raise maxmemory, or delete what is not needed",
+			"%s uses %d %% of its maxmemory: joins are refused when it is full", s.Address, full)
 	case full >= nearlyFull:
 		f.warn("memory", "Raise maxmemory before joins are refused", "%s uses %d %% of its maxmemory", s.Address, full)
 	case s.MaxMemory == 0:
@@ -156,11 +160,14 @@ func (f *findings) persistence(s *inspect.Server) {
 	do := "Set appendonly yes, and appendfsync always or everysec"
 	switch c := s.Config; {
 	case s.WriteFailed != "":
-		f.fail("persistence", "Look into the log of Redis: is the disk full?", "%s could not write its %s file the last time", s.Address, s.WriteFailed)
+		f.fail("persistence", "Look into the log of Redis: is the disk full?",
+			"%s could not write its %s file the last time", s.Address, s.WriteFailed)
 	case s.AppendOnly && c != nil && c.AppendSync == "always":
 		f.ok("persistence", "%s: appendonly yes, appendfsync always: a restart loses nothing", s.Address)
 	case s.AppendOnly && c != nil && c.AppendSync == "no":
-		f.warn("persistence", "Set appendfsync always or everysec", "%s: appendfsync no: if its machine fails, what the last half minute or so has acknowledged is lost", s.Address)
+		f.warn("persistence", "Set appendfsync always or everysec",
+			"%s: appendfsync no: if its machine fails, what the last half minute or so has acknowledged is lost",
+			s.Address)
 	case s.AppendOnly:
 		f.ok("persistence", "%s: appendonly yes: if its machine fails, what the last second has acknowledged may be lost", s.Address)
 	case c != nil && c.Save != "":
@@ -177,9 +184,12 @@ func (f *findings) replicas(a *asked, s *inspect.Server) {
 	switch {
 	case s.IsReplica:
 	case s.Replicas < need:
-		f.fail("replicas", do, "%s has %d replicas in step, and --replicas is %d: each change ends as unknown", s.Address, s.Replicas, need)
+		f.fail("replicas", do, "%s has %d replicas in step, and --replicas is %d: each change ends as unknown",
+			s.Address, s.Replicas, need)
 	case s.Config != nil && s.Config.MinReplicas > s.Replicas:
-		f.fail("replicas", "Start more replicas, or lower min-replicas-to-write", "%s refuses writes: it has %d replicas, and min-replicas-to-write is %d", s.Address, s.Replicas, s.Config.MinReplicas)
+		f.fail("replicas", "Start more replicas, or lower min-replicas-to-write",
+			"%s refuses writes: it has %d replicas, and min-replicas-to-write is %d", s.Address, s.Replicas,
+			s.Config.MinReplicas)
 	case need > 0 && s.Replicas == need:
 		f.warn("replicas", "Start one more", "%s has exactly the %d replicas that --replicas needs: if one is away, each change ends as unknown", s.Address, need)
 	case need > 0:
@@ -197,7 +207,8 @@ func (f *findings) coverage(s *inspect.Server) {
 	case s.Config == nil:
 		f.ok("coverage", "%s does not tell cluster-require-full-coverage; it should be no", s.Address)
 	case s.Config.FullCoverage:
-		f.warn("coverage", "Set cluster-require-full-coverage no", "%s: the whole Cluster stops when one master has no replica left", s.Address)
+		f.warn("coverage", "Set cluster-require-full-coverage no",
+			"%s: the whole Cluster stops when one master has no replica left", s.Address)
 	default:
 		f.ok("coverage", "%s: other masters go on when one is away", s.Address)
 	}
@@ -206,17 +217,20 @@ func (f *findings) coverage(s *inspect.Server) {
 func (f *findings) clock(s *inspect.Server) {
 	off, by := s.ClockAhead.Abs(), s.ClockAhead.Round(time.Millisecond)
 	if off-s.ClockError > clockDrift {
-		f.warn("clock", "Keep the clocks in step (NTP): tokens expire by those of the nodes", "the clock of %s is %v ahead of this machine's", s.Address, by)
+		f.warn("clock", "Keep the clocks in step (NTP): tokens expire by those of the nodes",
+			"the clock of %s is %v ahead of this machine's", s.Address, by)
 		return
 	}
 	f.ok("clock", "%s: %v from this machine's, measured to ±%v", s.Address, by, s.ClockError.Round(time.Microsecond))
 }
 
 func (f *findings) trip(a *asked, s *inspect.Server) {
-	text := fmt.Sprintf("%s answers in %v, the slowest of some in %v", s.Address, s.RoundTrip.Round(time.Microsecond), s.SlowestTrip.Round(time.Microsecond))
+	text := fmt.Sprintf("%s answers in %v, the slowest of some in %v", s.Address, s.RoundTrip.Round(time.Microsecond),
+		s.SlowestTrip.Round(time.Microsecond))
 	switch {
 	case s.RoundTrip*10 > a.cfg.LockTTL:
-		f.fail("round trip", "Raise --lock-ttl, or move closer to Redis", "%s, and a hold may take no longer than --lock-ttl (%v)", text, a.cfg.LockTTL)
+		f.fail("round trip", "Raise --lock-ttl, or move closer to Redis",
+			"%s, and a hold may take no longer than --lock-ttl (%v)", text, a.cfg.LockTTL)
 	case s.RoundTrip > slowTrip:
 		f.warn("round trip", "Move closer to Redis", "%s: an action waits for two of them", text)
 	default:
@@ -231,7 +245,8 @@ func (f *findings) rights(ctx context.Context, a *asked) {
 	case err != nil:
 		f.fail("rights", "", "%v", err)
 	case len(missing) > 0:
-		f.fail("rights", "What suffices is: ACL SETUSER name "+coordinator.EnoughRights(a.cfg.KeyPrefix), "Redis does not allow this user %s", strings.Join(missing, ", "))
+		f.fail("rights", "What suffices is: ACL SETUSER name "+coordinator.EnoughRights(a.cfg.KeyPrefix),
+			"Redis does not allow this user %s", strings.Join(missing, ", "))
 	default:
 		f.ok("rights", "this user may do all that a node does")
 	}

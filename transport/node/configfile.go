@@ -134,7 +134,8 @@ func (f *configFile) parse(text []byte, known map[string]*kong.Flag) (map[string
 		if e.value, err = textOf(value, flag.IsSlice()); err != nil {
 			return nil, f.lineError(value.Line, "%s %w", name, err)
 		}
-		e.secret = flag.Tag.Has("secret") || name == "webhook" || name == "redis" && withPassword.MatchString(value.Value)
+		e.secret = flag.Tag.Has("secret") || name == "webhook" ||
+			name == "redis" && withPassword.MatchString(value.Value)
 		entries[name] = e
 	}
 	return entries, nil

@@ -85,7 +85,8 @@ func (c *config) rooms() coordinator.Options {
 	if rules.Seating == nil {
 		rules.Seating = room.Capacity(c.Capacity)
 	}
-	rules.Limits = room.Limits{MemberData: int(c.MaxMemberData), PrivateData: int(c.MaxPrivateData), RoomData: int(c.MaxRoomData), Message: int(c.MaxMessage)}
+	rules.Limits = room.Limits{MemberData: int(c.MaxMemberData), PrivateData: int(c.MaxPrivateData),
+		RoomData: int(c.MaxRoomData), Message: int(c.MaxMessage)}
 	if rules.Duplicate = room.Replace; c.Duplicate == "reject" {
 		rules.Duplicate = room.Reject
 	}

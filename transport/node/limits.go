@@ -88,7 +88,8 @@ func (n *network) UnmarshalText(text []byte) error {
 		prefix = netip.PrefixFrom(address.Unmap(), prefix.Bits()-96)
 	}
 	if whole := prefix.Masked(); whole != prefix {
-		return fmt.Errorf("%q says more than the network: write %v, or %v for the one address", text, whole, prefix.Addr())
+		return fmt.Errorf("%q says more than the network: write %v, or %v for the one address", text, whole,
+			prefix.Addr())
 	}
 	*n = network(prefix)
 	return nil

@@ -14,11 +14,12 @@ import (
 
 // logged matches what logs a message at info, warn or error, now or later, and the message, of which a text may
 // have several parts.
-var logged = regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|[^.]\bwarn\(|\bWarnOver\([^"\n]*|slog\.Level(?:Info|Warn|Error), |\b(?:Changed|Unusable): +|\bmessage(?:, \w+)? :?= )` +
-	`(?:fmt\.Sprintf\()?"((?:[^"\\]|\\.)*(?:" \+\s+"(?:[^"\\]|\\.)*)*)"[^:]`)
+var logged = regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|[^.]\bwarn\(|\bWarnOver\([^"]*|slog\.Level(?:Info|Warn|Error),` +
+	`|\b(?:Changed|Unusable):|\bmessage(?:, \w+)? :?=)\s*(?:fmt\.Sprintf\()?` +
+	`"((?:[^"\\]|\\.)*(?:" \+\s+"(?:[^"\\]|\\.)*)*)"[^:]`)
 
-// joint is between two parts of a text.
-var joint = regexp.MustCompile(`" \+\s+"`)
+// parts is what stands between two parts of a text.
+var parts = regexp.MustCompile(`" \+\s+"`)
 
 // logLines returns the messages that a node can log at info, warn or error, up to what differs from line to line,
 // each with its place.
@@ -35,7 +36,7 @@ func logLines(t *testing.T) map[string]string {
 			}
 			source, err := os.ReadFile(path)
 			for _, found := range logged.FindAllSubmatch(source, -1) {
-				message, _, _ := strings.Cut(joint.ReplaceAllString(string(found[1]), ""), "%")
+				message, _, _ := strings.Cut(parts.ReplaceAllString(string(found[1]), ""), "%")
 				if message != "" {
 					lines[strings.TrimSpace(message)] = path
 				}

@@ -214,7 +214,8 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if most.clients < wanted {
-		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients, "instead", wanted, "files", maxFiles())
+		cfg.Log.Info("the limit on open files (ulimit -n) allows fewer game clients", "clients", most.clients,
+			"instead", wanted, "files", maxFiles())
 	}
 	n.serve(&cfg)
 	n.webhooks.Start()

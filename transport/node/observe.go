@@ -33,7 +33,8 @@ func (n *Node) show(with prometheus.Registerer) error {
 	}
 	switch err := with.Register(n.metrics); {
 	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
-		return &room.InvalidError{Field: "Registerer", Problem: "has the metrics of another node: give each node labels of its own, by prometheus.WrapRegistererWith"}
+		return &room.InvalidError{Field: "Registerer",
+			Problem: "has the metrics of another node: give each node labels of its own, by prometheus.WrapRegistererWith"}
 	case err != nil:
 		return &room.InvalidError{Field: "Registerer", Problem: "does not take the metrics: " + err.Error()}
 	}

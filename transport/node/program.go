@@ -200,7 +200,8 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, new(*reload.FileError)):
 		return exitFailed
-	case errors.As(err, &parse), errors.As(err, new(UseError)), errors.Is(err, room.ErrInvalid), errors.Is(err, lockmgr.ErrInvalid):
+	case errors.As(err, &parse), errors.As(err, new(UseError)), errors.Is(err, room.ErrInvalid),
+		errors.Is(err, lockmgr.ErrInvalid):
 		return exitWrongUse
 	}
 	return exitFailed
@@ -210,8 +211,10 @@ func exitCode(err error) int {
 var flagOf = map[string]string{
 	"AllowOrigins": "--allow-origin", "listen": "--listen", "AdminListen": "--admin-listen",
 	"TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
-	"MemberData": "--max-member-data", "PrivateData": "--max-private-data", "RoomData": "--max-room-data", "Message": "--max-message",
-	"Journal": "--journal", "Feed": "--feed", "KeyPrefix": "--key-prefix", "TTL": "--lock-ttl", "Claim": "--lock-ttl", "Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
+	"MemberData": "--max-member-data", "PrivateData": "--max-private-data", "RoomData": "--max-room-data",
+	"Message": "--max-message",
+	"Journal": "--journal", "Feed": "--feed", "KeyPrefix": "--key-prefix", "TTL": "--lock-ttl", "Claim": "--lock-ttl",
+	"Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
 }
 
 // others are options that the problem of another one may name.

@@ -58,7 +58,8 @@ func (f *RedisFiles) options() (opts redisurl.Options, err error) {
 	if opts.Password, err = passwordFile("--redis-password-file", f.RedisPasswordFile); err != nil {
 		return opts, err
 	}
-	if opts.SentinelPassword, err = passwordFile("--redis-sentinel-password-file", f.RedisSentinelPasswordFile); err != nil {
+	if opts.SentinelPassword, err = passwordFile("--redis-sentinel-password-file",
+		f.RedisSentinelPasswordFile); err != nil {
 		return opts, err
 	}
 	if f.RedisCA != nil {

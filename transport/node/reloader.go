@@ -58,7 +58,8 @@ func (r *reloader) change(fresh config) error {
 		return err
 	}
 	wanted := r.parts
-	wanted.Room, wanted.Serve, wanted.Webhooks = fresh.rooms(), fresh.clients(), webhook.Config{} // kong has had fresh check these
+	// kong has had fresh check these
+	wanted.Room, wanted.Serve, wanted.Webhooks = fresh.rooms(), fresh.clients(), webhook.Config{}
 	wanted.Serve.Auth = r.parts.Serve.Auth
 	if err := wanted.Validate(); err != nil {
 		return inFlags(err)
@@ -76,7 +77,8 @@ func (r *reloader) change(fresh config) error {
 			live++
 			r.log.Info("a setting has changed", "setting", c.flag, "was", c.was, "is", c.is)
 		} else {
-			r.log.Warn("a setting stays as it is: to change it, restart the node", "setting", c.flag, "is", c.was, "wanted", c.is)
+			r.log.Warn("a setting stays as it is: to change it, restart the node", "setting", c.flag, "is", c.was,
+				"wanted", c.is)
 		}
 	}
 	fresh.file.warn(r.log)

@@ -82,7 +82,8 @@ func newLog(cfg config, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 
 // level returns --log-level.
 func (f *operateFlags) level() slog.Level {
-	return map[string]slog.Level{"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError}[f.LogLevel]
+	return map[string]slog.Level{"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "warn": slog.LevelWarn,
+		"error": slog.LevelError}[f.LogLevel]
 }
 
 // leveled is a handler whose level may change.
@@ -117,7 +118,8 @@ const drainTimeout = 15 * time.Second
 // /readyz fails before anybody is refused.
 func drain(ctx context.Context, delay time.Duration, n *Node, log *slog.Logger) error {
 	if delay > 0 {
-		log.Info("stopping: /readyz fails, and clients are served until the drain begins", "drain_delay", delay, "connections", n.Connections())
+		log.Info("stopping: /readyz fails, and clients are served until the drain begins", "drain_delay", delay,
+			"connections", n.Connections())
 		n.Retire()
 		select {
 		case <-time.After(delay):

@@ -152,5 +152,6 @@ func versionOf(info *debug.BuildInfo) string {
 	if at := set["vcs.time"]; at != "" {
 		revision += " of " + at
 	}
-	return fmt.Sprintf("roomd %s, revision %s, %s %s/%s", cmp.Or(info.Main.Version, "(devel)"), revision, info.GoVersion, runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("roomd %s, revision %s, %s %s/%s", cmp.Or(info.Main.Version, "(devel)"), revision,
+		info.GoVersion, runtime.GOOS, runtime.GOARCH)
 }

@@ -36,7 +36,8 @@ func (n *Node) report(r *coordinator.NodeReport) {
 	}
 	r.Version, r.Settings, r.Admin, r.Draining = n.version, n.Settings(), n.AdminAddr(), n.server.Draining()
 	r.Load.Connections, r.Load.MaxConnections = clients.Connections, n.MaxConnections()
-	r.Load.Rooms, r.Load.Members, r.Load.Watchers, r.Load.Graces = clients.Rooms, clients.Members, clients.Watchers, clients.Graces
+	r.Load.Rooms, r.Load.Members, r.Load.Watchers, r.Load.Graces = clients.Rooms, clients.Members, clients.Watchers,
+		clients.Graces
 }
 
 // Checks returns what the node has found in the rooms of its clients.

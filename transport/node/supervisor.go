@@ -23,8 +23,9 @@ type supervisor struct {
 func newSupervisor(log *slog.Logger) *supervisor {
 	return &supervisor{
 		failed: ratelog.New(log, slog.LevelWarn, "systemd cannot be told how the node is", ratelog.Quiet),
-		stuck:  ratelog.New(log, slog.LevelError, "the node stands still, and the watchdog is not told otherwise", ratelog.Quiet),
-		stop:   make(chan struct{}), ended: make(chan struct{}),
+		stuck: ratelog.New(log, slog.LevelError, "the node stands still, and the watchdog is not told otherwise",
+			ratelog.Quiet),
+		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 

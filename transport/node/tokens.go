@@ -68,7 +68,8 @@ func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
 		}
 		return nil, nil
 	}
-	verifier, err := auth.New(source.read(*source.value), auth.Options{Audience: f.AuthAudience, Issuer: f.AuthIssuer, Log: log})
+	verifier, err := auth.New(source.read(*source.value),
+		auth.Options{Audience: f.AuthAudience, Issuer: f.AuthIssuer, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source.name, err)
 	}

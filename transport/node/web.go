@@ -25,10 +25,13 @@ const (
 // serve accepts connections.
 func (n *Node) serve(cfg *Config) {
 	timeout, trace := cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace
-	n.evicted = ratelog.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room", ratelog.Quiet)
-	n.names = ratelog.New(cfg.Log, slog.LevelWarn, "requests by a name that is not this node's are refused", ratelog.Quiet)
+	n.evicted = ratelog.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room",
+		ratelog.Quiet)
+	n.names = ratelog.New(cfg.Log, slog.LevelWarn, "requests by a name that is not this node's are refused",
+		ratelog.Quiet)
 	n.errors = ratelog.New(cfg.Log, slog.LevelWarn, "HTTP", ratelog.Quiet)
-	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: n.most.Load().total, evicted: n.evicted, timeout: timeout}
+	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: n.most.Load().total, evicted: n.evicted,
+		timeout: timeout}
 	n.bounded = bounded
 	if trace != nil && trace.Refused != nil {
 		bounded.late = func() { trace.Refused(transport.LimitHandshake) }

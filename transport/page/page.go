@@ -66,7 +66,8 @@ func New(opts Options) *Handler {
 	delete(h.files, "/docs/PROTOCOL.md")
 	h.files["/"] = h.files["/index.html"]
 	delete(h.files, "/index.html")
-	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version}, json.Deterministic(true))
+	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version},
+		json.Deterministic(true))
 	if err != nil {
 		panic(err) // of values that can always be written
 	}
@@ -113,11 +114,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, ok := h.files[r.URL.Path]
 	switch {
 	case !ok:
-		transport.Refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "there is nothing at %s", r.URL.Path))
+		transport.Refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "there is nothing at %s",
+			r.URL.Path))
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		transport.Refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s allows GET, HEAD, not %s", r.URL.Path, r.Method))
+		transport.Refuse(w, http.StatusMethodNotAllowed,
+			protocol.NewError(protocol.CodeBadRequest, "%s allows GET, HEAD, not %s", r.URL.Path, r.Method))
 		return
 	}
 	header := w.Header()

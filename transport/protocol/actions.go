@@ -99,23 +99,29 @@ type Actor interface {
 
 // Actions is the table of all actions. What goes with what beyond that, checkTogether says.
 var Actions = []Action{
-	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
+	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom),
+		optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
 	// It repeats because of its key. It asks Redis for a room first.
-	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels), optional: setOf(fieldSettings, fieldKey, fieldBrief)},
+	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels),
+		optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUsers, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
-	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom), optional: setOf(fieldHistory, fieldExpect, fieldEpoch)},
+	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom),
+		optional: setOf(fieldHistory, fieldExpect, fieldEpoch)},
 	{Name: ActionUnwatch, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionReady, Reply: ShapeCount, Repeats: true, Stays: true, Cost: 1, required: setOf(fieldRoom, fieldValue),
 		of: func(in *Request, by Actor) room.Action {
 			return room.Ready{User: by.User(), Session: by.Session(), Value: in.Value}
 		}},
 	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, Part: true,
-		required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch), of: setting},
+		required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch),
+		of: setting},
 	// The server sends a message to everybody in the room.
-	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, Part: true, required: setOf(fieldRoom), optional: setOf(fieldText, fieldData, fieldTo),
+	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, Part: true, required: setOf(fieldRoom),
+		optional: setOf(fieldText, fieldData, fieldTo),
 		of: func(in *Request, by Actor) room.Action {
-			return room.Say{User: by.User(), Session: by.Session(), Text: in.Text, Data: string(in.Data), To: in.To, Authority: by.Authority()}
+			return room.Say{User: by.User(), Session: by.Session(), Text: in.Text, Data: string(in.Data), To: in.To,
+				Authority: by.Authority()}
 		}},
 	{Name: ActionTimer, Reply: ShapeCount, Stays: true, Cost: 1, Part: true,
 		required: setOf(fieldRoom, fieldName, fieldIn), optional: setOf(fieldThen, fieldExpect, fieldEpoch),
@@ -125,8 +131,10 @@ var Actions = []Action{
 				Name: in.Name, In: valueOf(in.In), Then: valueOf(in.Then), Stop: in.In == nil,
 			}
 		}},
-	{Name: ActionTxn, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom, fieldActions), optional: setOf(fieldExpect, fieldEpoch)},
-	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUser), optional: setOf(fieldText, fieldBan),
+	{Name: ActionTxn, Reply: ShapeCount, Stays: true, Cost: 5, required: setOf(fieldRoom, fieldActions),
+		optional: setOf(fieldExpect, fieldEpoch)},
+	{Name: ActionKick, Reply: ShapeCount, Host: true, Cost: 1, Part: true, required: setOf(fieldRoom, fieldUser),
+		optional: setOf(fieldText, fieldBan),
 		of: func(in *Request, by Actor) room.Action {
 			kick := room.Kick{User: in.User, Text: in.Text, As: by.Claim()}
 			if in.Ban > 0 {
@@ -155,9 +163,11 @@ func setting(in *Request, by Actor) room.Action {
 	case in.Scope == ScopeMember:
 		return room.SetMemberData{User: by.User(), Session: by.Session(), Data: data, Expect: expect}
 	case in.Scope != ScopePrivate:
-		return room.SetData{User: by.User(), Session: by.Session(), Data: data, Authority: by.Authority(), Expect: expect}
+		return room.SetData{User: by.User(), Session: by.Session(), Data: data, Authority: by.Authority(),
+			Expect: expect}
 	case in.User == "":
-		return room.Deal{User: by.User(), Session: by.Session(), Hands: []room.Hand{{User: by.User(), Data: data}}, Expect: expect}
+		return room.Deal{User: by.User(), Session: by.Session(), Hands: []room.Hand{{User: by.User(), Data: data}},
+			Expect: expect}
 	}
 	return room.Deal{Hands: []room.Hand{{User: in.User, Data: data}}, Expect: expect}
 }

@@ -31,14 +31,16 @@ const MaxFrame = 16 << 10
 
 // Close codes with which a server ends a connection, and what a client should do then.
 const (
-	CloseBroken       = 1002 // a frame that RFC 6455 forbids: a bug in the client
-	CloseNotText      = 1003 // a binary frame arrived: a bug in the client
-	CloseNotUTF8      = 1007 // a text frame was not UTF-8: a bug in the client
-	ClosePolicy       = 1008 // a message came in too many frames: a bug in the client
-	CloseTooBig       = 1009 // a message was too long: a bug in the client
-	CloseRestart      = 1012 // the node restarts: connect again, not all at once. What it has not answered it has not begun
+	CloseBroken  = 1002 // a frame that RFC 6455 forbids: a bug in the client
+	CloseNotText = 1003 // a binary frame arrived: a bug in the client
+	CloseNotUTF8 = 1007 // a text frame was not UTF-8: a bug in the client
+	ClosePolicy  = 1008 // a message came in too many frames: a bug in the client
+	CloseTooBig  = 1009 // a message was too long: a bug in the client
+	// the node restarts: connect again, not all at once. What it has not answered it has not begun
+	CloseRestart      = 1012
 	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
 	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
 	CloseTooSlow      = 4008 // nothing was read for long: connect again and join
-	CloseTooMany      = 4009 // too many requests in spite of CodeRateLimited, pings, pongs or fragments: a bug in the client
+	// too many requests in spite of CodeRateLimited, pings, pongs or fragments: a bug in the client
+	CloseTooMany = 4009
 )

@@ -14,7 +14,8 @@ const (
 	CodeBadRequest    = "bad_request"    // the frame or a field in it is wrong; nothing was done
 	CodeUnknownAction = "unknown_action" // this server knows no such action
 	CodeUnauthorized  = "unauthorized"   // the token is missing, or not valid
-	CodeForbidden     = "forbidden"      // the token or the rules of the room do not allow it, or pages of this origin may not connect
+	// the token or the rules of the room do not allow it, or pages of this origin may not connect
+	CodeForbidden     = "forbidden"
 	CodeRoomFull      = "room_full"      // every seat is taken
 	CodeClosed        = "closed"         // the room lets nobody in
 	CodeBanned        = "banned"         // an admin keeps the user out of the room for now
@@ -22,12 +23,13 @@ const (
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
 	CodeNotMember     = "not_member"     // the user is not in the room, so cannot leave it
-	CodeRateLimited   = "rate_limited"   // too many requests, or connections from this address; the message says how long to wait
-	CodeTooLarge      = "too_large"      // the frame is too long; the connection is closed
-	CodeBusy          = "busy"           // the wait for the room's lock ran out; nothing was done
-	CodeUnavailable   = "unavailable"    // the store cannot be reached; nothing was written
-	CodeUnknown       = "unknown"        // it may or may not have been written: ask for users
-	CodeInternal      = "internal"       // a fault in the server
+	// too many requests, or connections from this address; the message says how long to wait
+	CodeRateLimited = "rate_limited"
+	CodeTooLarge    = "too_large"   // the frame is too long; the connection is closed
+	CodeBusy        = "busy"        // the wait for the room's lock ran out; nothing was done
+	CodeUnavailable = "unavailable" // the store cannot be reached; nothing was written
+	CodeUnknown     = "unknown"     // it may or may not have been written: ask for users
+	CodeInternal    = "internal"    // a fault in the server
 )
 
 // One error per code, for comparing: errors.Is(err, protocol.ErrRoomFull) is true for every

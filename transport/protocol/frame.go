@@ -187,14 +187,17 @@ func DecodeFrame(data []byte) (Frame, error) {
 	case r.Event != nil:
 		return &Event{
 			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Users: r.Users,
+			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private,
+			Timers: r.Timers, Host: r.Host, Users: r.Users,
 			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
 			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers, Host: r.Host, Said: r.Said, Users: r.Users,
-			User: r.User, Expires: r.Expires, Time: r.Time, Reason: r.Reason, Text: r.Text, To: r.To.Room, Error: r.Error,
+			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers,
+			Host: r.Host, Said: r.Said, Users: r.Users,
+			User: r.User, Expires: r.Expires, Time: r.Time, Reason: r.Reason, Text: r.Text, To: r.To.Room,
+			Error: r.Error,
 		}, nil
 	}
 	return nil, errNoFrame

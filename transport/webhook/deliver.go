@@ -60,7 +60,8 @@ func newMessage(entries []coordinator.FeedEntry, now int64) *message {
 	}
 	sum := sha256.Sum256(list.Bytes())
 	m.id = "msg_" + hex.EncodeToString(sum[:16])
-	m.body = fmt.Appendf(nil, `{"type":"feed.entries","timestamp":%q,"data":{"entries":[%s]}}`, last.UTC().Format(time.RFC3339Nano), list.Bytes())
+	m.body = fmt.Appendf(nil, `{"type":"feed.entries","timestamp":%q,"data":{"entries":[%s]}}`,
+		last.UTC().Format(time.RFC3339Nano), list.Bytes())
 	return m
 }
 
@@ -109,7 +110,8 @@ func (w *webhook) send(ctx context.Context, m *message) error {
 	at := w.rooms.Now() / 1000 // of which the receiver is told: a node's own clock may be wrong
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": "roomd",
-		"webhook-id": m.id, "webhook-timestamp": strconv.FormatInt(at, 10), "webhook-signature": w.secrets.sign(m.id, at, m.body),
+		"webhook-id": m.id, "webhook-timestamp": strconv.FormatInt(at, 10),
+		"webhook-signature": w.secrets.sign(m.id, at, m.body),
 	} {
 		req.Header.Set(name, value)
 	}

@@ -27,7 +27,8 @@ type Secrets struct{ file *reload.Value[[][]byte] }
 // SecretFile reads secrets from a file with one in each line, such as whsec_ and 32 bytes in base64. When the file
 // changes the new ones count. It fails with a [reload.FileError].
 func SecretFile(path string, log *slog.Logger) (*Secrets, error) {
-	said := reload.Messages{Changed: "the webhook secrets have changed, the new ones count", Unusable: "the new webhook secrets cannot be used, the old ones count"}
+	said := reload.Messages{Changed: "the webhook secrets have changed, the new ones count",
+		Unusable: "the new webhook secrets cannot be used, the old ones count"}
 	file, err := reload.New(log, said, func(texts [][]byte) ([][]byte, error) { return parseSecrets(texts[0]) }, path)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ const (
 type Rooms interface {
 	Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (coordinator.FeedPage, error)
 	AwaitFeed(ctx context.Context, after string) error
-	ReadFeedAs(ctx context.Context, name string, read func(ctx context.Context, place string, keep func(place string) error) error) error
+	ReadFeedAs(ctx context.Context, name string, read func(ctx context.Context, place string,
+		keep func(place string) error) error) error
 	Now() int64
 }
 
@@ -65,7 +66,8 @@ type webhook struct {
 	unread  *ratelog.Log  // the feed
 
 	sent, failures, entries atomic.Uint64
-	since                   atomic.Int64 // the time of the oldest commit that waits to be acknowledged, in ms since 1970; 0 for none
+	// the time of the oldest commit that waits to be acknowledged, in ms since 1970; 0 for none
+	since atomic.Int64
 }
 
 // Stats are what a node has sent to one receiver.
@@ -98,8 +100,10 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 		}
 		ws.all = append(ws.all, &webhook{
 			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(), timeout: &ws.timeout,
-			failed: ratelog.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again", 2*maxPause),
-			unread: ratelog.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again", ratelog.Quiet),
+			failed: ratelog.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again",
+				2*maxPause),
+			unread: ratelog.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again",
+				ratelog.Quiet),
 		})
 	}
 	return ws, nil
@@ -172,7 +176,8 @@ func (w *webhook) tell(ctx context.Context, place string, keep func(place string
 				}
 			}
 		}
-		if page.Next != place && (len(page.Entries) == 0 || page.Entries[len(page.Entries)-1].Next != page.Next) && time.Since(kept) >= keepEvery {
+		if page.Next != place && (len(page.Entries) == 0 || page.Entries[len(page.Entries)-1].Next != page.Next) &&
+			time.Since(kept) >= keepEvery {
 			if err := keep(page.Next); err != nil {
 				return err
 			}

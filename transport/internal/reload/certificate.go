@@ -46,13 +46,16 @@ func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 		}
 		switch now := time.Now(); {
 		case now.After(pair.Leaf.NotAfter):
-			log.Warn("the TLS certificate has expired, clients will refuse it", "file", cert, "expired", pair.Leaf.NotAfter)
+			log.Warn("the TLS certificate has expired, clients will refuse it", "file", cert, "expired",
+				pair.Leaf.NotAfter)
 		case now.Before(pair.Leaf.NotBefore):
-			log.Warn("the TLS certificate is not valid yet, clients will refuse it", "file", cert, "valid from", pair.Leaf.NotBefore)
+			log.Warn("the TLS certificate is not valid yet, clients will refuse it", "file", cert, "valid from",
+				pair.Leaf.NotBefore)
 		}
 		return pair, nil
 	}
-	said := Messages{Changed: "the TLS certificate has changed, the new one counts", Unusable: "the new TLS certificate cannot be used, the old one counts"}
+	said := Messages{Changed: "the TLS certificate has changed, the new one counts",
+		Unusable: "the new TLS certificate cannot be used, the old one counts"}
 	pair, err := New(log, said, parse, cert, key)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ type Messages struct{ Changed, Unusable string }
 // New returns the value that parse makes of the texts of the files. It fails with a [FileError]: an error of parse
 // that is none counts as one of the first file. Later errors are logged, the same one once. parse runs in one
 // goroutine at a time, and must not call Current.
-func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T], error) {
+func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T],
+	error) {
 	v := &Value[T]{paths: paths, parse: parse, said: said, log: log, checked: time.Now()}
 	if _, err := v.readLocked(); err != nil {
 		return nil, err

@@ -68,10 +68,13 @@ type actionKind struct {
 }
 
 func newActions(r prometheus.Registerer) *actions {
-	total := counters(r, "actions_total", "Actions that have ended, by what they do and how they ended.", "kind", "result")
-	took := histograms(r, "action_duration_seconds", "How long actions took, with the wait for the room's lock.", "kind", times)
+	total := counters(r, "actions_total", "Actions that have ended, by what they do and how they ended.", "kind",
+		"result")
+	took := histograms(r, "action_duration_seconds", "How long actions took, with the wait for the room's lock.",
+		"kind", times)
 	kind := func(name string) *actionKind {
-		k := &actionKind{took: took.WithLabelValues(name), ok: total.WithLabelValues(name, resultOK), byResult: make(map[string]prometheus.Counter)}
+		k := &actionKind{took: took.WithLabelValues(name), ok: total.WithLabelValues(name, resultOK),
+			byResult: make(map[string]prometheus.Counter)}
 		k.byResult[resultInternal] = total.WithLabelValues(name, resultInternal)
 		for _, one := range results {
 			k.byResult[one.result] = total.WithLabelValues(name, one.result)

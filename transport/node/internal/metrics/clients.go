@@ -20,18 +20,21 @@ type clients struct {
 
 // closeCodes are those with which a server closes a connection.
 var closeCodes = []int{
-	protocol.CloseBroken, protocol.CloseNotText, protocol.CloseNotUTF8, protocol.ClosePolicy, protocol.CloseTooBig, protocol.CloseRestart,
+	protocol.CloseBroken, protocol.CloseNotText, protocol.CloseNotUTF8, protocol.ClosePolicy, protocol.CloseTooBig,
+	protocol.CloseRestart,
 	protocol.CloseReplaced, protocol.CloseUnauthorized, protocol.CloseTooSlow, protocol.CloseTooMany,
 }
 
 func newClients(r prometheus.Registerer) *clients {
 	c := &clients{
 		connected: counter(r, "connections_total", "WebSockets that were opened."),
-		merged:    counter(r, "merged_events_total", "Events that waited for a client, and went into one frame with the event before them."),
-		closed:    make(map[int]prometheus.Counter),
-		refused:   make(map[string]prometheus.Counter),
+		merged: counter(r, "merged_events_total",
+			"Events that waited for a client, and went into one frame with the event before them."),
+		closed:  make(map[int]prometheus.Counter),
+		refused: make(map[string]prometheus.Counter),
 	}
-	closed := counters(r, "connections_closed_total", "WebSockets that the server has closed, by the code of its close frame.", "code")
+	closed := counters(r, "connections_closed_total",
+		"WebSockets that the server has closed, by the code of its close frame.", "code")
 	for _, code := range closeCodes {
 		c.closed[code] = closed.WithLabelValues(strconv.Itoa(code))
 	}

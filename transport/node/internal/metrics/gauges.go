@@ -54,30 +54,48 @@ type gauge struct {
 }
 
 func newGauges(n Node) *gauges {
-	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"), "Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
+	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"),
+		"Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
 	g.settings = slices.Sorted(maps.Keys(n.Settings()))
-	g.config = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "config_info"), "The settings of the node. Always 1.", g.settings, nil)
-	g.requests = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_requests_total"), "Requests to the receivers of commits, by whether they were acknowledged.", []string{"receiver", "result"}, nil)
-	g.entries = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_commits_total"), "Commits that receivers have acknowledged, and gaps.", []string{"receiver"}, nil)
-	g.lag = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_lag_seconds"), "How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", []string{"receiver"}, nil)
-	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.", func(s *Stats) int { return s.Rooms.Uncopied })
+	g.config = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "config_info"),
+		"The settings of the node. Always 1.", g.settings, nil)
+	g.requests = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_requests_total"),
+		"Requests to the receivers of commits, by whether they were acknowledged.", []string{"receiver", "result"}, nil)
+	g.entries = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_commits_total"),
+		"Commits that receivers have acknowledged, and gaps.", []string{"receiver"}, nil)
+	g.lag = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_lag_seconds"),
+		"How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.",
+		[]string{"receiver"}, nil)
+	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.",
+		func(s *Stats) int { return s.Rooms.Uncopied })
 	g.add("connections", "Game clients that are connected.", func(s *Stats) int { return s.Clients.Connections })
-	g.add("connections_limit", "How many game clients may be connected.", func(*Stats) int { return n.MaxConnections() })
-	g.add("connections_without_token", "Connections that have shown no token yet.", func(s *Stats) int { return s.Clients.Unauthenticated })
-	g.add("rooms", "Rooms that have members or watchers among this node's connections.", func(s *Stats) int { return s.Clients.Rooms })
+	g.add("connections_limit", "How many game clients may be connected.",
+		func(*Stats) int { return n.MaxConnections() })
+	g.add("connections_without_token", "Connections that have shown no token yet.",
+		func(s *Stats) int { return s.Clients.Unauthenticated })
+	g.add("rooms", "Rooms that have members or watchers among this node's connections.",
+		func(s *Stats) int { return s.Clients.Rooms })
 	g.add("members", "Seats of this node's connections.", func(s *Stats) int { return s.Clients.Members })
 	g.add("watchers", "Watches of this node's connections.", func(s *Stats) int { return s.Clients.Watchers })
-	g.add("sessions_in_grace", "Sessions whose connections were lost, and whose users keep their seats.", func(s *Stats) int { return s.Clients.Graces })
-	g.add("queued_bytes", "Bytes that wait for the clients, without snapshots.", func(s *Stats) int { return s.Clients.Queued })
-	g.add("queued_bytes_most", "Bytes that wait for the one client for which most do.", func(s *Stats) int { return s.Clients.MostQueued })
+	g.add("sessions_in_grace", "Sessions whose connections were lost, and whose users keep their seats.",
+		func(s *Stats) int { return s.Clients.Graces })
+	g.add("queued_bytes", "Bytes that wait for the clients, without snapshots.",
+		func(s *Stats) int { return s.Clients.Queued })
+	g.add("queued_bytes_most", "Bytes that wait for the one client for which most do.",
+		func(s *Stats) int { return s.Clients.MostQueued })
 	g.add("queue_length", "Actions that wait for their room's lock.", func(s *Stats) int { return s.Rooms.Waiting })
 	g.add("busy_rooms", "Rooms on which this node works at the moment.", func(s *Stats) int { return s.Rooms.Busy })
 	g.add("copied_rooms", "Idle rooms of which this node keeps a copy.", func(s *Stats) int { return s.Rooms.Copies })
-	g.add("redis_pool_connections", "Connections to Redis, without those for events.", func(s *Stats) int { return int(s.Redis.TotalConns) })
-	g.add("redis_pool_idle_connections", "Connections to Redis that no request uses.", func(s *Stats) int { return int(s.Redis.IdleConns) })
-	g.add("ready", "1 if the node takes new clients: it does not drain, and Redis answers. Else 0.", func(*Stats) int { return g.ready() })
-	g.addTotal("redis_pool_misses_total", "Requests for which no connection to Redis was free.", func(s *Stats) int { return int(s.Redis.Misses) })
-	g.addTotal("redis_pool_timeouts_total", "Requests that waited in vain for a connection to Redis.", func(s *Stats) int { return int(s.Redis.Timeouts) })
+	g.add("redis_pool_connections", "Connections to Redis, without those for events.",
+		func(s *Stats) int { return int(s.Redis.TotalConns) })
+	g.add("redis_pool_idle_connections", "Connections to Redis that no request uses.",
+		func(s *Stats) int { return int(s.Redis.IdleConns) })
+	g.add("ready", "1 if the node takes new clients: it does not drain, and Redis answers. Else 0.",
+		func(*Stats) int { return g.ready() })
+	g.addTotal("redis_pool_misses_total", "Requests for which no connection to Redis was free.",
+		func(s *Stats) int { return int(s.Redis.Misses) })
+	g.addTotal("redis_pool_timeouts_total", "Requests that waited in vain for a connection to Redis.",
+		func(s *Stats) int { return int(s.Redis.Timeouts) })
 	return g
 }
 
@@ -125,8 +143,10 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(&stats))
 	}
 	for _, w := range stats.Webhooks {
-		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Sent), w.Receiver, "acknowledged")
-		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Failed), w.Receiver, "failed")
+		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Sent), w.Receiver,
+			"acknowledged")
+		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Failed), w.Receiver,
+			"failed")
 		to <- prometheus.MustNewConstMetric(g.entries, prometheus.CounterValue, float64(w.Entries), w.Receiver)
 		to <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, w.Lag.Seconds(), w.Receiver)
 	}

@@ -84,14 +84,16 @@ func counters(r prometheus.Registerer, name, help string, labels ...string) *pro
 
 // histogram registers a histogram and returns it.
 func histogram(r prometheus.Registerer, name, help string, buckets []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets})
 	r.MustRegister(h)
 	return h
 }
 
 // histograms registers histograms that differ in one label, and returns them.
 func histograms(r prometheus.Registerer, name, help, label string, buckets []float64) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
+		Buckets: buckets}, []string{label})
 	r.MustRegister(h)
 	return h
 }
@@ -108,7 +110,8 @@ func info(name, help string, labels map[string]string) prometheus.Collector {
 
 // build returns what Go has recorded of this program.
 func build() map[string]string {
-	labels := map[string]string{"version": "unknown", "revision": "unknown", "go_version": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	labels := map[string]string{"version": "unknown", "revision": "unknown", "go_version": runtime.Version(),
+		"platform": runtime.GOOS + "/" + runtime.GOARCH}
 	read, ok := debug.ReadBuildInfo()
 	if !ok {
 		return labels

@@ -17,12 +17,15 @@ type roundTrips struct {
 }
 
 func newRoundTrips(r prometheus.Registerer) *roundTrips {
-	took := histograms(r, "redis_round_trip_seconds", "How long requests to Redis took, of one command or of several (pipeline), with a retry if there was one.", "kind", times)
+	took := histograms(r, "redis_round_trip_seconds",
+		"How long requests to Redis took, of one command or of several (pipeline), with a retry if there was one.",
+		"kind", times)
 	failed := counters(r, "redis_errors_total", "Requests that Redis did not answer, and commands that it refused, or of which the slot is moving.", "reason")
 	return &roundTrips{
 		single: took.WithLabelValues("command"), pipeline: took.WithLabelValues("pipeline"),
 		commands: counter(r, "redis_commands_total", "Commands that were sent to Redis."),
-		noAnswer: failed.WithLabelValues("no_answer"), refused: failed.WithLabelValues("refused"), moved: failed.WithLabelValues("moved"),
+		noAnswer: failed.WithLabelValues("no_answer"), refused: failed.WithLabelValues("refused"),
+		moved: failed.WithLabelValues("moved"),
 	}
 }
 

@@ -18,9 +18,10 @@ type locks struct {
 func newLocks(r prometheus.Registerer) *locks {
 	lost := counters(r, "locks_lost_total", "Holds whose lock was lost: the commit was refused as stale, or Redis did not answer it.", "reason")
 	return &locks{
-		waited:  histogram(r, "lock_wait_seconds", "How long a room's lock was wanted before a hold began.", times),
-		held:    histogram(r, "lock_hold_seconds", "How long holds lasted, with their commits.", times),
-		actions: histogram(r, "batch_actions", "How many actions shared a hold.", prometheus.ExponentialBuckets(1, 2, 11)),
+		waited: histogram(r, "lock_wait_seconds", "How long a room's lock was wanted before a hold began.", times),
+		held:   histogram(r, "lock_hold_seconds", "How long holds lasted, with their commits.", times),
+		actions: histogram(r, "batch_actions", "How many actions shared a hold.",
+			prometheus.ExponentialBuckets(1, 2, 11)),
 		stale:   lost.WithLabelValues("stale_commit"),
 		unknown: lost.WithLabelValues("no_answer"),
 	}
@@ -46,13 +47,15 @@ type trouble struct {
 }
 
 func newTrouble(r prometheus.Registerer) *trouble {
-	evicted := counters(r, "evicted_members_total", "Members of nodes that are gone which this node has removed: of a node that died, or of one that was stopped and whose players did not come back.", "node_has")
+	evicted := counters(r, "evicted_members_total",
+		"Members of nodes that are gone which this node has removed: of a node that died, or of one that was stopped and whose players did not come back.", "node_has")
 	return &trouble{
-		reapplied: counter(r, "commits_reapplied_total", "Commits that found the room at another version than this node's copy, and were made again."),
-		died:      evicted.WithLabelValues("died"),
-		stopped:   evicted.WithLabelValues("stopped"),
-		resynced:  counter(r, "resyncs_total", "Snapshots that stood for events of a room which this node had missed."),
-		renamed:   counter(r, "leases_lost_total", "How often the node has lost its lease, and has taken a new name."),
+		reapplied: counter(r, "commits_reapplied_total",
+			"Commits that found the room at another version than this node's copy, and were made again."),
+		died:     evicted.WithLabelValues("died"),
+		stopped:  evicted.WithLabelValues("stopped"),
+		resynced: counter(r, "resyncs_total", "Snapshots that stood for events of a room which this node had missed."),
+		renamed:  counter(r, "leases_lost_total", "How often the node has lost its lease, and has taken a new name."),
 	}
 }
 

@@ -167,7 +167,7 @@ func (l *Lock) Released() {
 	defer l.mu.Unlock()
 	l.stopExtendingLocked()
 	l.endLocked(ErrReleased)
-	l.over, l.returned = ErrReleased, true // the script found the token in Redis, even if our clock says that the hold was over
+	l.over, l.returned = ErrReleased, true // even if our clock says otherwise: the script found the token in Redis
 }
 
 // WriteRefused tells l that a store has refused a write of this hold, because its token or fence is no longer

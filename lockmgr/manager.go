@@ -36,7 +36,8 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("lockmgr: client is nil: %w", ErrInvalid)
 	}
 	if _, ring := client.(*redis.Ring); ring {
-		return nil, fmt.Errorf("lockmgr: client is a *redis.Ring, which has no script for keys of several servers: %w", ErrInvalid)
+		return nil, fmt.Errorf("lockmgr: client is a *redis.Ring, which has no script for keys of several servers: %w",
+			ErrInvalid)
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

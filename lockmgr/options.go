@@ -110,9 +110,11 @@ func (o Options) validate() error {
 	case o.Poll < 0:
 		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero: %w", o.Poll, ErrInvalid)
 	case o.Poll > maxPoll:
-		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than %v, or Redis forgets the queue between two polls: %w", o.Poll, maxPoll, ErrInvalid)
+		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than %v, or Redis forgets the queue between two polls: %w",
+			o.Poll, maxPoll, ErrInvalid)
 	case o.Poll >= o.Claim:
-		return fmt.Errorf("lockmgr: Poll is %v, it must be shorter than the Claim (%v), or a lock that is handed over is gone before its waiter asks: %w", o.Poll, o.Claim, ErrInvalid)
+		return fmt.Errorf("lockmgr: Poll is %v, it must be shorter than the Claim (%v), "+
+			"or a lock that is handed over is gone before its waiter asks: %w", o.Poll, o.Claim, ErrInvalid)
 	case o.Claim > o.TTL:
 		return fmt.Errorf("lockmgr: Claim is %v, it must not be longer than the TTL (%v): %w", o.Claim, o.TTL,
 			ErrInvalid)

@@ -333,14 +333,3 @@ func TestTakeOver_FullRoomRefuses(t *testing.T) {
 		a.expectSilence()
 	})
 }
-
-// Redis forgets everything, and no connection breaks. Each node finds out when it renews its
-// lease, and its users are back on their seats.
-func TestDataLoss_Everything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, _, _ := twoNodes(t, room.Rules{}, Options{})
-		first.redis.FlushAll(t.Context())
-		time.Sleep(coordinator.DefaultNodeTTL)
-		second.expectMembers(t, "42", "b a")
-	})
-}

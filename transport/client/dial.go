@@ -163,7 +163,8 @@ func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
 		return nil, fmt.Errorf("option Token: %w", err)
 	}
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, errors.New("option Token: the token has characters that no token has") // net/http's error would show it
+		// net/http's error would show the token
+		return nil, errors.New("option Token: the token has characters that no token has")
 	}
 	header := o.Header.Clone()
 	if header == nil {

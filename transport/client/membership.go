@@ -219,7 +219,8 @@ func (s *session) missing(r *Room) *call {
 			k.req.Seat, k.req.Expect, k.req.Epoch = new(v.Seat), new(v.Version), v.Epoch
 		}
 	case r.err == nil && v.Watching && !r.watched:
-		if k = plainCall(protocol.ActionWatch, r.id); v.Settings.History > 0 { // asks for messages that were said meanwhile
+		if k = plainCall(protocol.ActionWatch, r.id); v.Settings.History > 0 {
+			// asks for messages that were said meanwhile
 			k.req.Expect, k.req.Epoch = new(v.Version), v.Epoch
 		}
 	case r.err == nil && !r.replica.synced:

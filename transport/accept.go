@@ -114,8 +114,8 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	switch tokens := tokensOf(r); len(tokens) {
 	case 0:
 		if r.Header.Get("Origin") == "" { // a program can forge one, but a page cannot leave it out
-			return "", nil, protocol.NewError(protocol.CodeUnauthorized, "a client without an Origin, which is no browser, "+
-				"must send its token with the handshake: as Authorization: Bearer, or as a subprotocol")
+			return "", nil, protocol.NewError(protocol.CodeUnauthorized, "a client without an Origin, which is no "+
+				"browser, must send its token with the handshake: as Authorization: Bearer, or as a subprotocol")
 		}
 		return "", a, nil
 	case 1:

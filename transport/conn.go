@@ -27,7 +27,7 @@ type conn struct {
 	network netip.Prefix  // of the client's address; the zero Prefix if that is not known
 	removed chan struct{} // closed when the server has removed it from its connections
 
-	unauthenticated *pending.Entry[*conn] // guarded by connections.mu: of those that have shown no token; nil for others
+	unauthenticated *pending.Entry[*conn] // guarded by connections.mu: until it has shown a token; nil for others
 	evicted         bool                  // guarded by connections.mu: aborted to make room
 }
 
@@ -94,7 +94,9 @@ type connections struct {
 func maxUnauthenticated(max int) int { return min(max, 4+max/8) }
 
 func newConnections(max, perAddress int) *connections {
-	return &connections{max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int)}
+	return &connections{
+		max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int),
+	}
 }
 
 // setLimits binds connections that are added from now on.
@@ -115,7 +117,8 @@ func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	case cs.draining:
 		return nil, errDraining
 	case cs.perAddress >= 0 && c.network.IsValid() && cs.networks[c.network] >= cs.perAddress:
-		return nil, protocol.NewError(protocol.CodeRateLimited, "this node has %d connections from your address, the limit", cs.perAddress)
+		return nil, protocol.NewError(protocol.CodeRateLimited,
+			"this node has %d connections from your address, the limit", cs.perAddress)
 	}
 	if c.session.User == "" {
 		c.unauthenticated = cs.unauthenticated.Add(c.network, c)

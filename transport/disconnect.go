@@ -125,7 +125,8 @@ func (g *disconnectTimers) endLocked(one *disconnectTimer) {
 func (g *disconnectTimers) leave(one *disconnectTimer) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
-			if err := g.retry.do(g.open, id, room.Leave{User: one.user, Session: one.session, Reason: one.reason}, func() {}); err != nil {
+			leave := room.Leave{User: one.user, Session: one.session, Reason: one.reason}
+			if err := g.retry.do(g.open, id, leave, func() {}); err != nil {
 				g.rateLimitedLogs.notRemoved.Happened(err, "room", id, "user", one.user)
 			}
 		})

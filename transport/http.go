@@ -22,10 +22,12 @@ const readyTimeout = 2 * time.Second
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ws", only(s.accept, http.MethodGet))
-	mux.HandleFunc("/healthz", only(func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }, http.MethodGet, http.MethodHead))
+	healthy := func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") }
+	mux.HandleFunc("/healthz", only(healthy, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/readyz", only(s.ready, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest, "game clients connect to /ws; there is nothing at %s", r.URL.Path))
+		Refuse(w, http.StatusNotFound, protocol.NewError(protocol.CodeBadRequest,
+			"game clients connect to /ws; there is nothing at %s", r.URL.Path))
 	})
 	return SecureHeaders(mux)
 }
@@ -66,7 +68,8 @@ func only(handle http.HandlerFunc, methods ...string) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Allow", allow)
-		Refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest, "%s allows %s, not %s", r.URL.Path, allow, r.Method))
+		Refuse(w, http.StatusMethodNotAllowed, protocol.NewError(protocol.CodeBadRequest,
+			"%s allows %s, not %s", r.URL.Path, allow, r.Method))
 	}
 }
 
@@ -112,7 +115,8 @@ const retryAfter = "5"
 // Refuse answers an HTTP request with an error: one that does not become a connection, and what is
 // beside /ws.
 func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
-	if w.Header().Get("Retry-After") == "" && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	if busy && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

@@ -85,9 +85,9 @@ type Options struct {
 	// connection is closed with 4008; it may take up to an eighth longer. Zero means 10 s.
 	WriteTimeout time.Duration
 
-	// PingInterval is how long a client may be silent before it is asked for a sign of life. The
-	// connection ends if the client sends nothing, not even a pong, for two of them, or up to an
-	// eighth of one longer, and has read what comes before the ping (on Linux), or if a message that has begun does not end within that time. Zero means
+	// PingInterval is how long a client may be silent before it is asked for a sign of life. The connection ends if
+	// the client sends nothing, not even a pong, for two of them, or up to an eighth of one longer, and has read what
+	// comes before the ping (on Linux), or if a message that has begun does not end within that time. Zero means
 	// DefaultPingInterval, 5 s.
 	PingInterval time.Duration
 
@@ -100,7 +100,8 @@ type Options struct {
 	// limit.
 	MaxNewRooms int
 
-	// MatchSettings bound the settings of rooms that players begin by a match. Admins are not bound. Nil lets players choose.
+	// MatchSettings bound the settings of rooms that players begin by a match. Admins are not bound. Nil lets players
+	// choose.
 	MatchSettings MatchSettings
 
 	// MaxQueue is how many bytes may wait for a client that reads slowly: of replies, until
@@ -133,28 +134,34 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those of the match,
-// and the rest is then as it is there. A match that gives no settings takes the first. Where none has such labels, players begin no
-// room by a match. Nil lets players choose, except keep and closed, which only admins give.
+// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those
+// of the match, and the rest is then as it is there. A match that gives no settings takes the first. Where none has
+// such labels, players begin no room by a match. Nil lets players choose, except keep and closed, which only admins
+// give.
 type MatchSettings = session.MatchSettings
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.MaxConnections, o.MaxPerAddress = cmp.Or(o.MaxConnections, DefaultMaxConnections), cmp.Or(o.MaxPerAddress, defaultMaxPerAddress)
+	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
+	o.MaxPerAddress = cmp.Or(o.MaxPerAddress, defaultMaxPerAddress)
 	o.MaxRooms, o.MaxNewRooms = cmp.Or(o.MaxRooms, defaultMaxRooms), cmp.Or(o.MaxNewRooms, defaultMaxNewRooms)
 	o.MaxFrame, o.MaxQueue = cmp.Or(o.MaxFrame, protocol.MaxFrame), cmp.Or(o.MaxQueue, defaultMaxQueue)
 	o.Rate, o.Burst = cmp.Or(o.Rate, defaultRate), cmp.Or(o.Burst, defaultBurst)
-	o.HandshakeTimeout, o.AuthTimeout = cmp.Or(o.HandshakeTimeout, DefaultHandshakeTimeout), cmp.Or(o.AuthTimeout, defaultAuthTimeout)
-	o.WriteTimeout, o.LeaveTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout), cmp.Or(o.LeaveTimeout, defaultLeaveTimeout)
+	o.HandshakeTimeout = cmp.Or(o.HandshakeTimeout, DefaultHandshakeTimeout)
+	o.AuthTimeout = cmp.Or(o.AuthTimeout, defaultAuthTimeout)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, defaultWriteTimeout)
+	o.LeaveTimeout = cmp.Or(o.LeaveTimeout, defaultLeaveTimeout)
 	o.PingInterval, o.Grace = cmp.Or(o.PingInterval, DefaultPingInterval), cmp.Or(o.Grace, defaultGrace)
 	o.DrainSpread = cmp.Or(o.DrainSpread, defaultDrainSpread)
 	return o
 }
 
 func (o Options) validate() error {
-	for name, n := range map[string]int{"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms, "MaxQueue": o.MaxQueue, "Burst": o.Burst} {
+	for name, n := range map[string]int{
+		"MaxConnections": o.MaxConnections, "MaxRooms": o.MaxRooms, "MaxQueue": o.MaxQueue, "Burst": o.Burst,
+	} {
 		if n < 0 {
 			return &room.InvalidError{Field: name, Problem: fmt.Sprintf("must be more than zero, not %d", n)}
 		}
@@ -187,7 +194,8 @@ const (
 func (o Options) validateLimits() error {
 	switch {
 	case o.MaxFrame < minFrame || o.MaxFrame > maxFrame:
-		return &room.InvalidError{Field: "MaxFrame", Problem: fmt.Sprintf("must be from %d to %d bytes, not %d", minFrame, maxFrame, o.MaxFrame)}
+		return &room.InvalidError{Field: "MaxFrame",
+			Problem: fmt.Sprintf("must be from %d to %d bytes, not %d", minFrame, maxFrame, o.MaxFrame)}
 	case o.Rate > maxRate:
 		return &room.InvalidError{Field: "Rate", Problem: fmt.Sprintf("must be at most %d, not %d", maxRate, o.Rate)}
 	case o.Burst > maxRate:
@@ -195,7 +203,8 @@ func (o Options) validateLimits() error {
 	}
 	for _, network := range o.TrustProxy {
 		if !network.IsValid() || network.Addr().Is4In6() {
-			return &room.InvalidError{Field: "TrustProxy", Problem: fmt.Sprintf("must be networks such as 10.0.0.0/8 or fd00::/8, not %v", network)}
+			return &room.InvalidError{Field: "TrustProxy",
+				Problem: fmt.Sprintf("must be networks such as 10.0.0.0/8 or fd00::/8, not %v", network)}
 		}
 	}
 	return nil
@@ -208,10 +217,10 @@ func (o Options) limits() session.Limits {
 	}
 }
 
-// SetLimits puts other limits in force: MaxConnections, MaxPerAddress, MaxRooms, MaxNewRooms, Rate, Burst,
-// MaxFrame, MaxQueue and AuthTimeout of opts; nothing else there is used. Rates and numbers of rooms count from
-// the next request on, the last three for connections that are made from now on. Nobody is sent away: where more are connected,
-// or in more rooms, than may be, there is no further one. It returns an error that names the field, and
+// SetLimits puts other limits in force: MaxConnections, MaxPerAddress, MaxRooms, MaxNewRooms, Rate, Burst, MaxFrame,
+// MaxQueue and AuthTimeout of opts; nothing else there is used. Rates and numbers of rooms count from the next
+// request on, the last three for connections that are made from now on. Nobody is sent away: where more are
+// connected, or in more rooms, than may be, there is no further one. It returns an error that names the field, and
 // changes nothing, if an option cannot be used.
 func (s *Server) SetLimits(opts Options) error {
 	opts = opts.withDefaults()

@@ -106,7 +106,8 @@ func (os *origins) add(text string) error {
 }
 
 func badOrigin(text string) error {
-	return &room.InvalidError{Field: "AllowOrigins", Problem: fmt.Sprintf("must be like https://game.example, without a path, like https://*.game.example for all its subdomains, or *, not %.200q", text)}
+	return &room.InvalidError{Field: "AllowOrigins", Problem: fmt.Sprintf("must be like https://game.example, "+
+		"without a path, like https://*.game.example for all its subdomains, or *, not %.200q", text)}
 }
 
 // isDomain reports whether a host can have subdomains. An address cannot: *.0.0.1 must not allow
@@ -118,7 +119,8 @@ func isDomain(host string) bool {
 			return false
 		}
 	}
-	return host[0] != '[' && strings.ContainsFunc(labels[len(labels)-1], func(c rune) bool { return c < '0' || c > '9' })
+	notDigit := func(c rune) bool { return c < '0' || c > '9' }
+	return host[0] != '[' && strings.ContainsFunc(labels[len(labels)-1], notDigit)
 }
 
 // allow reports whether the pages of an Origin may connect.
@@ -190,7 +192,8 @@ func (s *Server) AllowsHost(host string) bool { return s.origins.allowHost(host)
 
 // refuseOrigin says how to allow the origin, to its page and to the operator.
 func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request) {
-	e := protocol.NewError(protocol.CodeForbidden, "pages of the origin %.200q may not connect; --allow-origin allows it", strings.Join(r.Header["Origin"], ", "))
+	e := protocol.NewError(protocol.CodeForbidden,
+		"pages of the origin %.200q may not connect; --allow-origin allows it", strings.Join(r.Header["Origin"], ", "))
 	s.rateLimitedLogs.origins.Happened(e)
 	Refuse(w, http.StatusForbidden, e)
 }

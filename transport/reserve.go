@@ -45,10 +45,10 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 // need a moment.
 const minReservation = session.SeatWait
 
-// settle says what came of the reservation. Without an error the users have the grace from now on, also
-// those whose seats were reserved before; so they have if it is not known: their sessions may be on
-// their way. If nothing was written there is nothing to give up; but a move that was undone may have left seats under the
-// session: of users who had one reserved there before.
+// settle says what came of the reservation. Without an error the users have the grace from now on, also those whose
+// seats were reserved before; so they have if it is not known: their sessions may be on their way. If nothing was
+// written there is nothing to give up; but a move that was undone may have left seats under the session: of users who
+// had one reserved there before.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length
@@ -99,8 +99,11 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	return left, joined, err
 }
 
-// Match seats users who have not come yet together in a room that Rooms.Match finds, or in none, as [Server.Reserve] does.
-func (s *Server) Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error) {
+// Match seats users who have not come yet together in a room that Rooms.Match finds, or in none, as [Server.Reserve]
+// does.
+func (s *Server) Match(
+	ctx context.Context, w coordinator.Wanted, users ...string,
+) (id string, result room.Result, err error) {
 	w.Seats = len(users)
 	if w.Allow == nil {
 		w.Prefix = cmp.Or(w.Prefix, session.NewRoomPrefix)

@@ -24,7 +24,8 @@ type Rooms interface {
 	Read(ctx context.Context, id string) (room.Snapshot, error)
 	Kept(ctx context.Context, id string, most int) (room.Kept, error)
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
-	Match(ctx context.Context, w coordinator.Wanted, join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
+	Match(ctx context.Context, w coordinator.Wanted,
+		join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
 	Ready(ctx context.Context) error
@@ -70,8 +71,9 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	life, kill := context.WithCancel(context.Background())
 	s := &Server{
-		life: life, kill: kill, rooms: rooms, opts: opts, origins: allowed, rateLimitedLogs: newRateLimitedLogs(opts.Log),
-		conns: newConnections(opts.MaxConnections, opts.MaxPerAddress), began: time.Now(),
+		life: life, kill: kill, rooms: rooms, opts: opts, origins: allowed,
+		rateLimitedLogs: newRateLimitedLogs(opts.Log),
+		conns:           newConnections(opts.MaxConnections, opts.MaxPerAddress), began: time.Now(),
 	}
 	s.sessions = &session.Shared{
 		Life: life, Now: rooms.Now, Clock: s.clock, Rooms: session.NewSharedReads(life, rooms),
@@ -117,14 +119,13 @@ func (s *Server) answersFor(room, session string) bool {
 // before, also who connects. Shutdown is to follow.
 func (s *Server) Retire() { s.retired.Store(true) }
 
-// Shutdown refuses new connections, and closes the open ones with 1012, one after the other
-// over Options.DrainSpread; each finishes the request that it runs, and gets the reply before the
-// close frame, so that what is not answered then was not begun. Until then they are served as usual. When ctx ends first, Shutdown cuts off the connections that
-// are left and returns the cause of ctx.
+// Shutdown refuses new connections, and closes the open ones with 1012, one after the other over Options.DrainSpread;
+// each finishes the request that it runs, and gets the reply before the close frame, so that what is not answered
+// then was not begun. Until then they are served as usual. When ctx ends first, Shutdown cuts off the connections
+// that are left and returns the cause of ctx.
 //
-// The users keep their seats, also those whose connection ended before and whose grace is
-// not over: this node can end no grace any more. The other nodes do that, once this one's
-// coordinator is closed.
+// The users keep their seats, also those whose connection ended before and whose grace is not over: this node can end
+// no grace any more. The other nodes do that, once this one's coordinator is closed.
 //
 // To drain with net/http, call Shutdown of both; the order does not matter.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -167,9 +168,9 @@ func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 	}
 }
 
-// Read reads a room as it is. Callers that want the same room at the same time share one read with each other and with the
-// clients; so ctx does not end it, and a caller whose ctx has ended gets its cause afterwards. It fails as the Read of Rooms
-// does, and with [room.ErrClosed] after Shutdown.
+// Read reads a room as it is. Callers that want the same room at the same time share one read with each other and
+// with the clients; so ctx does not end it, and a caller whose ctx has ended gets its cause afterwards. It fails as
+// the Read of Rooms does, and with [room.ErrClosed] after Shutdown.
 func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	return s.sessions.Rooms.Read(ctx, id)
 }

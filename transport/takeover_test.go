@@ -108,6 +108,7 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 			ended := make(chan int, 1)
 			out := outbox.New(func() {}, 1<<20)
 			older := session.New(server.sessions, user, nil, out, endOnly(func(code int) { ended <- code }))
+			older.Begin()
 			older.Handle([]byte(`{"id":1,"action":"join","room":"42"}`))
 			newer := server.connect(t, user)
 			newer.send(`{"id":1,"action":"join","room":"42"}`)

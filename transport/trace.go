@@ -33,7 +33,7 @@ type Trace struct {
 const (
 	LimitConnections     = "connections"         // of the server
 	LimitAddress         = "address"             // connections of an address
-	LimitUnauthenticated = "unauthenticated"     // connections that have shown no token: one of the address with most is closed
+	LimitUnauthenticated = "unauthenticated"     // that have shown no token: one of the address with most is closed
 	LimitHandshake       = "handshake"           // time for the handshake, or any HTTP request
 	LimitAuth            = session.LimitAuth     // time until the token
 	LimitRate            = session.LimitRate     // requests of a connection
@@ -101,7 +101,9 @@ type rateLimitedLogs struct {
 func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 	set := ratelog.NewSet(log, ratelog.Quiet)
 	return &rateLimitedLogs{
-		Logs:    session.Logs{Refused: RefusalLogs(set), Rate: RateLog(set), Lost: set.Info("a member has lost the seat")},
+		Logs: session.Logs{
+			Refused: RefusalLogs(set), Rate: RateLog(set), Lost: set.Info("a member has lost the seat"),
+		},
 		logs:    set,
 		origins: OriginLog(set),
 		full:    set.Warn("connections are refused: the node is full"),

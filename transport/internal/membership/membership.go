@@ -125,7 +125,8 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 		return m.step(Ended, Loss{Gone: gone})
 	case errors.Is(err, room.ErrDuplicate) && m.Status.IsMember():
 		return m.step(TakenOver, replaced)
-	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrRoomClosed), errors.Is(err, room.ErrBanned), errors.Is(err, room.ErrDuplicate):
+	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrRoomClosed), errors.Is(err, room.ErrBanned),
+		errors.Is(err, room.ErrDuplicate):
 		return m.step(Refused, Loss{Refusal: err}) // a member does not get these, unless the seat was lost
 	}
 	return nil
@@ -174,7 +175,8 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	case Missing:
 		return room.Join{User: user, Session: session, Mode: room.JoinAgain, Seat: room.At(m.Seat)}, true
 	case Following:
-		return room.Join{User: user, Session: session, Mode: room.JoinMoved, Expect: room.ExpectVersion("", 0)}, true // whoever was taken out again hears why
+		// Whoever was taken out again hears why.
+		return room.Join{User: user, Session: session, Mode: room.JoinMoved, Expect: room.ExpectVersion("", 0)}, true
 	case Overtaken:
 		return room.Leave{User: user, Session: session}, true
 	}
@@ -195,7 +197,8 @@ func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait boo
 		return m.absent(result, err)
 	case errors.Is(err, room.ErrDuplicate):
 		return m.step(TakenOver, replaced), false
-	case errors.Is(err, room.ErrSeatTaken), errors.Is(err, room.ErrInvalid) && m.Status == Missing && m.Seat != room.AnySeat:
+	case errors.Is(err, room.ErrSeatTaken),
+		errors.Is(err, room.ErrInvalid) && m.Status == Missing && m.Seat != room.AnySeat:
 		m.Seat = room.AnySeat // the room may have fewer seats by now
 		return nil, false
 	case IsTransient(err), errors.Is(err, room.ErrClosed): // or the node shuts down, and closes its connections

@@ -28,7 +28,9 @@ const (
 )
 
 func (s Status) String() string {
-	return [statuses]string{"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken"}[s]
+	return [statuses]string{
+		"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken",
+	}[s]
 }
 
 // IsMember reports whether the client takes the session for a member.
@@ -60,7 +62,8 @@ const (
 	Refused
 	// Moved: the user was moved into the room.
 	Moved
-	// Seen: an event says that the session is the active one of its user, maybe away, by a name that its node had before.
+	// Seen: an event says that the session is the active one of its user, maybe away, by a name that its node had
+	// before.
 	Seen
 	// Questioned: the session's node has another name, or a list lacks the session.
 	Questioned
@@ -87,19 +90,28 @@ func (i Input) String() string {
 
 // transitions are the statuses behind an input. A status that has no entry stays as it is.
 var transitions = [inputs]map[Status]Status{
-	Joined:       {Outside: Member, Unknown: Member, Doubtful: Member, Missing: Member, Returned: Member, Unsure: Member, Following: Member, Overtaken: Member},
+	Joined:       all(Member, Outside, Unknown, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
 	JoinUnknown:  {Outside: Unknown, Member: Unsure, Doubtful: Unsure, Missing: Unsure, Returned: Unsure},
-	Left:         {Unknown: Outside, Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
-	LeaveUnknown: {Member: Unknown, Doubtful: Unknown, Missing: Unknown, Returned: Unknown, Unsure: Unknown, Following: Unknown, Overtaken: Unknown},
-	Refused:      {Unknown: Outside, Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
+	Left:         all(Outside, Unknown, Member, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
+	LeaveUnknown: all(Unknown, Member, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
+	Refused:      all(Outside, Unknown, Member, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
 	Moved:        {Outside: Following, Unknown: Following},
 	Seen:         {Missing: Returned},
 	Questioned:   {Member: Doubtful},
 	Contradicted: {Member: Returned, Doubtful: Returned},
 	Removed:      {Member: Missing, Doubtful: Missing, Returned: Missing, Unsure: Missing, Overtaken: Outside},
-	Ended:        {Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
-	TakenOver:    {Member: Outside, Doubtful: Outside, Missing: Outside, Returned: Outside, Unsure: Outside, Following: Outside, Overtaken: Outside},
-	TakenBefore:  {Member: Overtaken, Doubtful: Overtaken, Missing: Overtaken, Returned: Overtaken},
+	Ended:        all(Outside, Member, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
+	TakenOver:    all(Outside, Member, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
+	TakenBefore:  all(Overtaken, Member, Doubtful, Missing, Returned),
+}
+
+// all returns transitions from some statuses to one.
+func all(to Status, from ...Status) map[Status]Status {
+	m := make(map[Status]Status, len(from))
+	for _, status := range from {
+		m[status] = to
+	}
+	return m
 }
 
 // After returns the status behind an input.

@@ -230,8 +230,8 @@ func (o *Outbox) Finish(last []byte) {
 	signal(o.space)
 }
 
-// Cut drops all that is queued, except the rest of a frame of which the client has a part. If rest is nil nothing can be
-// written any more; otherwise only that, and what Finish adds.
+// Cut drops all that is queued, except the rest of a frame of which the client has a part. If rest is nil nothing can
+// be written any more; otherwise only that, and what Finish adds.
 func (o *Outbox) Cut(rest []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

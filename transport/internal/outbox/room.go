@@ -156,7 +156,7 @@ func (r *Room) Pause(lack *room.Event) {
 	r.paused = true
 	switch {
 	case lack == nil, r.lack != nil && lack.Snapshot == nil: // only a snapshot takes the place of those before
-	case lack.Epoch == r.at.epoch && lack.Version <= r.at.version && !slices.Contains(r.pending, lack): // the client does not get it
+	case lack.Epoch == r.at.epoch && lack.Version <= r.at.version && !slices.Contains(r.pending, lack): // it is over
 	default:
 		r.lack = lack
 	}

@@ -21,7 +21,8 @@ type Access struct {
 	timer   *time.Timer   // guarded by mu: ends the connection when its time is over; nil before start and after stop
 }
 
-// NewAccess returns the access of a connection that has shown no token yet. named is the user that its URL names, or "".
+// NewAccess returns the access of a connection that has shown no token yet. named is the user that its URL names, or
+// "".
 func NewAccess(verifier *auth.Verifier, named string) *Access {
 	return &Access{verifier: verifier, named: named}
 }
@@ -40,7 +41,8 @@ func (a *Access) verify(token string) (auth.Identity, error) {
 		return auth.Identity{}, protocol.NewError(protocol.CodeUnauthorized, "%v", err)
 	}
 	if a.named != "" && a.named != identity.User {
-		return auth.Identity{}, protocol.NewError(protocol.CodeUnauthorized, "the token is not for the user that ?user= names")
+		return auth.Identity{}, protocol.NewError(protocol.CodeUnauthorized,
+			"the token is not for the user that ?user= names")
 	}
 	return identity, nil
 }
@@ -78,7 +80,8 @@ func (a *Access) renew(token string) (auth.Identity, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if user := a.granted.User; user != "" && user != identity.User {
-		return auth.Identity{}, protocol.NewError(protocol.CodeUnauthorized, "the token is for another user than this connection's")
+		return auth.Identity{}, protocol.NewError(protocol.CodeUnauthorized,
+			"the token is for another user than this connection's")
 	}
 	a.granted = identity
 	a.timer.Stop()
@@ -106,8 +109,9 @@ func (a *Access) fresh() error {
 func (a *Access) check(action, id string, member bool) error {
 	use := auth.Enter
 	switch {
-	case action == protocol.ActionLeave, action == protocol.ActionUnwatch, protocol.ActionNamed(action).Stays && member, room.CheckID(id) != nil:
-		return nil // what is wrong with an id is said elsewhere
+	case action == protocol.ActionLeave, action == protocol.ActionUnwatch, protocol.ActionNamed(action).Stays && member,
+		room.CheckID(id) != nil: // which is said elsewhere
+		return nil
 	case action == protocol.ActionWatch, action == protocol.ActionUsers:
 		use = auth.Watch
 	}

@@ -64,7 +64,8 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 // errReplaced refuses a request that was read before the connection was closed, but after a
 // newer session had taken over its last room. A join would get a seat for a client that is
 // told not to connect again.
-var errReplaced = protocol.NewError(protocol.CodeDuplicateUser, "a newer session of the user has taken over the last room of this one; nothing was written")
+var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
+	"a newer session of the user has taken over the last room of this one; nothing was written")
 
 // beginSubscribed is begin for a join or a watch. It subscribes to the room's events
 // before the request runs, so that none is missing after its reply.
@@ -88,7 +89,8 @@ func (r *request) beginSubscribed() (*presence, error) {
 func (r *request) doJoin(action room.Join) (room.Result, error) {
 	s := r.session
 	limit := s.shared.limits.Load().newRooms
-	wait := s.throttle.newRoom(limit)
+	newRooms := &s.throttle.user.newRooms
+	wait := newRooms.take(limit, s.shared.Clock())
 	if wait > 0 {
 		action.Existing = true
 	}
@@ -99,7 +101,7 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 	case errors.Is(err, room.ErrNoRoom):
 		err = s.throttle.tooManyRooms(wait)
 	case wait == 0 && !begun:
-		s.throttle.noNewRoom(limit)
+		newRooms.undo(limit)
 	}
 	return result, err
 }
@@ -107,9 +109,8 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 // keptTimeout bounds the wait for what a room has kept, after a join that was done.
 const keptTimeout = 2 * time.Second
 
-// missed returns the messages of before that go with the reply to a join or a watch: those that it asks for, or, of who comes back,
-// those behind the version expected. What is said behind the list of the reply comes as events, and a session that got events of the room
-// already has what came before.
+// missed returns the earlier messages that go with the reply to a join or a watch: as many as it asks for or, if it
+// expects a version, those behind that. Later ones come as events; a session that gets the room's events has them.
 func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	s, most := r.session, 0
 	switch {
@@ -129,7 +130,9 @@ func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 		kept, err = s.shared.Rooms.Kept(ctx, r.in.Room, now.Settings.History)
 	}
 	for _, m := range kept.Missed(now, r.in.Condition(), s.viewer(r.in.Room), most) {
-		one := protocol.Said{Epoch: m.Epoch, Version: m.Version, User: m.User, Text: m.Text, Data: protocol.JSON(m.Data), To: m.To}
+		one := protocol.Said{
+			Epoch: m.Epoch, Version: m.Version, User: m.User, Text: m.Text, Data: protocol.JSON(m.Data), To: m.To,
+		}
 		if m.Epoch == now.Epoch {
 			one.Epoch = ""
 		}
@@ -145,7 +148,8 @@ const NewRoomPrefix = "m-"
 func match(r *request) {
 	s, identity := r.session, r.session.access.identity()
 	w := coordinator.Wanted{
-		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(NewRoomPrefix, coordinator.NewIDLength), By: s.User, Key: r.in.Key, Allow: identity.Only(),
+		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(NewRoomPrefix, coordinator.NewIDLength),
+		By: s.User, Key: r.in.Key, Allow: identity.Only(),
 	}
 	err := s.admit(r.in.Room) // before others see a seat as taken
 	if err == nil {
@@ -164,7 +168,7 @@ func match(r *request) {
 // mayBegin sets with which settings the request may begin a room, or why it may begin none.
 func (r *request) mayBegin(w *coordinator.Wanted) error {
 	s := r.session
-	if wait := s.throttle.newRoomWait(s.shared.limits.Load().newRooms); wait > 0 {
+	if wait := s.throttle.user.newRooms.wait(s.shared.limits.Load().newRooms, s.shared.Clock()); wait > 0 {
 		w.NoNew = s.throttle.tooManyRooms(wait)
 	}
 	given := r.in.Settings
@@ -183,7 +187,8 @@ func (r *request) mayBegin(w *coordinator.Wanted) error {
 	wanted.Labels = ""
 	switch {
 	case len(allowed) == 0:
-		w.NoNew = room.Forbid("there is no room with these labels and free seats, and this server lets no player begin one")
+		w.NoNew = room.Forbid(
+			"there is no room with these labels and free seats, and this server lets no player begin one")
 	case given == nil:
 		w.Settings = allowed[0]
 	case !slices.Contains(allowed, wanted):
@@ -206,9 +211,10 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	return result, err
 }
 
-// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those of the match,
-// and the rest is then as it is there. A match that gives no settings takes the first. Where none has such labels, players begin no
-// room by a match. Nil lets players choose, except keep and closed, which only admins give.
+// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those
+// of the match, and the rest is then as it is there. A match that gives no settings takes the first. Where none has
+// such labels, players begin no room by a match. Nil lets players choose, except keep and closed, which only admins
+// give.
 type MatchSettings []room.Settings
 
 // Check returns a [room.InvalidError] if no player can begin a room with one of them.
@@ -218,7 +224,8 @@ func (m MatchSettings) Check() error {
 			return err
 		}
 		if s.Keep || s.Closed || s.Default {
-			return &room.InvalidError{Field: "settings", Problem: "cannot have keep, closed or default: players begin no such rooms"}
+			return &room.InvalidError{Field: "settings",
+				Problem: "cannot have keep, closed or default: players begin no such rooms"}
 		}
 	}
 	return nil

@@ -1,9 +1,7 @@
 package session
 
 import (
-	"context"
 	"errors"
-	"slices"
 
 	"roomd/room"
 	"roomd/transport/internal/membership"
@@ -28,37 +26,6 @@ func leave(r *request) {
 	}
 }
 
-// take takes the seat to which the user was moved. A session that has left the room itself since the move, of which
-// it heard later, finds no seat: it takes no other one. left says that it did so just now.
-func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
-	s := p.session
-	if left || s.hasLeft(p.room) {
-		if result.Snapshot, err = s.shared.Rooms.Read(ctx, p.room); err != nil {
-			return result, err
-		}
-		if !isListed(result.Snapshot, room.AnySeat, s.User) {
-			return result, room.ErrNotMember
-		}
-	}
-	return s.shared.Rooms.Do(ctx, p.room, action)
-}
-
-// maxLeft is how many rooms a session remembers that its client has left.
-const maxLeft = 64
-
-// leftLocked remembers that the client has left a room. Only from another room it can be moved back there.
-func (s *Session) leftLocked(id string) {
-	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
-		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)
-	}
-}
-
-func (s *Session) hasLeft(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Contains(s.left, id)
-}
-
 // leave takes the session out of the room, also if its user was moved there and the session is not
 // there yet. If somebody else was faster, the client hears of that before the reply.
 func (p *presence) leave() (result room.Result, err error) {
@@ -78,10 +45,12 @@ func (p *presence) leave() (result room.Result, err error) {
 			result, left = now, true
 		}
 		var failed error
-		if !retaken && errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate) && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.User) {
+		absent := errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate)
+		if !retaken && absent && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.User) {
 			// The user may have been moved away and back, and the session has not heard of it.
 			retaken = true
-			if _, failed = s.shared.do(p.room, room.Join{User: s.User, Session: s.ID, Mode: room.JoinAgain}); failed == nil {
+			rejoin := room.Join{User: s.User, Session: s.ID, Mode: room.JoinAgain}
+			if _, failed = s.shared.do(p.room, rejoin); failed == nil {
 				continue
 			}
 		}

@@ -12,8 +12,23 @@ import (
 	"roomd/transport/protocol"
 )
 
-// presence is a session in one room: what it is there, as a member and as a watcher, the queue of its
-// events, and the node's recovery of its place. Requests of the client and actions of the node take turns.
+// presence is the state of a session in one room: what it is there, as a member and as a watcher, the queue of its
+// events, and the node's recovery of its place. What the client gets of the room's events is this, and the first line
+// that applies counts:
+//
+//	the queue is   while                                                    the events
+//	ended          the session is no member and does not watch              are dropped (needsEvents)
+//	held           a request about the room runs (Session.serving)          come behind its reply
+//	paused         the membership asks or acts (Status.IsPaused)            wait for the recovery
+//	stale          more events wait than may (outbox.Room.Missed)           give way to a snapshot (refill)
+//	open           otherwise                                                are written
+//
+// Requests that may change the membership and actions of the recovery take turns:
+//
+//	begin, beginAction   busy: events that concern the user are deferred, and a move into the room is noted (moved)
+//	JoinReply, Answer    the membership changes; loseLocked tells the client of a loss, and ends the queue
+//	end, endAction       settleLocked: the deferred events count now, then the move; then a recovery begins if the
+//	                     membership is to ask or act, or nobody needs the events; otherwise the queue goes on
 type presence struct {
 	session *Session
 	room    string
@@ -29,7 +44,7 @@ type presence struct {
 	busy     int           // requests that may change the membership, and actions of the recovery, that run
 	deferred []*room.Event // came meanwhile; the result says how to judge them
 	moved    bool          // meanwhile the user was moved into the room
-	told     room.Gone     // why the session has lost its place, as the client heard before that move was followed; or zero
+	told     room.Gone     // the loss of which the client heard before that move was followed, or zero
 	recovery *recovery     // nil if none runs
 }
 
@@ -154,7 +169,9 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 	if p.told = (room.Gone{}); p.moved { // perhaps before that
 		p.told = lost.Gone
 	}
-	why := &protocol.Event{Event: protocol.EventLost, Room: p.room, Reason: string(lost.Reason), Text: lost.Text, To: lost.Target}
+	why := &protocol.Event{
+		Event: protocol.EventLost, Room: p.room, Reason: string(lost.Reason), Text: lost.Text, To: lost.Target,
+	}
 	if lost.Refusal != nil {
 		why.Reason = ErrorOf(lost.Refusal).Code
 		s.shared.Logs.Lost.Happened(lost.Refusal, "room", p.room, "user", s.User)
@@ -268,7 +285,8 @@ func (p *presence) settleLocked() {
 func (s *Session) presenceLocked(id string) *presence {
 	p := s.presences[id]
 	if p == nil {
-		p = &presence{session: s, room: id, membership: membership.Of(s.User, s.ID), queue: s.out.Room(id, s.serving == id)}
+		p = &presence{session: s, room: id, membership: membership.Of(s.User, s.ID)}
+		p.queue = s.out.Room(id, s.serving == id)
 		s.presences[id] = p
 	}
 	return p

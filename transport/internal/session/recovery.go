@@ -25,7 +25,7 @@ func (p *presence) startRecoveryLocked() {
 		return
 	}
 	s := p.session
-	ctx, cancel := context.WithCancel(s.shared.Life)
+	ctx, cancel := context.WithCancel(s.ctx)
 	r := &recovery{p, cancel, make(chan struct{})}
 	p.recovery = r
 	s.background.Go(func() {
@@ -70,7 +70,9 @@ func (r *recovery) beginAction(ctx context.Context) (status membership.Status, a
 }
 
 // act runs an action of the recovery.
-func (r *recovery) act(ctx context.Context, status membership.Status, action room.Action) (result room.Result, err error) {
+func (r *recovery) act(
+	ctx context.Context, status membership.Status, action room.Action,
+) (result room.Result, err error) {
 	p, s := r.p, r.p.session
 	if status != membership.Following {
 		result, err = s.shared.Rooms.Do(ctx, p.room, action)
@@ -83,6 +85,37 @@ func (r *recovery) act(ctx context.Context, status membership.Status, action roo
 	return result, err
 }
 
+// take takes the seat to which the user was moved. A session that has left the room itself since the move, of which
+// it heard later, finds no seat: it takes no other one. left says that it did so just now.
+func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
+	s := p.session
+	if left || s.hasLeft(p.room) {
+		if result.Snapshot, err = s.shared.Rooms.Read(ctx, p.room); err != nil {
+			return result, err
+		}
+		if !isListed(result.Snapshot, room.AnySeat, s.User) {
+			return result, room.ErrNotMember
+		}
+	}
+	return s.shared.Rooms.Do(ctx, p.room, action)
+}
+
+// maxLeft is how many rooms a session remembers that its client has left.
+const maxLeft = 64
+
+// leftLocked remembers that the client has left a room. Only from another room it can be moved back there.
+func (s *Session) leftLocked(id string) {
+	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
+		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)
+	}
+}
+
+func (s *Session) hasLeft(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.left, id)
+}
+
 // endAction records how an action ended, and reports whether the next one has to wait for a moment.
 func (r *recovery) endAction(ctx context.Context, result room.Result, err error) (wait bool) {
 	p, s := r.p, r.p.session
@@ -93,7 +126,8 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 		p.settleLocked()
 		return false
 	}
-	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, func(e *room.Event) bool { return isLackedBy(e, s.User) })
+	lacked := func(e *room.Event) bool { return isLackedBy(e, s.User) }
+	needed := p.membership.Status.NeedsList() || slices.ContainsFunc(p.deferred, lacked)
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
 	if err == nil {

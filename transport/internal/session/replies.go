@@ -25,11 +25,13 @@ func (r *request) replyCount(now room.Snapshot) {
 	r.push(now.Epoch, now.Version, r.countReply(now))
 }
 
-// replyList queues a reply that lists the room, unless it is to be brief. Of the room's events only those behind it follow.
+// replyList queues a reply that lists the room, unless it is to be brief. Of the room's events only those behind it
+// follow.
 func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	reply := r.countReply(now)
 	if reply.Seat = seat; !brief {
-		reply.Settings, reply.Data, reply.List = frames.Settings(now.Settings), protocol.JSON(now.Data), frames.List(now)
+		reply.Settings, reply.List = frames.Settings(now.Settings), frames.List(now)
+		reply.Data = protocol.JSON(now.Data)
 		reply.Host = now.Host()
 		reply.Private = frames.Private(now, r.session.viewer(r.in.Room))
 		reply.Timers = protocol.TimersOf(now.Timers(), r.session.shared.Now())
@@ -54,7 +56,7 @@ var refusals = []struct {
 	code string
 	text string // in place of the error's own, which could name our Redis
 }{
-	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"}, // before what it may wrap
+	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"}, // may wrap others
 	{room.ErrInvalid, protocol.CodeBadRequest, ""},
 	{room.ErrFull, protocol.CodeRoomFull, ""},
 	{room.ErrSeatTaken, protocol.CodeSeatTaken, ""},
@@ -66,7 +68,9 @@ var refusals = []struct {
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
 	{room.ErrNoRoom, protocol.CodeNotMember, ""}, // nobody is, where nothing has begun
 	{room.ErrBusy, protocol.CodeBusy, ""},
-	{room.ErrForeign, protocol.CodeInternal, "what Redis keeps under a key of this room, or one that all rooms share, is another program's, which an operator has to look after; nothing was written"}, // before ErrUnavailable
+	{room.ErrForeign, protocol.CodeInternal, // before ErrUnavailable
+		"what Redis keeps under a key of this room, or one that all rooms share, is another program's, " +
+			"which an operator has to look after; nothing was written"},
 	{room.ErrUnavailable, protocol.CodeUnavailable, "the room's store cannot be reached; nothing was written"},
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }

@@ -169,7 +169,8 @@ func (s *Session) doAsMember(id string, action room.Action) (result room.Result,
 func authenticate(r *request) {
 	s := r.session
 	if s.access == nil {
-		r.refuse(&room.InvalidError{Field: "action", Problem: "auth makes no sense here: this server has no key for tokens"})
+		r.refuse(&room.InvalidError{Field: "action",
+			Problem: "auth makes no sense here: this server has no key for tokens"})
 		return
 	}
 	identity, err := s.access.renew(r.in.Token)
@@ -194,7 +195,7 @@ func (r *request) permit() error {
 		return nil
 	}
 	err := s.access.fresh()
-	if err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // of each room it finds
+	if err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // which asks later
 		return err
 	}
 	return s.access.check(r.in.Action, r.in.Room, s.isMember(r.in.Room))

@@ -36,9 +36,9 @@ type Session struct {
 	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
 	left      []string             // guarded by mu: the last rooms that the client has left; see take
 	closed    bool                 // guarded by mu: no request and no recovery begins any more
-	ctx       context.Context      // guarded by mu: of refills, ends with the session; nil before the first
-	cancel    context.CancelFunc   // guarded by mu
 
+	ctx        context.Context // of recoveries and refills, from Begin to Close
+	cancel     context.CancelFunc
 	background sync.WaitGroup // recoveries and refills; it grows only with mu held, and not once closed
 }
 
@@ -69,6 +69,7 @@ func New(shared *Shared, user string, access *Access, out *outbox.Outbox, conn C
 
 // Begin is called when the connection is open. Pair it with Close.
 func (s *Session) Begin() {
+	s.ctx, s.cancel = context.WithCancel(s.shared.Life)
 	if s.User != "" {
 		s.throttle.user = s.shared.Users.acquire(s.User)
 	}
@@ -162,7 +163,8 @@ func (s *Session) admit(id string) error {
 		return nil
 	}
 	s.shared.Refused(LimitRooms)
-	return &room.InvalidError{Field: "room", Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
+	return &room.InvalidError{Field: "room",
+		Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 }
 
 // Claims reports whether the session is in a room, or may be soon. A closed one claims all
@@ -197,15 +199,8 @@ func (s *Session) Count(rooms map[string]struct{}) (members, watchers int) {
 func (s *Session) Close() (rooms []string) {
 	s.mu.Lock()
 	s.closed = true
-	for _, p := range s.presences {
-		if p.recovery != nil {
-			p.recovery.cancel()
-		}
-	}
-	if s.cancel != nil {
-		s.cancel()
-	}
 	s.mu.Unlock()
+	s.cancel()
 	s.background.Wait()
 	var unsubscribe []func()
 	s.mu.Lock()

@@ -64,6 +64,7 @@ func TestLost_WhileJoining(t *testing.T) {
 		shared.SetLimits(Limits{MaxRooms: 1, MaxNewRooms: -1, Rate: -1})
 		out := outbox.New(func() {}, 1<<20)
 		a := New(shared, "a", nil, out, new(alone))
+		a.Begin()
 		defer a.Close()
 		r := &request{session: a, in: protocol.Request{ID: 1, Action: protocol.ActionJoin, Room: "42"}}
 		r.begin()

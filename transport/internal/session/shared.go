@@ -65,7 +65,7 @@ type Logs struct {
 type Limits struct {
 	MaxRooms    int           // of a connection
 	MaxNewRooms int           // that a user begins in a minute; negative: no limit
-	Rate, Burst int           // requests of a connection, and of a user, a second and at once; a negative Rate is no limit
+	Rate, Burst int           // requests a second, and at once, of a connection and of a user; negative: no limit
 	AuthTimeout time.Duration // from the start of a connection to its token
 }
 
@@ -143,5 +143,6 @@ func (r *request) runLogged() {
 		id = "(invalid)" // it can be as long as a frame
 	}
 	r.session.shared.Debug.Write("request", slog.String("room", id), slog.String("user", r.session.User),
-		slog.String("action", r.in.Action), slog.String("result", r.session.outcome), slog.Duration("took", time.Since(start)))
+		slog.String("action", r.in.Action), slog.String("result", r.session.outcome),
+		slog.Duration("took", time.Since(start)))
 }

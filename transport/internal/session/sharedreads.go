@@ -38,11 +38,13 @@ var errReadFailed = errors.New("the shared read has failed")
 
 // NewSharedReads returns rooms whose reads end with life.
 func NewSharedReads(life context.Context, rooms Rooms) *SharedReads {
-	return &SharedReads{Rooms: rooms, life: life, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot)}
+	return &SharedReads{
+		Rooms: rooms, life: life, reads: make(map[string]*roomReads), recent: make(map[string]room.Snapshot),
+	}
 }
 
-// Read reads a room. A read belongs to all who share it, so ctx does not end it: a caller whose ctx has ended meanwhile gets
-// its cause when the read has ended. It fails with [room.ErrClosed] after Shutdown.
+// Read reads a room. A read belongs to all who share it, so ctx does not end it: a caller whose ctx has ended
+// meanwhile gets its cause when the read has ended. It fails with [room.ErrClosed] after Shutdown.
 func (s *SharedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	r := s.shared(id)
 	switch {

@@ -73,6 +73,9 @@ func (g *gcra) undo(l rateLimit) { g.arrival.Add(-int64(l.interval)) }
 
 // wait returns how long take would have to wait, and counts none.
 func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
+	if l.interval == 0 {
+		return 0
+	}
 	return max(0, min(g.backlog(now), l.burst)+l.interval-l.burst)
 }
 
@@ -126,34 +129,11 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 		whose, limits.Rate, roundUp(wait)), cutOff
 }
 
-// newRoom counts a room that the user may begin with a join. If there have been too many, it counts none,
-// and returns how long to wait.
-func (t *throttle) newRoom(l rateLimit) (wait time.Duration) {
-	if t.user == nil {
-		return 0
-	}
-	return t.user.newRooms.take(l, t.shared.Clock())
-}
-
-// noNewRoom undoes newRoom: the join has begun none.
-func (t *throttle) noNewRoom(l rateLimit) {
-	if t.user != nil {
-		t.user.newRooms.undo(l)
-	}
-}
-
-// newRoomWait returns how long newRoom would have to wait, and counts none.
-func (t *throttle) newRoomWait(l rateLimit) time.Duration {
-	if t.user == nil || l.interval == 0 {
-		return 0
-	}
-	return t.user.newRooms.wait(l, t.shared.Clock())
-}
-
 // tooManyRooms returns the error of a join that would have begun a room.
 func (t *throttle) tooManyRooms(wait time.Duration) error {
 	return fmt.Errorf("%w: %w", room.ErrNoRoom, protocol.NewError(protocol.CodeRateLimited,
-		"there is no such room, and a user may begin %d rooms a minute; wait %v", t.shared.limits.Load().MaxNewRooms, roundUp(wait)))
+		"there is no such room, and a user may begin %d rooms a minute; wait %v",
+		t.shared.limits.Load().MaxNewRooms, roundUp(wait)))
 }
 
 // roundUp returns d in whole milliseconds, so that a client that waits so long is never early.

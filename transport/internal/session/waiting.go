@@ -18,8 +18,11 @@ const SeatWait = 5 * time.Second
 // isListed reports whether a user is in a room, perhaps on that seat.
 func isListed(now room.Snapshot, seat int, user string) bool {
 	users := now.Users()
-	i, found := slices.BinarySearchFunc(users, seat, func(o room.Occupant, seat int) int { return cmp.Compare(o.Seat, seat) })
-	return found && users[i].User == user || slices.ContainsFunc(users, func(o room.Occupant) bool { return o.User == user })
+	i, found := slices.BinarySearchFunc(users, seat, func(o room.Occupant, seat int) int {
+		return cmp.Compare(o.Seat, seat)
+	})
+	is := func(o room.Occupant) bool { return o.User == user }
+	return found && is(users[i]) || slices.ContainsFunc(users, is)
 }
 
 // isMember reports whether the client takes the session for a member of a room.
@@ -62,7 +65,8 @@ func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 		case <-ctx.Done():
 		}
 		if backoff.Wait(ctx) != nil {
-			return fmt.Errorf("%w: the session has lost its place, and has it not back within %v", room.ErrUnavailable, SeatWait)
+			return fmt.Errorf("%w: the session has lost its place, and has it not back within %v",
+				room.ErrUnavailable, SeatWait)
 		}
 	}
 }
@@ -105,13 +109,9 @@ func (s *Session) refill(queue *outbox.Room) {
 	if s.closed {
 		return
 	}
-	if s.ctx == nil {
-		s.ctx, s.cancel = context.WithCancel(s.shared.Life)
-	}
-	ctx := s.ctx
 	s.background.Go(func() {
 		backoff := NewBackoff()
-		for !s.tryRefill(queue) && backoff.Wait(ctx) == nil {
+		for !s.tryRefill(queue) && backoff.Wait(s.ctx) == nil {
 		}
 	})
 }

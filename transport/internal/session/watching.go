@@ -70,8 +70,8 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch is no error for a session that does not watch. A member's events go on. A session that is nothing in the room, and may
-// not see it, is told nothing of it.
+// unwatch is no error for a session that does not watch. A member's events go on. A session that is nothing in the
+// room, and may not see it, is told nothing of it.
 func unwatch(r *request) {
 	s := r.session
 	p, err := s.begin(r.in.Room)
@@ -116,8 +116,8 @@ func (w *watching) heed(e *room.Event, user string) bool {
 	return true
 }
 
-// endWatchLocked ends the watch of a session that is no member, if the room or the token do not allow it. It returns what
-// is to be told to the client, or nil.
+// endWatchLocked ends the watch of a session that is no member, if the room or the token do not allow it. It returns
+// what is to be told to the client, or nil.
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())

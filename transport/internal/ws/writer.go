@@ -74,7 +74,8 @@ func (w *writer) sendTaken() (more bool) {
 	err, group := w.writeTaken(), w.conn.group
 	switch {
 	case err == nil:
-	case errors.Is(err, os.ErrDeadlineExceeded) && w.conn.End(group.TooSlow, "nothing was read for "+group.WriteTimeout.String()):
+	case errors.Is(err, os.ErrDeadlineExceeded) &&
+		w.conn.End(group.TooSlow, "nothing was read for "+group.WriteTimeout.String()):
 		w.conn.out.Cut(w.rest)
 	default:
 		w.conn.End(0, fmt.Sprintf("writing: %v", err))

@@ -37,7 +37,9 @@ type frameReader struct {
 	inMessage bool // a message has begun and not ended
 }
 
-func newFrameReader(src io.Reader, max int, control func(opcode byte, content []byte) error, noop func() error) *frameReader {
+func newFrameReader(
+	src io.Reader, max int, control func(opcode byte, content []byte) error, noop func() error,
+) *frameReader {
 	return &frameReader{socket: newSocket(src), max: max, control: control, noop: noop}
 }
 
@@ -83,7 +85,8 @@ func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 			break
 		}
 		if frames == MaxFragments {
-			return &CloseError{websocket.ClosePolicyViolation, fmt.Sprintf("a message of more than %d frames", MaxFragments)}
+			return &CloseError{websocket.ClosePolicyViolation,
+				fmt.Sprintf("a message of more than %d frames", MaxFragments)}
 		}
 		var err error
 		if h, err = r.nextFragment(); err != nil {
@@ -202,7 +205,8 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 	return h, nil
 }
 
-// hasClose reports whether there is a close frame among whole frames, which may have the beginning of another behind them.
+// hasClose reports whether there is a close frame among whole frames, which may have the beginning of another behind
+// them.
 func hasClose(content []byte) bool {
 	for len(content) >= 2 && content[0]&0xf != websocket.CloseMessage {
 		length, size := uint64(content[1]&^0x80), 6
@@ -247,4 +251,36 @@ func wholeCharacters(content []byte) (n int, ok bool) {
 		}
 	}
 	return n, utf8.Valid(content[:n])
+}
+
+// Final says that a frame is a whole message (RFC 6455, section 5.2).
+const Final = 0x80
+
+// headerRoom is the longest header of a server's frame, in bytes.
+const headerRoom = 10
+
+// NewFrame returns a text frame with room for its header. The caller appends the content,
+// about size bytes, and calls Seal.
+func NewFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
+
+// Seal puts the header before the content of a text frame.
+func Seal(frame []byte) []byte {
+	var space [headerRoom]byte
+	header := append(space[:0], Final|websocket.TextMessage)
+	switch n := len(frame) - headerRoom; {
+	case n < 126:
+		header = append(header, byte(n))
+	case n < 1<<16:
+		header = binary.BigEndian.AppendUint16(append(header, 126), uint16(n))
+	default:
+		header = binary.BigEndian.AppendUint64(append(header, 127), uint64(n))
+	}
+	frame = frame[headerRoom-len(header):]
+	copy(frame, header)
+	return frame
+}
+
+// Control returns a frame of that kind. The content has at most 125 bytes.
+func Control(kind int, content []byte) []byte {
+	return append([]byte{Final | byte(kind), byte(len(content))}, content...)
 }

@@ -243,30 +243,6 @@ func TestKubernetes_Node(t *testing.T) {
 	}
 }
 
-func TestRelease_Files(t *testing.T) {
-	t.Parallel()
-	release := documents(t, top+".goreleaser.yaml")[0]
-	var programs []string
-	for _, build := range at(t, release, "builds").([]any) {
-		main := fmt.Sprint(at(t, build, "main"))
-		redistest.Equal(t, "program:", at(t, build, "binary"), any(filepath.Base(main)))
-		if _, err := os.Stat(top + main + "/main.go"); err != nil {
-			t.Error(err)
-		}
-		redistest.Equal(t, "static:", at(t, build, "env.0"), any("CGO_ENABLED=0"))
-		programs = append(programs, fmt.Sprint(filepath.Base(main), at(t, build, "goos"), at(t, build, "goarch")))
-	}
-	// roomload stops and continues processes, which Windows cannot.
-	redistest.Equal(t, "programs:", strings.Join(programs, " "), "roomd[linux darwin windows] [amd64 arm64] roomload[linux darwin] [amd64 arm64]")
-	for _, name := range texts(t, release, "archives.0.files") {
-		if found, err := filepath.Glob(top + name); err != nil || found == nil {
-			t.Errorf("there is no %s (%v)", name, err)
-		}
-	}
-	at(t, release, "sboms.0.artifacts")
-	redistest.Equal(t, "sums:", at(t, release, "checksum.algorithm"), any("sha256"))
-}
-
 // What the manual has people type is understood.
 func TestManual_ThreeNodes(t *testing.T) {
 	t.Parallel()

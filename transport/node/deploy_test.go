@@ -173,46 +173,27 @@ func TestDeploy_Alerts(t *testing.T) {
 	}
 }
 
+// The dashboard asks its one input for what is exported.
 func TestDeploy_Dashboard(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../cmd/roomd/deploy/grafana-dashboard.json")
 	redistest.OK(t, err)
 	type source struct{ Type, UID string }
 	var board struct {
-		Inputs []struct{ Name, Type, PluginID string } `json:"__inputs"`
+		Inputs []struct{ Name string } `json:"__inputs"`
 		Panels []struct {
-			ID         int
-			Type       string
-			Title      string
-			Datasource source
-			GridPos    struct{ X, Y, W, H int }
-			Targets    []struct {
+			Type, Title string
+			Datasource  source
+			Targets     []struct {
 				Datasource source
 				Expr       string
 			}
 		}
 	}
 	redistest.OK(t, json.Unmarshal(text, &board))
-	if len(board.Inputs) != 1 || board.Inputs[0].Type != "datasource" || board.Inputs[0].PluginID != "prometheus" {
-		t.Fatalf("the data source is no input: %+v", board.Inputs)
-	}
-	all, ids, input := playedLittle(t), map[int]bool{}, source{"prometheus", "${" + board.Inputs[0].Name + "}"}
-	for _, uid := range regexp.MustCompile(`"uid": "(\$[^"]*)"`).FindAllStringSubmatch(string(text), -1) {
-		if uid[1] != input.UID {
-			t.Errorf("%s is no input", uid[1])
-		}
-	}
-	var rows []string
+	all, input := playedLittle(t), source{"prometheus", "${" + board.Inputs[0].Name + "}"}
 	for _, p := range board.Panels {
-		if ids[p.ID] || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("%s: its id is taken, or it has no place", p.Title)
-		}
-		ids[p.ID] = true
-		if p.Type == "row" {
-			rows = append(rows, p.Title)
-			continue
-		}
-		if p.Datasource != input || len(p.Targets) == 0 {
+		if p.Type != "row" && (p.Datasource != input || len(p.Targets) == 0) {
 			t.Errorf("%s asks %+v, %d times", p.Title, p.Datasource, len(p.Targets))
 		}
 		for _, target := range p.Targets {
@@ -221,5 +202,4 @@ func TestDeploy_Dashboard(t *testing.T) {
 			}
 		}
 	}
-	redistest.Equal(t, "rows:", strings.Join(rows, ", "), "Players, Actions, Lock, Redis, Trouble")
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -54,13 +53,9 @@ func getProblem(t *testing.T, url string) (status int, problem struct {
 	Retry        bool
 }) {
 	t.Helper()
-	r, err := http.Get(url)
-	redistest.OK(t, err)
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	redistest.OK(t, err)
-	redistest.OK(t, json.Unmarshal(text, &problem))
-	return r.StatusCode, problem
+	status, text := get(t, url)
+	redistest.OK(t, json.Unmarshal([]byte(text), &problem))
+	return status, problem
 }
 
 // A search finds the keys of rooms only, and a Redis without any is fine.

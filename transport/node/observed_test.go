@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
@@ -64,30 +63,19 @@ type series map[string]float64
 // scrape reads the metrics.
 func (n observed) scrape() series {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+n.AdminAddr()+"/metrics", nil)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer resp.Body.Close()
+	status, text := get(n.t, "http://"+n.AdminAddr()+"/metrics")
 	found := make(series)
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		name, value, isSeries := strings.Cut(lines.Text(), "} ")
+	for line := range strings.SplitSeq(text, "\n") {
+		name, value, isSeries := strings.Cut(line, "} ")
 		if name += "}"; !isSeries {
-			name, value, _ = strings.Cut(lines.Text(), " ")
+			name, value, _ = strings.Cut(line, " ")
 		}
 		if number, err := strconv.ParseFloat(value, 64); err == nil {
 			found[name] = number
 		}
 	}
-	if resp.StatusCode != http.StatusOK || len(found) == 0 {
-		n.t.Fatalf("%s: %d series", resp.Status, len(found))
+	if status != http.StatusOK || len(found) == 0 {
+		n.t.Fatalf("status %d: %d series", status, len(found))
 	}
 	return found
 }

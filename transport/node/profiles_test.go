@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,23 +11,6 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
-
-// askAdmin asks the admin address of a node that startNode has started.
-func askAdmin(t *testing.T, url, token string) (status int, body string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	redistest.OK(t, err)
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Do(req)
-	redistest.OK(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	redistest.OK(t, err)
-	return resp.StatusCode, string(text)
-}
 
 // What operators find, and that neither arguments nor keys are among it.
 func TestAdmin_Pages(t *testing.T) {
@@ -50,7 +32,7 @@ func TestAdmin_Pages(t *testing.T) {
 		"/nothing":                           {404, ""},
 		"/metrics?name[]=roomd_ready&seed=1": {200, "roomd_ready 1"},
 	} {
-		if status, body := askAdmin(t, base+path, ""); status != want.status || !strings.Contains(body, want.has) || strings.Contains(body, secret) {
+		if status, body := get(t, base+path); status != want.status || !strings.Contains(body, want.has) || strings.Contains(body, secret) {
 			t.Errorf("%s: %d %.300s", path, status, body)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,32 +161,23 @@ func TestReload_Connected(t *testing.T) {
 func TestReload_API(t *testing.T) {
 	t.Parallel()
 	r := startReloading(t, "rate: off\n", "--admin-listen", "127.0.0.1:0")
-	get := func(url string) (status int, body string) {
-		t.Helper()
-		answer, err := http.Get(url)
-		redistest.OK(t, err)
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		redistest.OK(t, err)
-		return answer.StatusCode, string(text)
-	}
 	rooms := "http://" + r.Addr() + "/api/rooms"
 	for range 3 {
-		if status, _ := get(rooms); status != 200 {
+		if status, _ := get(t, rooms); status != 200 {
 			t.Error(status)
 		}
 	}
 	r.reload("rate: 1\nburst: 1\n")
 	limited := 0
 	for range 3 {
-		if status, _ := get(rooms); status == 429 {
+		if status, _ := get(t, rooms); status == 429 {
 			limited++
 		}
 	}
 	if limited == 0 {
 		t.Error("the API goes on at the old rate")
 	}
-	if _, metrics := get("http://" + r.AdminAddr() + "/metrics"); !strings.Contains(metrics, `rate="1/s"`) || strings.Contains(metrics, `rate="off"`) {
+	if _, metrics := get(t, "http://"+r.AdminAddr()+"/metrics"); !strings.Contains(metrics, `rate="1/s"`) || strings.Contains(metrics, `rate="off"`) {
 		t.Error("the metrics show the old rate")
 	}
 }

@@ -205,9 +205,8 @@ func decodeQuery(raw string, into any) error {
 	for field, value := range reflect.ValueOf(into).Elem().Fields() {
 		name := field.Tag.Get("query")
 		names = append(names, name)
-		given := values[name]
+		given, text := values[name], strings.Join(values[name], "")
 		delete(values, name)
-		text := strings.Join(given, "")
 		switch {
 		case value.Kind() == reflect.Slice:
 			value.Set(reflect.ValueOf(given))

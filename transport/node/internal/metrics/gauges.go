@@ -54,18 +54,11 @@ type gauge struct {
 }
 
 func newGauges(n Node) *gauges {
-	g := &gauges{node: n, checks: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "invariant_violations"),
-		"Rooms of this node's clients that are not as they should be, by what was checked.", []string{"check"}, nil)}
-	g.settings = slices.Sorted(maps.Keys(n.Settings()))
-	g.config = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "config_info"),
-		"The settings of the node. Always 1.", g.settings, nil)
-	g.requests = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_requests_total"),
-		"Requests to the receivers of commits, by whether they were acknowledged.", []string{"receiver", "result"}, nil)
-	g.entries = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_commits_total"),
-		"Commits that receivers have acknowledged, and gaps.", []string{"receiver"}, nil)
-	g.lag = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "webhook_lag_seconds"),
-		"How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.",
-		[]string{"receiver"}, nil)
+	g := &gauges{node: n, settings: slices.Sorted(maps.Keys(n.Settings()))}
+	g.checks = describe("invariant_violations",
+		"Rooms of this node's clients that are not as they should be, by what was checked.", "check")
+	g.config = describe("config_info", "The settings of the node. Always 1.", g.settings...)
+	g.describeWebhooks()
 	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.",
 		func(s *Stats) int { return s.Rooms.Uncopied })
 	g.add("connections", "Game clients that are connected.", func(s *Stats) int { return s.Clients.Connections })
@@ -99,6 +92,18 @@ func newGauges(n Node) *gauges {
 	return g
 }
 
+func (g *gauges) describeWebhooks() {
+	g.requests = describe("webhook_requests_total",
+		"Requests to the receivers of commits, by whether they were acknowledged.", "receiver", "result")
+	g.entries = describe("webhook_commits_total", "Commits that receivers have acknowledged, and gaps.", "receiver")
+	g.lag = describe("webhook_lag_seconds",
+		"How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", "receiver")
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+}
+
 func (g *gauges) add(name, help string, value func(*Stats) int) {
 	g.register(name, help, prometheus.GaugeValue, value)
 }
@@ -108,8 +113,7 @@ func (g *gauges) addTotal(name, help string, value func(*Stats) int) {
 }
 
 func (g *gauges) register(name, help string, kind prometheus.ValueType, value func(*Stats) int) {
-	desc := prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)
-	g.all = append(g.all, gauge{desc, kind, func(s *Stats) float64 { return float64(value(s)) }})
+	g.all = append(g.all, gauge{describe(name, help), kind, func(s *Stats) float64 { return float64(value(s)) }})
 }
 
 func (g *gauges) ready() int {

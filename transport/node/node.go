@@ -168,40 +168,10 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	n.client = cfg.Redis.NewClient()
 	defer func() {
 		if err != nil {
-			if n.hide != nil {
-				n.hide()
-			}
-			n.admin.shutdown(ctx)
-			if n.listener != nil {
-				_ = n.listener.Close()
-			}
-			if n.rooms != nil {
-				_ = n.rooms.Close(context.WithoutCancel(ctx))
-			}
-			_ = n.client.Close()
+			n.abandon(ctx)
 		}
 	}()
-	if err := n.count(&cfg); err != nil {
-		return nil, err
-	}
-	if cfg.OnClient != nil {
-		cfg.OnClient(n.client)
-	}
-	cfg.Room.Report = n.report
-	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
-		return nil, err
-	}
-	n.setSettings(cfg.Settings)
-	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
-		return nil, err
-	}
-	if n.api, err = api.New(n.rooms, n.server, cfg.apiOptions()); err != nil {
-		return nil, err
-	}
-	if n.webhooks, err = cfg.webhooks(n.rooms); err != nil {
-		return nil, err
-	}
-	if err := n.show(cfg.Registerer); err != nil {
+	if err := n.build(&cfg); err != nil {
 		return nil, err
 	}
 	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
@@ -223,6 +193,46 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		n.admin.serve(cfg.Admin, n.metrics.Handler(), n.api)
 	}
 	return n, nil
+}
+
+// build makes the parts of a node, none of which does anything yet.
+func (n *Node) build(cfg *Config) (err error) {
+	if err := n.count(cfg); err != nil {
+		return err
+	}
+	if cfg.OnClient != nil {
+		cfg.OnClient(n.client)
+	}
+	cfg.Room.Report = n.report
+	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
+		return err
+	}
+	n.setSettings(cfg.Settings)
+	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
+		return err
+	}
+	if n.api, err = api.New(n.rooms, n.server, cfg.apiOptions()); err != nil {
+		return err
+	}
+	if n.webhooks, err = cfg.webhooks(n.rooms); err != nil {
+		return err
+	}
+	return n.show(cfg.Registerer)
+}
+
+// abandon ends what there is of a node that could not be started.
+func (n *Node) abandon(ctx context.Context) {
+	if n.hide != nil {
+		n.hide()
+	}
+	n.admin.shutdown(ctx)
+	if n.listener != nil {
+		_ = n.listener.Close()
+	}
+	if n.rooms != nil {
+		_ = n.rooms.Close(context.WithoutCancel(ctx))
+	}
+	_ = n.client.Close()
 }
 
 // webhooks returns those of a node with such rooms.

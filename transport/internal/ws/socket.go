@@ -117,3 +117,35 @@ func (s *socket) giveBack() {
 		s.buffer = nil
 	}
 }
+
+// attempt writes to sockets without waiting. It is for one goroutine at a time.
+type attempt struct {
+	try  func(fd uintptr) bool // once, so that writing allocates nothing
+	left []byte                // what is still to be written
+}
+
+func newAttempt() *attempt {
+	a := new(attempt)
+	a.try = a.tryWrite
+	return a
+}
+
+// write writes as much of p as the socket takes at once, and returns how much that is.
+func (a *attempt) write(socket syscall.RawConn, p []byte) (n int) {
+	a.left = p
+	_ = socket.Write(a.try) // who writes the rest meets the error again
+	n = len(p) - len(a.left)
+	a.left = nil
+	return n
+}
+
+func (a *attempt) tryWrite(fd uintptr) (done bool) {
+	for {
+		n, err := writeSocket(fd, a.left)
+		if err == syscall.EINTR {
+			continue
+		}
+		a.left = a.left[max(n, 0):]
+		return true
+	}
+}

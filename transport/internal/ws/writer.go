@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,4 +209,64 @@ func putBuffer(b *bytes.Buffer) {
 		b.Reset()
 		buffers.Put(b)
 	}
+}
+
+// flushesAtOnce is how many connections a goroutine of the flusher takes at a time. If more than that wait for
+// each goroutine there is to be another one.
+const flushesAtOnce = 8
+
+// flusher writes what connections have to be sent by themselves, such as events, as far as their sockets take it at
+// once. A few goroutines do so for all connections, since an event to each of a room's members would else begin
+// and end a goroutine for each; none runs while there is nothing to write.
+type flusher struct {
+	running sync.WaitGroup
+
+	tries sync.Pool // of *attempt
+
+	mu         sync.Mutex
+	ready      []*writer // guarded by mu: in order
+	goroutines int       // guarded by mu: how many run
+}
+
+// add has a connection written soon. It does not block.
+func (f *flusher) add(w *writer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ready = append(f.ready, w)
+	if f.goroutines == 0 || len(f.ready) > f.goroutines*flushesAtOnce && f.goroutines < runtime.GOMAXPROCS(0) {
+		f.goroutines++
+		f.running.Go(f.run)
+	}
+}
+
+func (f *flusher) run() {
+	try, _ := f.tries.Get().(*attempt)
+	if try == nil {
+		try = newAttempt()
+	}
+	defer f.tries.Put(try)
+	var taken [flushesAtOnce]*writer
+	for {
+		n := f.take(taken[:])
+		if n == 0 {
+			return
+		}
+		for _, w := range taken[:n] {
+			w.flushReady(try)
+		}
+	}
+}
+
+// take moves the first that are ready to into. If there are none, the goroutine is to end.
+func (f *flusher) take(into []*writer) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n = copy(into, f.ready)
+	rest := copy(f.ready, f.ready[n:])
+	clear(f.ready[rest:])
+	f.ready = f.ready[:rest]
+	if n == 0 {
+		f.goroutines--
+	}
+	return n
 }

@@ -15,7 +15,6 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -80,10 +79,10 @@ func startOutrun(t *testing.T) *outrun {
 // nobody outruns it. Its action is done once.
 func TestBehind_Lock(t *testing.T) {
 	for times, want := range map[int][]string{
-		0: {"hear"},
-		1: {"hear", "hear"},
-		3: {"hear", "hear", "hear", "lock"},
-		4: {"hear", "hear", "hear", "lock, has the lock", "the lock is its own"},
+		0: {"wait"},
+		1: {"wait", "wait"},
+		3: {"wait", "wait", "wait", "lock"},
+		4: {"wait", "wait", "wait", "lock, has the lock", "the lock is its own"},
 	} {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestBehind_Lock(t *testing.T) {
 				redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), fmt.Sprintf("%q", want))
 				o.asked, o.times = nil, 1
 				mustDo(t, o.Coordinator, "42", room.Say{Text: "and on"}) // it counts anew
-				redistest.Equal(t, "then its commits", fmt.Sprintf("%q", o.asked), `["hear" "hear"]`)
+				redistest.Equal(t, "then its commits", fmt.Sprintf("%q", o.asked), `["wait" "wait"]`)
 			})
 		})
 	}
@@ -111,29 +110,7 @@ func TestBehind_Deaf(t *testing.T) {
 		if took := time.Since(began); describeUsers(r.Users()) != "a@0" || r.Version != 8 || took != eventPatience {
 			t.Errorf("after %v: %s at version %d", took, describeUsers(r.Users()), r.Version)
 		}
-		redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["hear" "read" "read"]`)
-	})
-}
-
-// A worker is deaf until an event has come.
-func TestBehind_HearsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := startOutrun(t)
-		w := o.workers.byRoom["42"]
-		w.copy.Use()
-		w.behind.deaf = true
-		o.by()
-		synctest.Wait()
-		for _, deaf := range []bool{false, true} {
-			now, err := o.workers.store.Load(t.Context(), "42")
-			redistest.OK(t, err)
-			if w.fallBehind(now); w.behind.deaf != deaf {
-				t.Errorf("deaf: %v", w.behind.deaf)
-			}
-			w.copy.CatchUp()
-			w.behind.deaf = true
-		}
-		w.copy.Release()
+		redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["wait" "read" "read"]`)
 	})
 }
 
@@ -141,14 +118,11 @@ func TestBehind_HearsAgain(t *testing.T) {
 func TestBehind_Reads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := startOutrun(t)
-		for user := range 2 { // the room is the node's alone for a while
-			w := o.workers.byRoom["42"]
-			w.copy.Stop()
-			w.copy = feed.Replica{Room: w.copy.Room}
-			o.asked, o.times = nil, 1
-			mustDo(t, o.Coordinator, "42", room.Join{User: fmt.Sprint(user), Session: "s"})
-			redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["read" "hear"]`)
-		}
+		time.Sleep(2 * copyIdle)
+		mustDo(t, o.Coordinator, "42", room.Say{Text: "the room is mine alone"})
+		o.asked, o.times = nil, 1
+		mustDo(t, o.Coordinator, "42", room.Join{User: "a", Session: "s"})
+		redistest.Equal(t, "its commits", fmt.Sprintf("%q", o.asked), `["read" "wait"]`)
 	})
 }
 
@@ -163,7 +137,7 @@ func TestBehind_CallerGone(t *testing.T) {
 		redistest.ErrorIf(t, !errors.Is(err, context.Canceled) || errors.Is(err, room.ErrUnknown),
 			"who has given up hears %v", err)
 		expectRoom(t, mustDo(t, o.Coordinator, "42", room.Join{User: "b", Session: "s"}).Snapshot, "other1@0 b@1", 0)
-		redistest.Equal(t, "the commits", fmt.Sprintf("%q", o.asked), `["hear" "hear"]`)
+		redistest.Equal(t, "the commits", fmt.Sprintf("%q", o.asked), `["wait" "wait"]`)
 	})
 }
 
@@ -192,7 +166,7 @@ func testLost(t *testing.T, lost, then string) {
 		o.rdb.HSet(t.Context(), "Room:42:Meta", old)
 	}
 	read := false
-	o.workers.opts.Trace.Reapplied = func() { read = len(o.asked) > 0 && o.asked[len(o.asked)-1] == "read" }
+	o.opts.Trace.Reapplied = func() { read = len(o.asked) > 0 && o.asked[len(o.asked)-1] == "read" }
 	o.before = func() error {
 		if !read {
 			return nil

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // lateConn is a connection on which what is written while late is set arrives two seconds later.
@@ -61,6 +63,19 @@ func TestCaller_NoAnswer(t *testing.T) {
 		}
 		late.Store(false)
 		expectRoom(t, mustDo(t, c, "42", room.Join{User: "c", Session: "s"}).Snapshot, "a@0 b@1 c@2", 3)
+	})
+}
+
+// The reply to a caller that serves itself is lost, in a room that was quiet for longer than a lock lasts: its commit is sent
+// again.
+func TestCaller_LostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		c := newCoordinator(t, rdb, Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		time.Sleep(copyIdle / 2)
+		rdb.AddHook(redistest.Hook{After: once(store.CommitScript, func() error { return io.ErrUnexpectedEOF })})
+		redistest.Equal(t, "version", mustDo(t, c, "42", room.Join{User: "b", Session: "s"}).Version, 2)
 	})
 }
 

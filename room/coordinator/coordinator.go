@@ -12,7 +12,6 @@ import (
 	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pubsub"
 	"roomd/room"
-	"roomd/room/coordinator/internal/checks"
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/lobby"
@@ -20,27 +19,29 @@ import (
 	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
+	"roomd/room/coordinator/internal/work"
 	"roomd/room/ratelog"
 )
 
 // Coordinator runs actions on rooms, each under its room's lock. It is safe for
 // concurrent use.
 type Coordinator struct {
+	*operators // operators.go
+	*history   // journal.go, feed.go
+
 	opts    Options
 	life    lifetime
 	store   *store.Store
 	locks   *lockmgr.Manager
 	feeds   *feed.Feeds
 	node    *cluster.Node
-	workers *workers
+	workers *work.Pool
 	lobby   *lobby.Lobby
-	beacon  *nodes.Beacon
-	checks  *checks.Checks
 	timers  *timers.Timers
 	relay   *relay.Relay
 	logs    *ratelog.Set
 
-	reports sync.Once // starts the loops of beacon and checks
+	reports sync.Once // starts the loops for operators
 	loops   sync.WaitGroup
 }
 
@@ -51,6 +52,12 @@ type lifetime struct {
 
 	life context.Context // ends when Close does not wait any longer
 	kill context.CancelFunc
+}
+
+func newLifetime() (l lifetime) {
+	l.open, l.shut = context.WithCancel(context.Background())
+	l.life, l.kill = context.WithCancel(context.Background())
+	return l
 }
 
 // New returns a Coordinator that keeps its rooms on client, and sends nothing
@@ -67,7 +74,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	}
 	tally := nodes.NewTally()
 	if opts.Report != nil {
-		opts.Trace = opts.Trace.counting(tally)
+		opts.Trace = opts.Trace.Counting(tally)
 	}
 	// An episode lasts for longer than one turn of the lease's loop, which may be a timeout and a pause.
 	logs := ratelog.NewSet(opts.Log, max(ratelog.Quiet, 3*opts.NodeTTL))
@@ -80,26 +87,20 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 		lost.Happened(err)
 	})
 	locks, err := lockmgr.New(client, lockmgr.Options{
-		Prefix: st.LockPrefix(), TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub, Load: st.LoadMissing,
+		Prefix: st.LockPrefix(), TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub,
+		Load: st.LoadMissing,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{opts: opts, store: st, locks: locks, logs: logs}
-	c.life.open, c.life.shut = context.WithCancel(context.Background())
-	c.life.life, c.life.kill = context.WithCancel(context.Background())
-	c.lobby = lobby.New(c.life.open, c.life.life, st, opts.Rules.Seats(), opts.LockTTL, logs)
-	c.relay = relay.New(c.life.open, c.life.life, st, opts.Feed, logs)
-	// The workers need feeds and node, which run actions by the workers.
-	c.workers = newWorkers(opts, c.life, locks, st, c.lobby, c.relay, logs)
-	c.feeds = feed.New(hub, st, c.workers, opts.Trace.Resynced, logs)
-	c.timers = timers.New(c.life.open, c.life.life, st, c.workers, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), logs)
-	peers := opts.cluster()
-	peers.Died = c.timers.Died
-	c.node = cluster.New(c.life.open, c.life.life, st, c.workers, c.feeds, logs, peers)
-	c.workers.feeds, c.workers.node, c.workers.timers = c.feeds, c.node, c.timers
-	c.checks = checks.New(st, c.feeds)
-	c.beacon = nodes.NewBeacon(st, c.node, tally, c.describe)
+	life := newLifetime()
+	ws := work.New(life.open, life.life, hub, locks, st, opts.work(), logs)
+	c := &Coordinator{
+		operators: newOperators(opts, st, locks, ws, tally), opts: opts, life: life, store: st, locks: locks,
+		logs:    logs,
+		workers: ws, feeds: ws.Feeds, node: ws.Node, lobby: ws.Lobby, timers: ws.Timers, relay: ws.Relay,
+	}
+	c.history = &history{store: st, locks: locks, relay: ws.Relay, feed: opts.Feed, read: c.Read}
 	return c, nil
 }
 
@@ -181,7 +182,7 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 		return c.doTimed(ctx, id, a)
 	}
 	for {
-		result, err := c.workers.runSince(ctx, id, a, now)
+		result, err := c.workers.RunSince(ctx, id, a, now)
 		stays, taken := errors.AsType[*room.DuplicateError](err)
 		join, joins := a.(room.Join)
 		if !taken || !joins {
@@ -293,7 +294,7 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 // Alive returns an error if the coordinator stands still for a reason of its own, and nil also
 // while Redis does not answer. It blocks if somebody keeps one of the locks that all work needs.
 func (c *Coordinator) Alive() error {
-	c.workers.size()
+	c.workers.Queues()
 	return c.node.Alive()
 }
 
@@ -305,13 +306,13 @@ func (c *Coordinator) Alive() error {
 // Either way no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
 	c.reports.Do(func() {}) // they do not start any more
-	c.workers.refuse()
+	c.workers.Refuse()
 	c.node.Refuse()
 	stop := context.AfterFunc(ctx, c.life.kill)
 	c.life.shut()
 	c.loops.Wait()
 	c.node.Wait()
-	c.workers.close()
+	c.workers.Close()
 	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}

@@ -11,54 +11,51 @@
 //
 // # How an action is run
 //
-// It waits in its room's queue on this node (queue.go). A worker serves the queue, in the first caller's goroutine
-// and then in one of its own, hold after hold of the room's lock (LockRoom:<id>, by the rules of package lockmgr). One hold serves all
-// that waits, up to Options.MaxBatch and at most one action of each user, in the order of
-// arrival.
+// It waits in its room's queue on this node. A worker serves the queue (internal/work), in the first caller's
+// goroutine and then in one of its own, hold after hold of the room's lock (LockRoom:<id>, by the rules of package
+// lockmgr). One hold serves all that waits, up to Options.MaxBatch and at most one action of each user, in the order
+// of arrival.
 //
-// The rules apply the actions to the node's copy of the room (apply.go). The commit checks in one script that the
-// lock is free and nobody waits for it, or has the writer's token, and that the room is as the node knows it (by the
-// id of the last commit); then it writes what has changed, counts the version, publishes the event, and gives
-// the lock back if the writer had it. So an action in a quiet room is one request, and its hold has no length; and
-// all others who use the lock are respected. If another has the lock or waits for it, the writer's token waits, too,
-// and a wake-up lets the node commit (lock.go). If the copy is old, the writer applies the actions to the room as it is,
-// which it reads, or hears of, and commits again, a few times without the lock and then under it (behind.go). A node
-// without a copy asks for the lock and the room. An action that changes nothing needs only the
-// answer that the copy is not old. What a hold costs does not grow with the room.
+// The rules apply the actions to the node's copy of the room. The commit checks in one script that the lock is free
+// and nobody waits for it, or has the writer's token, and that the room is as the node knows it (by the id of the
+// last commit); then it writes what has changed, counts the version, publishes the event, and gives the lock back if
+// the writer had it. So an action in a quiet room is one request, and its hold has no length; and all others who use
+// the lock are respected. If another has the lock or waits for it, the writer's token waits, too, and a wake-up lets
+// the node commit. If the copy is old, the writer applies the actions to the room as it is, which it reads or builds
+// from events, and commits again, a few times without the lock and then under it. A node without a copy asks for the
+// lock and the room. An action that changes nothing needs only the answer that the copy is not old. What a hold costs
+// does not grow with the room.
 //
 // While several nodes fight over a room, the lock is handed from
 // node to node, and each node's copy follows the events of the others. The commit also puts
 // the node's next token into the queue if more waits, or if by experience something will.
 //
-// Before a node takes the actions of a commit it lets run who is ready to, so that
-// where it is busy more of them share one.
-//
-// Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has
-// changed. Room:<id>:Meta counts the members: a node that finds another number of them
-// begins a new epoch with what is known of the room, or with those who are there. It also has the room's settings, data, bans and
-// who was taken out of it (gone), each as JSON, where there are some. If one of the two keys is of another type, or
-// a field is none that roomd writes, every action fails with [room.ErrForeign], which names it.
-// Options.Journal adds each commit to a stream, too; where Redis does not take the entry the commit counts
-// all the same.
+// Room:<id>:Users is a hash, user to member as JSON, so a commit writes only who has changed. Room:<id>:Meta counts
+// the members: a node that finds another number of them begins a new epoch with what is known of the room, or with
+// those who are there. It also has the room's settings, data, bans and who was taken out of it (gone), each as JSON,
+// where there are some. If one of the two keys is of another type, or a field is none that roomd writes, every action
+// fails with [room.ErrForeign], which names it. Options.Journal adds each commit to a stream, too; where Redis does
+// not take the entry the commit counts all the same.
 //
 // # Moves
 //
-// [Coordinator.Move] takes users from one room to another under the locks of both. It does not go
-// through the workers: it reads the rooms, applies the rules, and writes with one script, or on
+// [Coordinator.Move] takes users from one room to another under the locks of both. It does not wait in
+// their queues: it reads the rooms, applies the rules, and writes with one script, or on
 // Redis Cluster with one for each room. The field moved of Meta keeps the id of the last move,
 // so that one whose reply was lost is recognised. A worker then finds its copy of the room old.
 //
 // # Timers
 //
-// A room has its timers in the field timers of Meta. When one is due any node may run [room.Fire] on the room, which has
-// what is due fire, once. The node that has set it does; package timers inside looks after those of nodes
-// that have died, by an index (Timers:due) that is written before the commit which sets a timer.
-// [Coordinator.Now] is the clock by which they are due.
+// A room has its timers in the field timers of Meta. When one is due any node may run [room.Fire] on the room, which
+// has what is due fire, once. The node that has set it does; package timers inside looks after those of nodes that
+// have died, by an index (Timers:due) that is written before the commit which sets a timer. [Coordinator.Now] is the
+// clock by which they are due.
 //
 // # Inside
 //
-// internal/store knows what Redis holds, internal/feed has the events of rooms in order, and internal/cluster
-// is the node's part among the others. internal/timers has timers fire. internal/lobby, internal/nodes and internal/checks are for operators.
+// internal/work runs actions, internal/store knows what Redis holds, internal/feed has the events of rooms in order,
+// and internal/cluster is the node's part among the others. internal/timers has timers fire. internal/lobby,
+// internal/nodes and internal/checks are for operators.
 //
 // A node has a lease, a key with a TTL that it prolongs. Before it writes to a room it
 // records that it may have members there. The other nodes watch its lease by their own
@@ -122,12 +119,12 @@
 //
 // # Goroutines
 //
-// An action whose room is idle is run by the goroutine of its caller. One runs for each room in which further
-// actions wait, or Redis does not answer soon, and for a moment for each whose worker has ended. From
-// [Coordinator.Start], or the first action, on there are four more: for the node's lease, its records, the other nodes, and timers that those have not had fire; with Options.Report
-// two more, which write reports and check rooms. Their requests may run on goroutines of their own. From the
-// first watch, or the first lock that was waited for, on there are four for events and wake-ups.
-// [Coordinator.Close] returns when all of them have ended. go-redis has some for
-// requests that share round trips, until the client is closed. From the first list of rooms on, or from the first action on with
+// An action whose room is idle is run by the goroutine of its caller. One runs for each room in which further actions
+// wait, or Redis does not answer soon, and for a moment for each whose worker has ended. From [Coordinator.Start], or
+// the first action, on there are four more: for the node's lease, its records, the other nodes, and timers that those
+// have not had fire; with Options.Report two more, which write reports and check rooms. Their requests may run on
+// goroutines of their own. From the first watch, or the first lock that was waited for, on there are four for events
+// and wake-ups. [Coordinator.Close] returns when all of them have ended. go-redis has some for requests that share
+// round trips, until the client is closed. From the first list of rooms on, or from the first action on with
 // Options.Report, one sees to it that the index has all rooms.
 package coordinator

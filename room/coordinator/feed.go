@@ -27,16 +27,18 @@ type FeedEntry struct {
 	Gap *FeedGap // nil for a commit; else the commit has a time only
 }
 
-// FeedGap says that commits of a room are missing which its journal, or the feed, had dropped before they were read: those
-// behind After and before Before, or behind whatever the reader knows where After is zero, and up to Now where Before is.
+// FeedGap says that commits of a room are missing which its journal, or the feed, had dropped before they were read:
+// those behind After and before Before, or behind whatever the reader knows where After is zero, and up to Now where
+// Before is.
 type FeedGap struct {
 	After, Before room.Position
 	Now           *room.Snapshot // the room, later than what is missing; nil if there is none that can be read
 	List          FeedList       // of an entry without a room
 }
 
-// FeedList says that commits of any rooms are missing, and that a list of all rooms begins or ends, each as a gap. A room that a
-// reader has known before the list began, and that is not in it, is over. A list may begin again before it has ended.
+// FeedList says that commits of any rooms are missing, and that a list of all rooms begins or ends, each as a gap. A
+// room that a reader has known before the list began, and that is not in it, is over. A list may begin again before
+// it has ended.
 type FeedList string
 
 // Where a list of all rooms is.
@@ -56,39 +58,44 @@ type FeedPage struct {
 var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-Za-z0-9_-]{0,32})?)?$`)
 
 // HasFeed reports whether this node has Options.Feed.
-func (c *Coordinator) HasFeed() bool { return c.opts.Feed > 0 }
+func (h *history) HasFeed() bool { return h.feed > 0 }
 
-// Feed returns the commits of all rooms that shows says yes to, from Next of an earlier page on, or from the first that is
-// left if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in order, and
-// each is there at least once: the same may come again, with the same epoch and version. The nodes need Options.Feed.
+// Feed returns the commits of all rooms that shows says yes to, from Next of an earlier page on, or from the first
+// that is left if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in order,
+// and each is there at least once: the same may come again, with the same epoch and version. The nodes need
+// Options.Feed.
 //
 // Where what was behind after has been dropped meanwhile, all rooms come first, each as a gap, between two entries with
 // a FeedList.
 //
 // It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
-func (c *Coordinator) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage, err error) {
+func (h *history) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage,
+	err error) {
 	switch {
 	case limit < 1 || limit > MaxFeedPage:
-		return page, &room.InvalidError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d, not %d", MaxFeedPage, limit)}
+		return page, &room.InvalidError{Field: "limit",
+			Problem: fmt.Sprintf("must be from 1 to %d, not %d", MaxFeedPage, limit)}
 	case after != "" && !feedCursor.MatchString(after):
-		return page, &room.InvalidError{Field: "after", Problem: fmt.Sprintf("must be next of the page before, such as 1767225600000-0, not %.100q", after)}
+		return page, &room.InvalidError{Field: "after",
+			Problem: fmt.Sprintf("must be next of the page before, such as 1767225600000-0, not %.100q", after)}
 	}
 	id, from, listing := strings.Cut(after, "~")
 	if !listing {
-		entries, dropped, err := c.relay.Read(ctx, id, limit)
+		entries, dropped, err := h.relay.Read(ctx, id, limit)
 		if err != nil {
-			return page, c.explainFeed(ctx, err)
+			return page, h.explainFeed(ctx, err)
 		}
 		if !dropped {
-			return c.feedPage(ctx, after, entries, limit, shows)
+			return h.feedPage(ctx, after, entries, limit, shows)
 		}
-		return c.beginList(ctx, limit, shows)
+		return h.beginList(ctx, limit, shows)
 	}
-	return c.roomsPage(ctx, id, from, limit, shows)
+	return h.roomsPage(ctx, id, from, limit, shows)
 }
 
 // feedPage returns entries that follow each other.
-func (c *Coordinator) feedPage(ctx context.Context, after string, entries []relay.Entry, limit int, shows func(string) bool) (FeedPage, error) {
+func (h *history) feedPage(ctx context.Context, after string, entries []relay.Entry, limit int,
+	shows func(string) bool) (FeedPage, error) {
 	page := FeedPage{Next: after, More: len(entries) == limit}
 	for _, e := range entries {
 		page.Next = e.ID
@@ -97,7 +104,7 @@ func (c *Coordinator) feedPage(ctx context.Context, after string, entries []rela
 		}
 		one := FeedEntry{Next: e.ID, Room: e.Room}
 		if one.Time = e.Time; e.Gap != nil {
-			now, err := c.snapshot(ctx, e.Room)
+			now, err := h.snapshot(ctx, e.Room)
 			if err != nil {
 				return page, err
 			}
@@ -111,22 +118,23 @@ func (c *Coordinator) feedPage(ctx context.Context, after string, entries []rela
 }
 
 // beginList returns the first part of the list of all rooms. What is committed from now on is behind the list.
-func (c *Coordinator) beginList(ctx context.Context, limit int, shows func(string) bool) (FeedPage, error) {
-	id, err := c.relay.Newest(ctx)
+func (h *history) beginList(ctx context.Context, limit int, shows func(string) bool) (FeedPage, error) {
+	id, err := h.relay.Newest(ctx)
 	if err != nil {
-		return FeedPage{}, c.explainFeed(ctx, err)
+		return FeedPage{}, h.explainFeed(ctx, err)
 	}
-	return c.roomsPage(ctx, cmp.Or(id, "0-0"), "", limit, shows)
+	return h.roomsPage(ctx, cmp.Or(id, "0-0"), "", limit, shows)
 }
 
 // roomsPage returns a part of the list of all rooms. Behind its end the feed goes on from id.
-func (c *Coordinator) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage, error) {
-	list, err := c.relay.List(ctx, from, min(limit, maxFeedRooms))
+func (h *history) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage,
+	error) {
+	list, err := h.relay.List(ctx, from, min(limit, maxFeedRooms))
 	if err != nil {
-		return FeedPage{}, c.explainFeed(ctx, err)
+		return FeedPage{}, h.explainFeed(ctx, err)
 	}
 	if list.Begins && from != "" { // another server, which need not have id
-		return c.beginList(ctx, limit, shows)
+		return h.beginList(ctx, limit, shows)
 	}
 	page := FeedPage{Next: id, More: true}
 	if list.Begins {
@@ -134,7 +142,7 @@ func (c *Coordinator) roomsPage(ctx context.Context, id, from string, limit int,
 	}
 	for _, id := range list.Rooms {
 		if shows(id) {
-			now, err := c.snapshot(ctx, id)
+			now, err := h.snapshot(ctx, id)
 			if err != nil {
 				return page, err
 			}
@@ -153,41 +161,43 @@ func (c *Coordinator) roomsPage(ctx context.Context, id, from string, limit int,
 }
 
 // snapshot returns a room as it is now, or nil if it is no room that can be read.
-func (c *Coordinator) snapshot(ctx context.Context, id string) (*room.Snapshot, error) {
-	now, err := c.Read(ctx, id)
+func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, error) {
+	now, err := h.read(ctx, id)
 	if errors.Is(err, room.ErrForeign) || err == nil && now.Epoch == "" {
 		return nil, nil
 	}
 	return &now, err
 }
 
-// AwaitFeed waits until there may be something behind Next of a page. It fails with [room.ErrUnavailable] or the cause of ctx.
-func (c *Coordinator) AwaitFeed(ctx context.Context, after string) error {
+// AwaitFeed waits until there may be something behind Next of a page. It fails with [room.ErrUnavailable] or the
+// cause of ctx.
+func (h *history) AwaitFeed(ctx context.Context, after string) error {
 	if strings.Contains(after, "~") {
 		return nil
 	}
-	return c.explainFeed(ctx, c.relay.Await(ctx, after))
+	return h.explainFeed(ctx, h.relay.Await(ctx, after))
 }
 
-func (c *Coordinator) explainFeed(ctx context.Context, err error) error {
+func (h *history) explainFeed(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, c.store.Explain(ctx, err, c.store.Shared()...))
+	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, h.store.Explain(ctx, err, h.store.Shared()...))
 }
 
 // feedLock and the name of a reader make the name of a lock. No room has that.
 const feedLock = "~feed-"
 
-// ReadFeedAs calls read for the reader of that name, from letters and digits, with the place that it has kept last: of all nodes
-// one at a time. Who has kept none begins before the first entry that is left, as soon as there is one. The place is that of a
-// [FeedPage], and keep keeps one, also when ctx has ended meanwhile. read's context ends when another node may read. It returns what read returns,
-// lockmgr.ErrHeld if another node reads, or an error of Redis.
-func (c *Coordinator) ReadFeedAs(ctx context.Context, name string, read func(ctx context.Context, place string, keep func(place string) error) error) error {
-	lock, err := c.locks.TryAcquire(ctx, feedLock+name)
+// ReadFeedAs calls read for the reader of that name, from letters and digits, with the place that it has kept last:
+// of all nodes one at a time. Who has kept none begins before the first entry that is left, as soon as there is one.
+// The place is that of a [FeedPage], and keep keeps one, also when ctx has ended meanwhile. read's context ends when
+// another node may read. It returns what read returns, lockmgr.ErrHeld if another node reads, or an error of Redis.
+func (h *history) ReadFeedAs(ctx context.Context, name string,
+	read func(ctx context.Context, place string, keep func(place string) error) error) error {
+	lock, err := h.locks.TryAcquire(ctx, feedLock+name)
 	if err != nil {
 		return err
 	}
@@ -202,11 +212,11 @@ func (c *Coordinator) ReadFeedAs(ctx context.Context, name string, read func(ctx
 		cancel()
 		_ = ending(lock.Release) // else it ends with its TTL
 	}()
-	place, err := c.relay.Begin(holds, name)
+	place, err := h.relay.Begin(holds, name)
 	if err != nil {
 		return err
 	}
 	return read(holds, place, func(place string) error {
-		return ending(func(ctx context.Context) error { return c.relay.Keep(ctx, name, place) })
+		return ending(func(ctx context.Context) error { return h.relay.Keep(ctx, name, place) })
 	})
 }

@@ -17,6 +17,13 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/work"
+)
+
+const (
+	copyIdle, emptyCopySize       = work.CopyIdle, work.EmptyCopySize
+	callerPatience, eventPatience = work.CallerPatience, work.EventPatience
+	maxConflicts, maxStale        = work.MaxConflicts, work.MaxStale
 )
 
 const (

@@ -6,9 +6,21 @@ import (
 	"regexp"
 	"time"
 
+	"roomd/lockmgr"
 	"roomd/room"
+	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 )
+
+// history is what a [Coordinator] knows of earlier commits: the journals of rooms, and the feed of all of them
+// (feed.go).
+type history struct {
+	store *store.Store
+	locks *lockmgr.Manager
+	relay *relay.Relay
+	feed  int // Options.Feed
+	read  func(ctx context.Context, id string) (room.Snapshot, error)
+}
 
 // MaxJournalPage is how many entries [Coordinator.Journal] returns at most.
 const MaxJournalPage = 1000
@@ -30,20 +42,22 @@ var entryID = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}$`)
 // Nodes without Options.Journal can read it, too.
 //
 // It fails with [room.ErrInvalid], [room.ErrForeign], [room.ErrUnavailable] or the cause of ctx.
-func (c *Coordinator) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {
+func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {
 	if err := room.CheckID(id); err != nil {
 		return nil, err
 	}
 	from := "-"
 	switch {
 	case limit < 1 || limit > MaxJournalPage:
-		return nil, &room.InvalidError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d, not %d", MaxJournalPage, limit)}
+		return nil, &room.InvalidError{Field: "limit",
+			Problem: fmt.Sprintf("must be from 1 to %d, not %d", MaxJournalPage, limit)}
 	case after != "" && !entryID.MatchString(after):
-		return nil, &room.InvalidError{Field: "after", Problem: fmt.Sprintf("must be the id of an entry, such as 1767225600000-0, not %.100q", after)}
+		return nil, &room.InvalidError{Field: "after",
+			Problem: fmt.Sprintf("must be the id of an entry, such as 1767225600000-0, not %.100q", after)}
 	case after != "":
 		from = "(" + after
 	}
-	messages, err := c.store.Journal(ctx, id, from, limit)
+	messages, err := h.store.Journal(ctx, id, from, limit)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -56,7 +70,8 @@ func (c *Coordinator) Journal(ctx context.Context, id, after string, limit int) 
 		if err != nil {
 			return nil, fmt.Errorf("%w: entry %s in the journal of room %s: %w", room.ErrUnavailable, m.ID, id, err)
 		}
-		entries = append(entries, JournalEntry{ID: m.ID, Time: at, Position: commit.Position, Node: commit.Node, Changes: commit.Event(id).Changes})
+		entries = append(entries, JournalEntry{ID: m.ID, Time: at, Position: commit.Position, Node: commit.Node,
+			Changes: commit.Event(id).Changes})
 	}
 	return entries, nil
 }

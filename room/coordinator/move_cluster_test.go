@@ -114,7 +114,7 @@ func TestMove_SeatGivenBack(t *testing.T) {
 			return io.ErrUnexpectedEOF
 		}, nil, "", "(a) (b)"},
 		"the node is closed": {func(l *moveLab) error {
-			l.c.workers.refuse()
+			l.c.workers.Refuse()
 			l.other.store.Client.Del(context.Background(), "LockRoom:{"+l.from+"}")
 			_, err := l.other.Do(context.Background(), l.from, room.Leave{User: "b", Session: "s"})
 			return err

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"roomd/lockmgr"
 	"roomd/room/coordinator/internal/checks"
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/lobby"
 	"roomd/room/coordinator/internal/nodes"
+	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/work"
 )
 
 // What operators see.
@@ -59,67 +62,74 @@ var (
 	ErrNoNode = nodes.ErrNoNode
 )
 
-// Lobby returns a list of the rooms that somebody is in, or that were configured and may be used. It
-// has what this node has committed until now, and what other nodes had committed half a second ago; a
-// room that Redis forgets, or a node changed in the moment in which it died, after a minute at
-// most. No call searches Redis: nodes keep an index of the rooms there, from the first call on, which all share.
-// The first one waits up to three seconds for it to be complete.
-//
-// It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
-func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }
+// operators is what a [Coordinator] tells those who run it, and does for them.
+type operators struct {
+	opts    Options
+	store   *store.Store
+	locks   *lockmgr.Manager
+	node    *cluster.Node
+	workers *work.Pool
+	relay   *relay.Relay
+	checks  *checks.Checks
+	beacon  *nodes.Beacon
+}
 
-// NextLobby waits until the list of [Coordinator.Lobby] is another one than before, and returns it with the ids of
-// the rooms in which the two differ. Nil is no list: then it does not wait, and returns no ids. It fails as Lobby does.
-func (c *Coordinator) NextLobby(ctx context.Context, before *Lobby) (now *Lobby, ids []string, err error) {
-	return c.lobby.Next(ctx, before)
+func newOperators(opts Options, st *store.Store, locks *lockmgr.Manager, ws *work.Pool, tally *nodes.Tally) *operators {
+	o := &operators{
+		opts: opts, store: st, locks: locks, node: ws.Node, workers: ws, relay: ws.Relay,
+		checks: checks.New(st, ws.Feeds),
+	}
+	o.beacon = nodes.NewBeacon(st, ws.Node, tally, o.describe)
+	return o
 }
 
 // Settings returns what this coordinator shares with the others.
-func (c *Coordinator) Settings() NodeSettings { return c.opts.shared() }
+func (o *operators) Settings() NodeSettings { return o.opts.shared() }
 
 // Nodes returns the nodes that are believed to live, by name. It fails with [room.ErrUnavailable].
-func (c *Coordinator) Nodes(ctx context.Context) ([]NodeInfo, error) {
-	return nodes.Living(ctx, c.store, c.node, c.opts.NodeTTL)
+func (o *operators) Nodes(ctx context.Context) ([]NodeInfo, error) {
+	return nodes.Living(ctx, o.store, o.node, o.opts.NodeTTL)
 }
 
 // DrainRequested returns a channel that is closed when somebody asks this node to stop, on any node,
 // by [Coordinator.Drain]. Without Options.Report it never is.
-func (c *Coordinator) DrainRequested() <-chan struct{} { return c.beacon.DrainRequested() }
+func (o *operators) DrainRequested() <-chan struct{} { return o.beacon.DrainRequested() }
 
 // Drain asks a node, which may be another one, to stop. It sees that within about two seconds. A node
 // that takes its place has another name, and is not asked. It fails with [ErrNoNode] or
 // [room.ErrUnavailable].
-func (c *Coordinator) Drain(ctx context.Context, node string) error {
-	return nodes.Drain(ctx, c.store, c.node, node)
+func (o *operators) Drain(ctx context.Context, node string) error {
+	return nodes.Drain(ctx, o.store, o.node, node)
 }
 
 // Checks returns what the checks of this node have found. Without Options.Report nothing is checked.
-func (c *Coordinator) Checks() map[Check]Checked { return c.checks.Results() }
+func (o *operators) Checks() map[Check]Checked { return o.checks.Results() }
 
-// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
-// returns an error that says what Redis does not allow this user, so that this is not
-// found out in the middle of a commit, or fails with [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else
-// is wrong with a server, as far as the server says so.
-func (c *Coordinator) Check(ctx context.Context) error { return c.redis().Check(ctx) }
+// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It returns an error that says what
+// Redis does not allow this user, so that this is not found out in the middle of a commit, or fails with
+// [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else is wrong with a server, as
+// far as the server says so.
+func (o *operators) Check(ctx context.Context) error { return o.redis().Check(ctx) }
 
 // MissingRights returns what Redis does not allow this user, each as a command and a key or
 // channel. It fails with [room.ErrUnavailable].
-func (c *Coordinator) MissingRights(ctx context.Context) ([]string, error) {
-	return c.redis().MissingRights(ctx)
+func (o *operators) MissingRights(ctx context.Context) ([]string, error) {
+	return o.redis().MissingRights(ctx)
 }
 
 // CheckKeys fails with [room.ErrForeign] if a key that all rooms share holds what roomd has not written.
-func (c *Coordinator) CheckKeys(ctx context.Context) error { return c.redis().CheckKeys(ctx) }
+func (o *operators) CheckKeys(ctx context.Context) error { return o.redis().CheckKeys(ctx) }
 
 // FindForeign searches all of Redis for keys of rooms that other programs have written, and calls found for each, one
-// after the other. In such a room every action fails with [room.ErrForeign]. It looks at every key of every server, so it is
-// for an operator, now and then. It fails with an error of Redis.
-func (c *Coordinator) FindForeign(ctx context.Context, found func(Foreign)) error {
-	return c.store.FindForeign(ctx, found)
+// after the other. In such a room every action fails with [room.ErrForeign]. It looks at every key of every server,
+// so it is for an operator, now and then. It fails with an error of Redis.
+func (o *operators) FindForeign(ctx context.Context, found func(Foreign)) error {
+	return o.store.FindForeign(ctx, found)
 }
 
-func (c *Coordinator) redis() *checks.Redis {
-	return &checks.Redis{Store: c.store, Locks: c.locks, Replicas: c.opts.Replicas, Journal: c.opts.Journal, Feed: c.opts.Feed, Log: c.opts.Log}
+func (o *operators) redis() *checks.Redis {
+	return &checks.Redis{Store: o.store, Locks: o.locks, Replicas: o.opts.Replicas, Journal: o.opts.Journal,
+		Feed: o.opts.Feed, Log: o.opts.Log}
 }
 
 // Stats are what a [Coordinator] holds at a moment.
@@ -132,11 +142,11 @@ type Stats struct {
 }
 
 // Stats counts. It takes about a millisecond where there are many rooms.
-func (c *Coordinator) Stats() Stats {
-	busy, idle := c.workers.list()
-	s := Stats{Busy: len(busy), Copies: idle, Uncopied: c.relay.Waiting()}
-	for _, w := range busy {
-		s.Waiting += w.queue.size()
+func (o *operators) Stats() Stats {
+	busy, idle := o.workers.Queues()
+	s := Stats{Busy: len(busy), Copies: idle, Uncopied: o.relay.Waiting()}
+	for _, q := range busy {
+		s.Waiting += q.Actions
 	}
 	return s
 }
@@ -145,18 +155,19 @@ func (c *Coordinator) Stats() Stats {
 const maxWaiting = 20
 
 // describe adds what is waiting, and what the checks and the owner know, to a report.
-func (c *Coordinator) describe(r *NodeReport) {
-	busy, _ := c.workers.list()
+func (o *operators) describe(r *NodeReport) {
+	busy, _ := o.workers.Queues()
 	now := time.Now()
-	r.Checks, r.Load.BusyRooms = c.Checks(), len(busy)
+	r.Checks, r.Load.BusyRooms = o.Checks(), len(busy)
 	r.Waiting = make([]WaitingRoom, 0, maxWaiting)
-	for _, w := range busy {
-		if actions, deadline := w.queue.first(); actions > 0 {
-			r.Load.Queue += actions
-			r.Waiting = append(r.Waiting, WaitingRoom{Room: w.id, Actions: actions, MS: max(0, now.Sub(deadline.Add(-c.opts.LockWait)).Milliseconds())})
+	for _, q := range busy {
+		if q.Actions > 0 {
+			r.Load.Queue += q.Actions
+			r.Waiting = append(r.Waiting, WaitingRoom{Room: q.Room, Actions: q.Actions,
+				MS: max(0, now.Sub(q.Since).Milliseconds())})
 		}
 	}
 	slices.SortFunc(r.Waiting, func(a, b WaitingRoom) int { return int(b.MS - a.MS) })
 	r.Waiting = r.Waiting[:min(len(r.Waiting), maxWaiting)]
-	c.opts.Report(r)
+	o.opts.Report(r)
 }

@@ -13,6 +13,7 @@ import (
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/keys"
 	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/work"
 )
 
 // Defaults of [Options].
@@ -124,17 +125,29 @@ const unusedIdle = time.Minute
 
 // shared returns the settings that a coordinator with these options shares with others.
 func (o Options) shared() NodeSettings {
-	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(), Duplicate: o.Rules.Duplicate, Journal: o.Journal, Feed: o.Feed, Rules: o.Rules.ID()}
+	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(),
+		Duplicate: o.Rules.Duplicate, Journal: o.Journal, Feed: o.Feed, Rules: o.Rules.ID()}
 }
 
 // cluster returns what package cluster needs of the options.
 func (o Options) cluster() cluster.Options {
-	return cluster.Options{Name: o.Node, Address: o.Address, Settings: o.shared(), Renamed: o.Trace.Renamed, Evicted: o.Trace.Evicted, Log: o.Log}
+	return cluster.Options{Name: o.Node, Address: o.Address, Settings: o.shared(), Renamed: o.Trace.Renamed,
+		Evicted: o.Trace.Evicted, Log: o.Log}
+}
+
+// work returns what package work needs of the options.
+func (o Options) work() work.Options {
+	return work.Options{
+		Rules: o.Rules, LockTTL: o.LockTTL, LockPoll: o.LockPoll, LockWait: o.LockWait, Replicas: o.Replicas,
+		MaxBatch:  o.MaxBatch,
+		MaxCopies: o.MaxCopies, Feed: o.Feed, Node: o.cluster(), Trace: o.Trace,
+	}
 }
 
 // store returns what package store needs of the options.
 func (o Options) store() store.Options {
-	return store.Options{KeyPrefix: o.KeyPrefix, LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle, Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal, Feed: o.Feed > 0}
+	return store.Options{KeyPrefix: o.KeyPrefix, LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle,
+		Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal, Feed: o.Feed > 0}
 }
 
 func (o Options) withDefaults() Options {
@@ -175,10 +188,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// CheckKeyPrefix returns a [room.InvalidError] unless prefix is empty or can be Options.KeyPrefix: it has at most 64 of
-// A-Z a-z 0-9 . _ - and colons, ends with a colon, and none of its parts begins as a name of roomd's own does: LockRoom, Room,
-// Node, Lobby, Timers, Feed. So deployments with different prefixes have no name in common, also if one prefix begins with
-// the other, or is empty.
+// CheckKeyPrefix returns a [room.InvalidError] unless prefix is empty or can be Options.KeyPrefix: it has at most 64
+// of A-Z a-z 0-9 . _ - and colons, ends with a colon, and none of its parts begins as a name of roomd's own does:
+// LockRoom, Room, Node, Lobby, Timers, Feed. So deployments with different prefixes have no name in common, also if
+// one prefix begins with the other, or is empty.
 func CheckKeyPrefix(prefix string) error { return keys.Check(prefix) }
 
 // maxAddress is how many bytes long an Address may be: it is in each prolongation of the
@@ -189,7 +202,8 @@ func checkAddress(address string) error {
 	if len(address) <= maxAddress && utf8.ValidString(address) && !strings.ContainsFunc(address, notInAddress) {
 		return nil
 	}
-	return &room.InvalidError{Field: "Address", Problem: fmt.Sprintf("must have at most %d bytes of UTF-8 without spaces and control characters, not %.300q", maxAddress, address)}
+	return &room.InvalidError{Field: "Address", Problem: fmt.Sprintf(
+		"must have at most %d bytes of UTF-8 without spaces and control characters, not %.300q", maxAddress, address)}
 }
 
 func notInAddress(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
@@ -210,19 +224,24 @@ func (o Options) validate() error {
 		return &room.InvalidError{Field: "LockWait", Problem: fmt.Sprintf("must be more than zero, not %v", o.LockWait)}
 	case o.NodeTTL < o.LockTTL:
 		// A holder that stalls for longer than NodeTTL must have lost its lock, too.
-		return &room.InvalidError{Field: "NodeTTL", Problem: fmt.Sprintf("must not be shorter than LockTTL (%v), is %v", o.LockTTL, o.NodeTTL)}
+		return &room.InvalidError{Field: "NodeTTL",
+			Problem: fmt.Sprintf("must not be shorter than LockTTL (%v), is %v", o.LockTTL, o.NodeTTL)}
 	case o.Replicas < 0:
 		return &room.InvalidError{Field: "Replicas", Problem: fmt.Sprintf("must not be negative, is %d", o.Replicas)}
 	case o.MaxBatch < 0:
 		return &room.InvalidError{Field: "MaxBatch", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
 	case o.MaxCopies < 0:
-		return &room.InvalidError{Field: "MaxCopies", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
+		return &room.InvalidError{Field: "MaxCopies",
+			Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
 	case o.Journal < 0 || o.Journal > MaxJournal:
-		return &room.InvalidError{Field: "Journal", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxJournal, o.Journal)}
+		return &room.InvalidError{Field: "Journal",
+			Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxJournal, o.Journal)}
 	case o.Feed < 0 || o.Feed > MaxFeed:
-		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxFeed, o.Feed)}
+		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxFeed,
+			o.Feed)}
 	case o.Feed > 0 && o.Journal == 0:
-		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf("is %d, and rests on the journals of the rooms: Journal must not be 0", o.Feed)}
+		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf(
+			"is %d, and rests on the journals of the rooms: Journal must not be 0", o.Feed)}
 	case o.Idle < time.Millisecond:
 		return &room.InvalidError{Field: "Idle", Problem: fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
 	}

@@ -171,10 +171,7 @@ func TestGiveUp_NobodyWaits(t *testing.T) {
 			t.Fatalf("join: %v", err)
 		}
 		time.Sleep(time.Second) // of virtual time: the node takes its token out of the line
-		c.workers.mu.Lock()
-		all, idle := len(c.workers.byRoom), c.workers.idle.Len()
-		c.workers.mu.Unlock()
-		redistest.ErrorIf(t, all != idle, "%d of %d workers are busy", all-idle, all)
+		redistest.Equal(t, "busy workers", c.Stats().Busy, 0)
 		redistest.Equal(t, "the node still waits in line:", rdb.Exists(t.Context(), "LockRoom:42:Queue").Val(), 0)
 		rdb.Del(t.Context(), "LockRoom:42")
 		expectRoom(t, mustDo(t, c, "42", room.Join{User: "b", Session: "s"}).Snapshot, "b@0", 0)

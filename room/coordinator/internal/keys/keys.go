@@ -1,11 +1,11 @@
 // Package keys makes the name of every key and channel that a coordinator uses in Redis.
 //
-// It is the only place that does, so that all names of a deployment begin with its prefix ([Space]). Two deployments share
-// a Redis if they have different prefixes: no name of one is a name of the other, or fits a pattern by which the other
-// searches ([Check]).
+// It is the only place that does, so that all names of a deployment begin with its prefix ([Space]). Two deployments
+// share a Redis if they have different prefixes: no name of one is a name of the other, or fits a pattern by which
+// the other searches ([Check]).
 //
-// Scripts get all names from here, or make longer ones of them: the channel of a lock's wake-ups (lockmgr's lock.lua), and
-// the free seats of the lobby (index.lua).
+// Scripts get all names from here, or make longer ones of them: the channel of a lock's wake-ups (lockmgr's
+// lock.lua), and the free seats of the lobby (index.lua).
 package keys
 
 import "strings"
@@ -28,8 +28,8 @@ const (
 // LockPrefix returns what is before a room's id in the key of its lock. The lock manager adds the hash tag.
 func (s Space) LockPrefix() string { return s.Prefix + "LockRoom:" }
 
-// Room returns a room's key of a kind; with * for the id, the pattern of all of that kind. On Cluster a room's keys and its
-// lock share a slot.
+// Room returns a room's key of a kind; with * for the id, the pattern of all of that kind. On Cluster a room's keys
+// and its lock share a slot.
 func (s Space) Room(id, kind string) string {
 	return s.Prefix + "Room:" + s.tagged(id) + ":" + kind
 }
@@ -69,8 +69,8 @@ func (s Space) Over(node string) string { return s.node(node, ":Over") }
 // node returns a key of a node. On Cluster its name begins with a hash tag.
 func (s Space) node(node, kind string) string { return s.Prefix + "Node:" + node + kind }
 
-// Nodes is a sorted set of the nodes that may have members, by the time when their leases end. It saves searching all keys
-// for them. On Cluster each hash tag has one, in the slot of its nodes.
+// Nodes is a sorted set of the nodes that may have members, by the time when their leases end. It saves searching all
+// keys for them. On Cluster each hash tag has one, in the slot of its nodes.
 func (s Space) Nodes(tag string) string {
 	if s.Cluster {
 		return s.Prefix + "Nodes:" + tag

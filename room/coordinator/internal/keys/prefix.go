@@ -15,10 +15,10 @@ var words = []string{"LockRoom", "Room", "Node", "Lobby", "Timers", "Feed"}
 
 // Check returns a [room.InvalidError] that names the field unless prefix is empty, or can be one.
 //
-// A prefix ends with a colon, and none of its parts between colons begins with one of the words. So behind a prefix a name
-// goes on with a word, and a longer prefix with none: no two Spaces have a name in common, also if the prefix of one begins
-// with that of the other, or is empty. A prefix holds none of the signs of patterns, which searches and ACLs use, and no
-// braces, which would be a hash tag.
+// A prefix ends with a colon, and none of its parts between colons begins with one of the words. So behind a prefix a
+// name goes on with a word, and a longer prefix with none: no two Spaces have a name in common, also if the prefix of
+// one begins with that of the other, or is empty. A prefix holds none of the signs of patterns, which searches and
+// ACLs use, and no braces, which would be a hash tag.
 func Check(prefix string) error {
 	if problem := problemOf(prefix); problem != "" {
 		return &room.InvalidError{Field: "KeyPrefix", Problem: fmt.Sprintf("is %.100q, it %s", prefix, problem)}
@@ -41,7 +41,8 @@ func problemOf(prefix string) string {
 	for part := range strings.SplitSeq(prefix, ":") {
 		for _, word := range words {
 			if strings.HasPrefix(part, word) {
-				return fmt.Sprintf("may not have %q, which begins with a word of roomd's own names: %s", part, strings.Join(words, ", "))
+				return fmt.Sprintf("may not have %q, which begins with a word of roomd's own names: %s", part,
+					strings.Join(words, ", "))
 			}
 		}
 	}

@@ -5,7 +5,8 @@ import "strings"
 // OfRoom returns the names of all keys of a room, with those of its lock.
 func (s Space) OfRoom(id string) []string {
 	lock := s.LockPrefix() + s.tagged(id)
-	return []string{s.Room(id, Users), s.Room(id, Meta), s.Room(id, Log), s.Room(id, Said), lock, lock + ":Queue", lock + ":Fence"}
+	return []string{s.Room(id, Users), s.Room(id, Meta), s.Room(id, Log), s.Room(id, Said), lock, lock + ":Queue",
+		lock + ":Fence"}
 }
 
 // shared are the keys without a room or a node in their names, and their types.
@@ -25,7 +26,8 @@ func (s Space) Shared() (names []string) {
 	return names
 }
 
-// TypeOf returns the type that a key has in Redis, as Redis names it, by the name of the key; empty if that is not known.
+// TypeOf returns the type that a key has in Redis, as Redis names it, by the name of the key; empty if that is not
+// known.
 func (s Space) TypeOf(key string) string {
 	if kind, ok := s.shared()[key]; ok {
 		return kind

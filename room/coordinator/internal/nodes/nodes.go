@@ -54,7 +54,8 @@ type Beacon struct {
 // NewBeacon returns a Beacon of a node, which counts in tally. describe adds to a report what the Beacon
 // does not know.
 func NewBeacon(st *store.Store, node *cluster.Node, tally *Tally, describe func(*Report)) *Beacon {
-	return &Beacon{tally: tally, store: st, node: node, describe: describe, started: time.Now(), asked: make(chan struct{})}
+	return &Beacon{tally: tally, store: st, node: node, describe: describe, started: time.Now(),
+		asked: make(chan struct{})}
 }
 
 // Loop reports until open ends. It takes at most a hundredth of the time, except
@@ -63,7 +64,8 @@ func (b *Beacon) Loop(open context.Context) {
 	for open.Err() == nil {
 		start := time.Now()
 		report := &Report{
-			Node: b.node.Name(), Address: b.node.Address(), Started: b.started.UnixMilli(), Totals: b.tally.Totals(), P99: b.tally.Turn(),
+			Node: b.node.Name(), Address: b.node.Address(), Started: b.started.UnixMilli(), Totals: b.tally.Totals(),
+			P99:  b.tally.Turn(),
 			Load: Load{Goroutines: runtime.NumGoroutine(), MemoryBytes: memory()},
 		}
 		b.describe(report)
@@ -142,7 +144,8 @@ func Living(ctx context.Context, st *store.Store, from *cluster.Node, timeout ti
 	for i, name := range names {
 		info, report := Info{Name: name, Address: living[name].Address, Settings: living[name].Settings}, new(Report)
 		text, err := texts[i].Bytes()
-		if err == nil && left[i].Err() == nil && len(text) <= maxReport && json.Unmarshal(text, report) == nil && report.Node == name {
+		if err == nil && left[i].Err() == nil && len(text) <= maxReport && json.Unmarshal(text, report) == nil &&
+			report.Node == name {
 			info.Report, info.Age = report, max(0, reportKept-left[i].Val())
 		}
 		nodes = append(nodes, info)

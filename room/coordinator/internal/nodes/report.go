@@ -48,7 +48,8 @@ type WaitingRoom struct {
 // Webhook is a receiver of commits.
 type Webhook struct {
 	Receiver string `json:"receiver"`
-	LagMS    int64  `json:"lag_ms"` // how old the oldest commit is that this node sends, and it has not acknowledged; 0 for none
+	// how old the oldest commit is that this node sends, and it has not acknowledged; 0 for none
+	LagMS int64 `json:"lag_ms"`
 }
 
 // memory returns how much memory the process has from the operating system, without what it has

@@ -14,7 +14,8 @@ import (
 // sendAcked sends a commit and waits until enough replicas have it. ErrUnacked leaves
 // the outcome open: the commit is written, but a failover might still lose it. Sending
 // it again writes again that it was written, so that its WAIT counts, too.
-func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis.Script, c *Commit) (*redis.Cmd, error) {
+func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis.Script, c *Commit) (*redis.Cmd,
+	error) {
 	send := func(ctx context.Context, command []any) *redis.Cmd {
 		conn, err := connFor(ctx, s.Client, c.keys.Meta)
 		if err != nil {
@@ -35,7 +36,10 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	var cmd *redis.Cmd
 	if c.token != "" {
 		cmd = send(ctx, slot.Command(script, c.args...))
-	} else if asked, err := askFully(func(full string) (*redis.Cmd, error) { return slot.AskBy(ctx, send, script, c.asking(full)...) }); asked != nil {
+	} else if asked, err := askFully(func(full string) (*redis.Cmd,
+		error) {
+		return slot.AskBy(ctx, send, script, c.asking(full)...)
+	}); asked != nil {
 		cmd = asked
 	} else {
 		return nil, err
@@ -83,7 +87,8 @@ func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []stri
 // acked sends a script, and says whether enough replicas have what it wrote. WAIT answers
 // for the writes of its own connection, so both go on one, which no other request shares
 // meanwhile.
-func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd, unacked error) {
+func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd,
+	unacked error) {
 	var acks *redis.Cmd
 	err := redisconn.UntilKnown(func() error {
 		pipe := conn.Pipeline()

@@ -17,18 +17,19 @@ import (
 // How a commit can fail without having written anything, but for ErrUnacked. Any other
 // error leaves the outcome open; sending the same commit again decides it.
 var (
-	ErrLost    = errors.New("the lock is not the writer's any more")
-	ErrQueued  = errors.New("another holds the lock, and the slot's token waits for it")
-	ErrStale   = errors.New("the room is at another version")
-	ErrBehind  = errors.New("the room is at another version, and the lock is free")
-	ErrRefused = errors.New("redis refused the write")
-	ErrFull    = errors.New("redis is out of memory")          // together with ErrRefused
-	ErrUnacked = errors.New("too few replicas have the write") // so far
+	ErrLost     = errors.New("the lock is not the writer's any more")
+	ErrQueued   = errors.New("another holds the lock, and the slot's token waits for it")
+	ErrStale    = errors.New("the room is at another version")
+	ErrConflict = errors.New("the room is at another version, and the lock is free")
+	ErrRefused  = errors.New("redis refused the write")
+	ErrFull     = errors.New("redis is out of memory")          // together with ErrRefused
+	ErrUnacked  = errors.New("too few replicas have the write") // so far
 )
 
 // IsDecided reports whether err, with which a commit was answered, says what became of it.
 func IsDecided(err error) bool {
-	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrQueued) || errors.Is(err, ErrStale) || errors.Is(err, ErrBehind) || errors.Is(err, ErrRefused)
+	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrQueued) || errors.Is(err, ErrStale) ||
+		errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
 }
 
 // NextToken is where a commit has put the token of the worker's next hold.
@@ -44,34 +45,35 @@ const (
 // nil here) of a token that waits.
 var nextTokens = map[any]NextToken{int64(0): NextNowhere, int64(1): NextHolds}
 
-// Behind is what a commit without a hold does where the lock is free, but the room is another one than the writer's copy.
-type Behind int
+// OnConflict is what a commit without a hold does where the lock is free, but the room is another one than the
+// writer's copy.
+type OnConflict int
 
 const (
-	TakeLock Behind = iota // it takes the lock, and reads the room: ErrStale
-	ReadRoom               // it reads the room: ErrBehind
-	HearRoom               // nothing, since the writer hears of the room by events: ErrBehind
+	LockOnConflict OnConflict = iota // it takes the lock, and reads the room: ErrStale
+	ReadOnConflict                   // it reads the room: ErrConflict
+	WaitOnConflict                   // nothing, since the writer gets the room by events: ErrConflict
 )
 
-// asks returns what a commit without a hold says of the lock: the TTL of a hold that begins, and what a Behind is called
-// in its script.
+// asks returns what a commit without a hold says of the lock: the TTL of a hold that begins, and the name of an
+// OnConflict in its script.
 func asks(ttl string) (asks [3]string) {
-	for behind, name := range []string{TakeLock: "lock", ReadRoom: "read", HearRoom: "hear"} {
-		asks[behind] = ttl + " " + name
+	for on, name := range []string{LockOnConflict: "lock", ReadOnConflict: "read", WaitOnConflict: "wait"} {
+		asks[on] = ttl + " " + name
 	}
 	return asks
 }
 
 // Hold is the hold of the lock in which a commit is written.
 type Hold struct {
-	Node   string // under whose name
-	Token  string // that the lock holds; "" if the commit has to find it free, or to take it
-	Behind Behind // of a Hold without a Token
-	Moves  bool   // the commit is one half of a move
+	Node       string     // under whose name
+	Token      string     // that the lock holds; "" if the commit has to find it free, or to take it
+	OnConflict OnConflict // of a Hold without a Token
+	Moves      bool       // the commit is one half of a move
 
-	// Next is, for a Hold with a Token, the token of the same node's next hold if the commit is to put that into the queue,
-	// else empty. If no other node waits it gets the lock at once, unless OnlyQueue says that it is
-	// not needed then.
+	// Next is, for a Hold with a Token, the token of the same node's next hold if the commit is to put that into the
+	// queue, else empty. If no other node waits it gets the lock at once, unless OnlyQueue says that it is not needed
+	// then.
 	Next      string
 	OnlyQueue bool
 }
@@ -94,10 +96,14 @@ type Commit struct {
 	request string // id of the request, names what is written
 	base    string // the commit id that it builds on
 	version uint64
-	args    []any // of the script commit.lua, from the token on; without it where the slot adds that. Pointers into the Commit cost no allocation
+	// of the script commit.lua, from the token on; without it where the slot adds that. Pointers into the Commit cost
+	// no allocation
+	args []any
 
-	acked   atomic.Pointer[error] // what a sending has heard of the replicas: the error is nil if enough have the commit
-	doubted bool                  // a Send has left the outcome open: that a later one does not arrive says nothing of it
+	// what a sending has heard of the replicas: the error is nil if enough have the commit
+	acked atomic.Pointer[error]
+	// a Send has left the outcome open: that a later one does not arrive says nothing of it
+	doubted bool
 
 	// Once it is written: why Redis did not take the event, or the entry of the journal, if so.
 	Unheard, Unlogged string
@@ -121,7 +127,8 @@ func newRequestID() string { return idPrefix + strconv.FormatUint(idCount.Add(1)
 
 // Prepare turns what was done to a room into the commit of a hold.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
-	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Next(), Epoch: r.Epoch, CommitID: r.CommitID}
+	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Next(),
+		Epoch: r.Epoch, CommitID: r.CommitID}
 	var epoch, idle, journal string
 	var text, event []byte // text is all that is encoded
 	var updates []room.Update
@@ -146,9 +153,10 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	if h.Token != "" {
 		c.args = append(c.args, &c.token, "")
 	} else {
-		c.args = append(c.args, &s.asks[h.Behind])
+		c.args = append(c.args, &s.asks[h.OnConflict])
 	}
-	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0, s.optionalArgs(h, epoch, idle, len(fields), journal, history), &c.CommitID)
+	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0,
+		s.optionalArgs(h, epoch, idle, len(fields), journal, history), &c.CommitID)
 	setsArg, sets := len(c.args)-3, 0
 	for i := range updates {
 		user := updates[i].User
@@ -170,8 +178,8 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	return c
 }
 
-// said returns what a commit does to the messages that a room keeps, as the last of the optional fields, and the arguments
-// that go with it. Both are empty if it does nothing to them.
+// said returns what a commit does to the messages that a room keeps, as the last of the optional fields, and the
+// arguments that go with it. Both are empty if it does nothing to them.
 func (s *Store) said(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
 	settings, _ := r.Settings()
 	if event == nil || settings.History == 0 && !r.HistoryEnds() {
@@ -208,9 +216,9 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 	return strings.TrimSuffix(strings.Join(args, " "), " ")
 }
 
-// idleOf returns how long Redis is to keep a room as it is now, in ms, and "" for as long as it is there.
-// An empty room that nobody has configured goes soon, since any player can begin any number of them.
-// Bans, and who was taken out, are known for as long as elsewhere, unless the room has a host: then a player has made them.
+// idleOf returns how long Redis is to keep a room as it is now, in ms, and "" for as long as it is there. An empty
+// room that nobody has configured goes soon, since any player can begin any number of them. Bans, and who was taken
+// out, are known for as long as elsewhere, unless the room has a host: then a player has made them.
 func (s *Store) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch {
@@ -292,10 +300,10 @@ func (c *Commit) asking(full string) []any {
 // inScript is what Redis adds to an error that a script has met.
 const inScript = "script: "
 
-// Send sends a commit. Without an error it is written, now or by an earlier
-// sending. at says where the next token is, and now is what the room is when the
-// error is ErrStale, and then the lock is the slot's token's, or ErrBehind, unless the writer hears of it. A commit of
-// a Hold without a Token fails with ErrQueued where one of another fails with ErrLost.
+// Send sends a commit. Without an error it is written, now or by an earlier sending. at says where the next token is,
+// and now is what the room is when the error is ErrStale, and then the lock is the slot's token's, or ErrConflict,
+// unless the writer waits for its events. A commit of a Hold without a Token fails with ErrQueued where one of
+// another fails with ErrLost.
 func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at NextToken, now *room.Room, err error) {
 	reply, err := s.run(ctx, c.keys.Meta, CommitScript, func(script *redis.Script) (*redis.Cmd, error) {
 		switch {
@@ -306,10 +314,12 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 		}
 		return slot.Run(ctx, script, c.args...), nil
 	})
-	if err != nil && c.token == "" && !c.doubted && !slot.InDoubt() && !errors.Is(err, ErrUnacked) && !strings.Contains(err.Error(), inScript) {
-		return at, nil, fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, c.ID, err)) // Redis has got nothing, or would not run it
+	if err != nil && c.token == "" && !c.doubted && !slot.InDoubt() && !errors.Is(err, ErrUnacked) &&
+		!strings.Contains(err.Error(), inScript) {
+		// Redis has got nothing, or would not run it
+		return at, nil, fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, c.ID, err))
 	}
-	if err == nil && len(reply) > 1 && (reply[0] == "stale" || reply[0] == "behind") {
+	if err == nil && len(reply) > 1 && (reply[0] == "stale" || reply[0] == "conflict") {
 		if now, err = s.parseRoom(ctx, c.ID, reply[1:]); err != nil {
 			return at, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
@@ -340,8 +350,8 @@ func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) 
 		return ErrQueued
 	case reply[0] == "stale":
 		return ErrStale
-	case reply[0] == "behind":
-		return ErrBehind
+	case reply[0] == "conflict":
+		return ErrConflict
 	case reply[0] == "refused" && len(reply) == 2:
 		why, _ := reply[1].(string)
 		if strings.HasPrefix(why, "OOM") {

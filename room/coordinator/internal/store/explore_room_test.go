@@ -117,7 +117,7 @@ func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id st
 	}
 	c.args[1] = id
 	made.args, made.after = c.args, copyOf(r)
-	made.text = fmt.Sprint(id, h.Token != "", int(h.Behind), short(h.Next), h.OnlyQueue, from.at, from.renew, made.after.at.CommitID, batch)
+	made.text = fmt.Sprint(id, h.Token != "", int(h.OnConflict), short(h.Next), h.OnlyQueue, from.at, from.renew, made.after.at.CommitID, batch)
 	return made
 }
 

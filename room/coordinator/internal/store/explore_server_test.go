@@ -207,7 +207,7 @@ func (x *executor) run(t *testing.T, before *server, r request) effect {
 	case int64(0):
 		e.reply = doneAlone
 	case int64(1):
-		e.reply = behind
+		e.reply = conflict
 	default:
 		e.reply = reply.([]any)
 	}

@@ -165,9 +165,9 @@ func (e *explorer) apply(s *state, i int) {
 	switch {
 	case w.behind >= e.rules.behind:
 	case e.rules.hears && !w.deaf:
-		h.Behind = HearRoom
+		h.OnConflict = WaitOnConflict
 	default:
-		h.Behind = ReadRoom
+		h.OnConflict = ReadOnConflict
 	}
 	w.content = prepare(e.t, e.store, w.copy, w.batch, h, id)
 	e.copies[w.content.after.at.CommitID] = w.content.after
@@ -254,7 +254,7 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 		}
 		e.found(w, r, reply)
 		e.apply(s, i)
-	case "behind":
+	case "conflict":
 		w.behind++
 		if len(reply) > 1 {
 			w.deaf = false

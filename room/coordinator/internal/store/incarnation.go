@@ -63,7 +63,8 @@ type Script struct {
 // scripts are all of them.
 var scripts []*Script
 
-// NewScript returns a script, with the functions of libraries that it uses. In all texts <incarnation> is that of the server.
+// NewScript returns a script, with the functions of libraries that it uses. In all texts <incarnation> is that of the
+// server.
 func NewScript(body string, libraries ...string) *Script {
 	s := &Script{body: body, libraries: libraries, texts: make(map[string]*redis.Script)}
 	scripts = append(scripts, s)
@@ -154,7 +155,8 @@ func (i *incarnations) ask(ctx context.Context, key string) (string, error) {
 }
 
 // share has the master of a key asked, by a connection of its own. Those who ask the same meanwhile share the answer.
-func (i *incarnations) share(ctx context.Context, key, what string, ask func(context.Context, *masterConn) (string, error)) (string, error) {
+func (i *incarnations) share(ctx context.Context, key, what string,
+	ask func(context.Context, *masterConn) (string, error)) (string, error) {
 	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key)+" "+what, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()

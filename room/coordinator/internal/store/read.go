@@ -13,10 +13,10 @@ import (
 	"roomd/room"
 )
 
-// parseRoom reads epoch, version, commit id, the number of members, settings, data, bans, gone, timers, host, incarnation and
-// the members as scripts return them. A room begins a new epoch if it may have lost commits: if it is of
-// another incarnation, or has another number of members than its last commit recorded, since Redis has
-// evicted a key, or somebody has changed one by hand.
+// parseRoom reads epoch, version, commit id, the number of members, settings, data, bans, gone, timers, host,
+// incarnation and the members as scripts return them. A room begins a new epoch if it may have lost commits: if it is
+// of another incarnation, or has another number of members than its last commit recorded, since Redis has evicted a
+// key, or somebody has changed one by hand.
 func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Room, error) {
 	if len(reply) != 12 {
 		return nil, fmt.Errorf("read room %s: %d parts instead of 12", id, len(reply))
@@ -36,7 +36,9 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 		text, _ := pair[len(pair)-1].(string)
 		m, err := ParseMember(text)
 		if err != nil {
-			return nil, s.foreign(id, fmt.Sprintf("field %q of %s holds %s, which is no member as roomd writes it (%v)", user, s.KeysOf(id).Users, shown(text), err))
+			return nil, s.foreign(id, fmt.Sprintf(
+				"field %q of %s holds %s, which is no member as roomd writes it (%v)", user, s.KeysOf(id).Users,
+				shown(text), err))
 		}
 		members[user] = m
 	}
@@ -64,14 +66,16 @@ func (s *Store) restore(r *room.Room, fields []any) error {
 	for i, field := range []struct {
 		name string
 		to   any
-	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone}, {fieldTimers, &from.Timers}, {fieldHost, &from.Host}} {
+	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone},
+		{fieldTimers, &from.Timers}, {fieldHost, &from.Host}} {
 		text, _ := fields[i].(string)
 		if text == "" {
 			continue
 		}
 		some = true
 		if err := json.Unmarshal([]byte(text), field.to); err != nil {
-			return s.foreign(r.ID, fmt.Sprintf("field %s of %s holds %s (%v)", field.name, s.KeysOf(r.ID).Meta, shown(text), err))
+			return s.foreign(r.ID, fmt.Sprintf("field %s of %s holds %s (%v)", field.name, s.KeysOf(r.ID).Meta,
+				shown(text), err))
 		}
 	}
 	if from.Settings != nil {
@@ -96,7 +100,8 @@ func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, e
 	return now == began, err
 }
 
-// maxShown is how much of a foreign value an error shows, in bytes. A member's private data come last in it, behind more.
+// maxShown is how much of a foreign value an error shows, in bytes. A member's private data come last in it, behind
+// more.
 const maxShown = 80
 
 func (s *Store) foreign(id, found string) error {
@@ -125,7 +130,8 @@ func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
 	return err
 }
 
-// CheckTypes fails with a [room.ErrForeign] if one of the keys is of another type than roomd's, as far as Redis says so.
+// CheckTypes fails with a [room.ErrForeign] if one of the keys is of another type than roomd's, as far as Redis says
+// so.
 func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
 	if found := s.wrongType(ctx, keys); found != "" {
 		return room.Foreign("a key that all rooms share holds something that is not roomd's: %s; rename or delete it, "+

@@ -24,7 +24,8 @@ func PositionIn(payload string) (at room.Position, ok bool) {
 
 func (s *scanner) commit(c *room.Commit) bool {
 	if !(s.literal(`{"epoch":"`) && s.text(&c.Epoch) && s.literal(`,"version":`) && s.number(&c.Version) &&
-		s.literal(`,"mark":"`) && s.text(&c.CommitID) && s.literal(`,"prev":"`) && s.text(&c.Prev) && s.literal(`,"node":"`) && s.text(&c.Node) && s.literal(`,"changes":[`)) {
+		s.literal(`,"mark":"`) && s.text(&c.CommitID) && s.literal(`,"prev":"`) && s.text(&c.Prev) &&
+		s.literal(`,"node":"`) && s.text(&c.Node) && s.literal(`,"changes":[`)) {
 		return false
 	}
 	c.Updates = make([]room.Update, 0, strings.Count(s.rest, `{"type":`))
@@ -46,7 +47,8 @@ func (s *scanner) commit(c *room.Commit) bool {
 func (s *scanner) update(u *room.Update) bool {
 	var kind, reason string
 	var seat, at uint64
-	if !(s.literal(`{"type":"`) && s.text(&kind) && s.literal(`,"user":"`) && s.text(&u.User) && s.literal(`,"seat":`) && s.number(&seat)) {
+	if !(s.literal(`{"type":"`) && s.text(&kind) && s.literal(`,"user":"`) && s.text(&u.User) &&
+		s.literal(`,"seat":`) && s.number(&seat)) {
 		return false
 	}
 	if s.literal(`,"session":"`) && !s.text(&u.Session) ||

@@ -69,8 +69,8 @@ type Keys struct {
 	byField any    // as an argument
 }
 
-// byNode returns the field of Meta that keeps the request id of a node's last commit: a worker would otherwise not recognise
-// a commit of its own.
+// byNode returns the field of Meta that keeps the request id of a node's last commit: a worker would otherwise not
+// recognise a commit of its own.
 func (k *Keys) byNode(node string) any {
 	if k.byField == nil || k.node != node {
 		k.node, k.byField = node, byField(node)
@@ -99,15 +99,15 @@ type Store struct {
 	acks    int
 	wait    time.Duration // for replicas
 	ttl     string        // of the lock, in ms
-	asks    [3]string     // what a commit without a hold says of it; by Behind
+	asks    [3]string     // what a commit without a hold says of it; by OnConflict
 	idle    string        // in ms
 	unused  string        // in ms
 	journal string        // empty: there is none
 	feed    bool
 }
 
-// mostWait bounds how long one sending of a commit waits for replicas: less than the quarter of a second within which a [lockmgr.Slot] wants an
-// answer, or each commit would be in doubt, and sent twice, while replicas are slow.
+// mostWait bounds how long one sending of a commit waits for replicas: less than the quarter of a second within which
+// a [lockmgr.Slot] wants an answer, or each commit would be in doubt, and sent twice, while replicas are slow.
 const mostWait = 200 * time.Millisecond
 
 // New returns a Store of what client has. It sends nothing.
@@ -115,7 +115,8 @@ func New(client redis.UniversalClient, opts Options) *Store {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	_, cluster := client.(*redis.ClusterClient)
 	s := &Store{
-		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client), acks: opts.Replicas, wait: min(opts.LockTTL/6, mostWait),
+		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client),
+		acks: opts.Replicas, wait: min(opts.LockTTL/6, mostWait),
 		ttl: ms(opts.LockTTL), asks: asks(ms(opts.LockTTL)), idle: ms(opts.Idle), unused: ms(opts.Unused),
 	}
 	if opts.Journal > 0 {
@@ -126,7 +127,8 @@ func New(client redis.UniversalClient, opts Options) *Store {
 
 // KeysOf returns the keys of a room.
 func (s *Store) KeysOf(id string) *Keys {
-	k := &Keys{Users: s.Room(id, keys.Users), Meta: s.Room(id, keys.Meta), Log: s.Room(id, keys.Log), Said: s.Room(id, keys.Said), Events: s.Room(id, keys.Events)}
+	k := &Keys{Users: s.Room(id, keys.Users), Meta: s.Room(id, keys.Meta), Log: s.Room(id, keys.Log),
+		Said: s.Room(id, keys.Said), Events: s.Room(id, keys.Events)}
 	k.Both, k.channel = []string{k.Users, k.Meta}, k.Events
 	k.Held = k.Both
 	if s.journal != "" {
@@ -165,7 +167,8 @@ func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded 
 
 // Acquire asks for a room's lock. If it is ours now, read is the room, or nil if the caller has a copy
 // already; else the slot's token waits for the lock.
-func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room, err error) {
+func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room,
+	err error) {
 	known := 0
 	if copied {
 		known = 1
@@ -190,7 +193,7 @@ func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copi
 // What a commit without the lock answers by a number; see commit.lua.
 var (
 	doneAlone = []any{"done", int64(0)}
-	behind    = []any{"behind"}
+	conflict  = []any{"conflict"}
 )
 
 // answerOf returns what a script on a room has answered.
@@ -199,14 +202,15 @@ func answerOf(cmd *redis.Cmd) ([]any, error) {
 	case int64(0):
 		return doneAlone, nil
 	case int64(1):
-		return behind, nil
+		return conflict, nil
 	}
 	return cmd.Slice()
 }
 
 // run has a script on the room with the key meta sent, and returns its answer. If Redis was restarted or
 // replaced, so that the script was not carried out, it is sent anew, for what is there now.
-func (s *Store) run(ctx context.Context, meta string, script *Script, send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
+func (s *Store) run(ctx context.Context, meta string, script *Script,
+	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
 	for {
 		now, err := s.servers.of(ctx, meta, false)
 		if err != nil {
@@ -242,7 +246,8 @@ func (s *Store) RunPlain(ctx context.Context, script *redis.Script, keys []strin
 }
 
 // eval runs a script on keys that no lock guards.
-func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd, err error) {
+func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd,
+	err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
 		err := redisconn.UntilKnown(func() error {
 			cmd = script.EvalSha(ctx, s.Client, keys, args...)
@@ -282,14 +287,16 @@ type NodeRecord struct {
 func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, error) {
 	name, seen := string(appendString([]byte(`"node":`), node)), ""
 	for {
-		reply, err := redisconn.Run(ctx, s.Client, UnregisterScript, s.KeysOf(id).Both, name, byField(node), seen).Slice()
+		reply, err := redisconn.Run(ctx, s.Client, UnregisterScript, s.KeysOf(id).Both, name, byField(node),
+			seen).Slice()
 		if err != nil {
 			return NodeRecord{}, s.explain(ctx, id, err)
 		}
 		epoch, _ := reply[1].(string)
 		text, _ := reply[2].(string)
 		version, _ := strconv.ParseUint(text, 10, 63)
-		t := NodeRecord{Member: reply[0] == "member", Position: room.Position{Epoch: epoch, Version: version}, Whole: reply[3] == int64(1)}
+		t := NodeRecord{Member: reply[0] == "member", Position: room.Position{Epoch: epoch, Version: version},
+			Whole: reply[3] == int64(1)}
 		if t.Member || reply[0] == "gone" {
 			return t, nil
 		}

@@ -7,8 +7,8 @@
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3] token           ARGV[4] empty if the lock has to be the token's; else the TTL of a hold that
 --                         begins here, see room_ttl, and what is done where the lock is free and the
---                         room another one: "lock" takes the lock, "read" only returns the room, and "hear"
---                         not even that, since the writer hears of it anyway
+--                         room another one: "lock" takes the lock, "read" only returns the room, and "wait"
+--                         not even that, since the writer gets its events
 -- ARGV[5..] the commit; see room.lua
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
@@ -24,8 +24,8 @@
 --                              nothing written, the lock is the token's: the room is
 --                              at another version, or not whole, or does not know the writer's
 --                              node; this is what it is (see load.lua)
---         {'behind', epoch, ...}  the same, but the token has nothing: the lock was free, and is
---         1                    {'behind'}, to who hears of the room
+--         {'conflict', epoch, ...}  the same, but the token has nothing: the lock was free, and is
+--         1                    {'conflict'}, to a writer that waits for events
 --         {'queued'}           nothing written: another holds the lock or waits for it, and the token waits
 --         {'lost'}             nothing written: the lock, which had to be the token's, is not, and
 --                              the token does not wait for it
@@ -49,15 +49,15 @@ local next, next_ttl, epoch, idle, fields, journal, said, most = room_optional(5
 local writes, known = ARGV[9] ~= '', ARGV[4] == '' or is[3]
 local free = ARGV[4] ~= '' and known and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0
 local there = not before and (free or not writes) and room_count(KEYS[4], is, 5, epoch)
--- Who writes nothing needs no lock to know that the room is this one.
+-- A commit that writes nothing needs no lock to know that the room is this one.
 local alone, release = there and ARGV[4] ~= '', nil
--- Who finds another room than his copy most often meets somebody who is done with it. If the lock was taken for that,
--- the next of the others would have to wait for it, and each for the next from then on.
-local behind = free and not there and string.match(ARGV[4], '%a+')
-if behind == 'hear' then
+-- A writer that finds another room than its copy most often meets one that is done with it. If it took the lock for that,
+-- the next writer would have to wait for the lock, and each for the next from then on.
+local conflict = free and not there and string.match(ARGV[4], '%a+')
+if conflict == 'wait' then
   return 1
-elseif behind == 'read' then
-  return {'behind', unpack(room_read(KEYS[4], KEYS[5]), 1, 12)}
+elseif conflict == 'read' then
+  return {'conflict', unpack(room_read(KEYS[4], KEYS[5]), 1, 12)}
 end
 if not alone then
 -- lock.lua

@@ -1,4 +1,4 @@
-package coordinator
+package work
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ type request struct {
 	deadline time.Time    // when waiting for the lock becomes ErrBusy
 	done     chan outcome // takes one outcome, never blocks
 	accepted bool         // it belongs to what was accepted before Close
+	unshared bool         // guarded by queue.mu: its commit has no other action
 	gone     bool         // guarded by queue.mu: the caller gave up
 	inBatch  bool         // guarded by queue.mu: it is part of a hold
 }
@@ -31,7 +32,7 @@ func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
 // set makes a request new. at is the time by the clock that all nodes share: a node's own may be set wrong.
 func (r *request) set(a room.Action, at int64, now time.Time, wait time.Duration) {
-	r.action, r.at, r.deadline, r.accepted, r.gone, r.inBatch = a, at, now.Add(wait), false, false, false
+	*r = request{action: a, at: at, deadline: now.Add(wait), done: r.done}
 }
 
 func (r *request) fail(err error) { r.done <- outcome{err: err} }
@@ -42,7 +43,7 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*request         // guarded by mu
 	stop    context.CancelFunc // guarded by mu: ends the wait for the lock, nil if nobody waits for it
-	users   map[string]bool    // guarded by mu: those of the batch that take is making
+	users   map[string]bool    // guarded by mu: those of the batch that dequeue is making
 }
 
 // push puts a request at the end.
@@ -52,12 +53,9 @@ func (q *queue) push(r *request) {
 	q.waiting = append(q.waiting, r)
 }
 
-func (q *queue) empty() bool { return q.size() == 0 }
-
-func (q *queue) size() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting)
+func (q *queue) empty() bool {
+	actions, _ := q.first()
+	return actions == 0
 }
 
 // abandon removes a request whose caller gave up, and reports whether it was
@@ -77,10 +75,9 @@ func (q *queue) abandon(r *request) bool {
 	return true
 }
 
-// take moves the next batch from the queue to the end of into: the first actions, at most max,
-// and at most one of each user, so that every answer can show the room after the
-// whole batch and still contain what the action did. For the same reason an action that
-// concerns several users is a batch of its own. more says that others wait
+// dequeue moves the next batch from the queue to the end of into: the first actions, at most max, and at most one of
+// each user, so that every answer can show the room after the whole batch and still contain what the action did. For
+// the same reason an action that concerns several users is a batch of its own. more reports whether others wait
 // behind it.
 func (q *queue) dequeue(into []*request, max int) (batch []*request, more bool) {
 	q.mu.Lock()
@@ -105,8 +102,8 @@ func (q *queue) differingLocked(max int) (n int) {
 	}
 	clear(q.users)
 	for n < len(q.waiting) && n < max {
-		user, alone := room.Subject(q.waiting[n].action)
-		if alone {
+		user, unshared := room.Subject(q.waiting[n].action)
+		if unshared || q.waiting[n].unshared {
 			return cmp.Or(n, 1)
 		}
 		if q.users[user] {
@@ -118,26 +115,30 @@ func (q *queue) differingLocked(max int) (n int) {
 	return n
 }
 
-// requeue lets a batch wait again, ahead of all others, without those whose
-// callers gave up.
-func (q *queue) requeue(batch []*request) {
+// requeue lets a batch wait again, ahead of all others, without the requests whose callers gave up. If unshared is
+// true, each of them gets a commit of its own.
+func (q *queue) requeue(batch []*request, unshared bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	batch = slices.DeleteFunc(batch, func(r *request) bool { return r.gone })
 	for _, r := range batch {
-		r.inBatch = false
+		r.inBatch, r.unshared = false, r.unshared || unshared
 	}
 	q.waiting = slices.Insert(q.waiting, 0, batch...)
 }
 
-// fail ends the wait of all with err.
+// fail ends the wait of all requests with err.
 func (q *queue) fail(err error) { q.failIf(err, func(*request) bool { return true }) }
 
-// failIf ends the wait of some with err, and returns of how many.
-func (q *queue) failIf(err error, fails func(*request) bool) int {
+// failOverdue ends the wait of the requests whose deadline has passed with err.
+func (q *queue) failOverdue(err error) {
+	now := time.Now()
+	q.failIf(err, func(r *request) bool { return !now.Before(r.deadline) })
+}
+
+func (q *queue) failIf(err error, fails func(*request) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	before := len(q.waiting)
 	q.waiting = slices.DeleteFunc(q.waiting, func(r *request) bool {
 		if !fails(r) {
 			return false
@@ -146,11 +147,10 @@ func (q *queue) failIf(err error, fails func(*request) bool) int {
 		r.fail(err)
 		return true
 	})
-	return before - len(q.waiting)
 }
 
-// context returns a context for waiting for the lock on behalf of all who wait: it ends
-// with life, when the first of them is overdue, or when all gave up.
+// context returns a context for waiting for the lock on behalf of all requests: it ends with life, when the first of
+// them is overdue, or when all callers gave up.
 func (q *queue) context(life context.Context) (context.Context, context.CancelFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,18 +168,10 @@ func (q *queue) context(life context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// overdue reports whether somebody has waited for too long. Those who wait longest are
-// first.
+// overdue reports whether a request has waited for too long.
 func (q *queue) overdue() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting) > 0 && !time.Now().Before(q.waiting[0].deadline)
-}
-
-// failOverdue ends the wait of those whose deadline has passed with err, and returns how many they were.
-func (q *queue) failOverdue(err error) int {
-	now := time.Now()
-	return q.failIf(err, func(r *request) bool { return !now.Before(r.deadline) })
+	actions, deadline := q.first() // which has waited longest
+	return actions > 0 && !time.Now().Before(deadline)
 }
 
 // first returns how many actions wait, and when the first of them will have waited for too long.

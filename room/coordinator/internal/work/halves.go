@@ -1,13 +1,11 @@
-package coordinator
+package work
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
 )
@@ -45,7 +43,7 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 	if err := m.prepare(to, reserve, locks); err != nil {
 		return from.result, to.result, err
 	}
-	if m.ws.store.Cluster {
+	if m.pool.store.Cluster {
 		err = m.commitEach(to, from, undo)
 	} else if err = m.commit(to, from); err == nil {
 		m.committed(to, from)
@@ -59,8 +57,8 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 // load reads one of the rooms.
 func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	h := &half{result: room.Result{Node: node}, since: make(map[string]int64)}
-	known := m.ws.feeds.At(id)
-	r, err := m.ws.store.Load(ctx, id)
+	known := m.pool.Feeds.At(id)
+	r, err := m.pool.store.Load(ctx, id)
 	if err != nil {
 		return h, err
 	}
@@ -68,7 +66,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 		r.Renew()
 	}
 	h.room = r
-	m.ws.feeds.Recall(r)
+	m.pool.Feeds.Recall(r)
 	if !r.Renewed() { // else nobody sees it before its new epoch
 		h.result.Snapshot = r.Snapshot()
 	}
@@ -83,10 +81,12 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 // prepare applies its half of the move to a room, and makes the commit of it.
 func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error) {
 	id, node := h.room.ID, h.result.Node
-	if h.result.Seat, err = h.room.Apply(a, m.ws.opts.Rules, room.Origin{Node: node, At: m.ws.timers.Now()}); err != nil {
+	if h.result.Seat, err = h.room.Apply(a, m.pool.opts.Rules,
+		room.Origin{Node: node, At: m.pool.Timers.Now()}); err != nil {
 		return &ruledOut{err}
 	}
-	h.commit = m.ws.store.Prepare(h.room, m.ws.store.KeysOf(id), store.Hold{Node: node, Token: locks.Lock(id).Token(), Moves: true})
+	h.commit = m.pool.store.Prepare(h.room, m.pool.store.KeysOf(id),
+		store.Hold{Node: node, Token: locks.Lock(id).Token(), Moves: true})
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (m *move) committed(halves ...*half) {
 			h.result.Snapshot = h.later.Snapshot()
 			continue
 		}
-		m.ws.committed(h.room, h.commit)
+		m.pool.committed(h.room, h.commit)
 		h.result.Snapshot = h.room.Snapshot()
 	}
 }
@@ -151,7 +151,8 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 
 // undoOf returns what takes back what the move does to the room to, as it is before that.
 func (m *move) undoOf(to *room.Room) *room.Undo {
-	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.Data(), Were: make(map[string]room.Member), Users: m.reserve.Users}
+	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.Data(),
+		Were: make(map[string]room.Member), Users: m.reserve.Users}
 	for _, user := range m.reserve.Users {
 		if member, ok := to.Member(user); ok {
 			undo.Were[user] = member
@@ -162,51 +163,49 @@ func (m *move) undoOf(to *room.Room) *room.Undo {
 
 // takeBack undoes what is written in the room to. The users are still in the room from.
 func (m *move) takeBack() error {
-	ctx, cancel := context.WithTimeout(m.ws.life.life, m.ws.opts.LockWait)
+	ctx, cancel := context.WithTimeout(m.pool.life, m.pool.opts.LockWait)
 	defer cancel()
-	_, err := m.ws.runAccepted(ctx, m.to, *m.undo)
+	_, err := m.pool.runAccepted(ctx, m.to, *m.undo)
 	return err
 }
 
 // errUnanswered: Redis does not say whether halves of a move were written.
 var errUnanswered = errors.New("no answer")
 
-// commit writes halves of a move in one step. When the reply is lost it sends them again, which
-// tells whether they were written, until the locks are over: then no copy of the request can be
-// carried out any more, and Redis says so. It fails with store.ErrLost, store.ErrStale or store.ErrRefused, and then
-// nothing is written once the locks are released; or with errUnanswered.
+// commit writes halves of a move in one step. It sends them again until Redis says whether they were written, or the
+// locks are over: then no copy of the request can be carried out any more. It fails with store.ErrLost,
+// store.ErrStale or store.ErrRefused, and then nothing is written once the locks are released; or with errUnanswered.
 func (m *move) commit(halves ...*half) error {
 	commits := make([]*store.Commit, len(halves))
 	for i, h := range halves {
 		commits[i] = h.commit
 	}
-	request, err := m.ws.store.NewMove(m.ws.locks, commits...)
+	request, err := m.pool.store.NewMove(m.pool.locks, commits...)
 	if err != nil {
 		return err
 	}
 	defer request.Close()
-	ctx, cancel := context.WithTimeout(m.ws.life.life, 2*m.ws.opts.LockTTL)
+	ctx, cancel := context.WithTimeout(m.pool.life, 2*m.pool.opts.LockTTL)
 	defer cancel()
-	var why error
-	for again := false; ; again = true {
-		attempt, end := context.WithTimeout(ctx, m.ws.opts.LockTTL/2)
-		err := request.Send(attempt)
-		end()
-		switch {
-		case err == nil || !again && store.IsDecided(err):
-			return err
-		case errors.Is(err, store.ErrStale):
-			return store.ErrLost // the token of a request that may be on its way is not used again
-		case errors.Is(err, store.ErrLost):
-			return m.resolve(ctx, halves[len(halves)-1], why)
-		case ctx.Err() == nil || why == nil:
-			why = err
-		}
-		m.ws.logs.replies.Happened(err, "room", m.from)
-		if pause.For(ctx, max(m.ws.opts.LockPoll, 10*time.Millisecond)) != nil {
-			return fmt.Errorf("%w: %w", errUnanswered, why)
-		}
+	send := func(ctx context.Context) error {
+		attempt, end := context.WithTimeout(ctx, m.pool.opts.LockTTL/2)
+		defer end()
+		return request.Send(attempt)
 	}
+	why := send(ctx)
+	if store.IsDecided(why) {
+		return why
+	}
+	decided, err := m.pool.resend(ctx, m.from, why, send)
+	switch {
+	case !decided, errors.Is(err, store.ErrRefused): // an earlier sending may still come
+		return fmt.Errorf("%w: %w", errUnanswered, err)
+	case errors.Is(err, store.ErrStale): // a token that may be on its way twice is not used again
+		return store.ErrLost
+	case errors.Is(err, store.ErrLost):
+		return m.resolve(ctx, halves[len(halves)-1], why)
+	}
+	return err
 }
 
 // resolve is called when Redis does not know the request any more, although it may have been carried
@@ -216,11 +215,11 @@ func (m *move) resolve(ctx context.Context, last *half, why error) error {
 	if last.room.ID != m.from {
 		return fmt.Errorf("%w: %w", errUnanswered, why)
 	}
-	now, err := m.ws.store.Load(ctx, m.from)
+	now, err := m.pool.store.Load(ctx, m.from)
 	switch {
 	case err == nil && !last.hasRun(now):
 		return store.ErrLost
-	case err == nil && m.ws.store.Cluster: // their seats in the other room are reserved
+	case err == nil && m.pool.store.Cluster: // their seats in the other room are reserved
 		last.later = now
 		return nil
 	}

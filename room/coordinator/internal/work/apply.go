@@ -1,0 +1,293 @@
+package work
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"time"
+
+	"roomd/room"
+	"roomd/room/coordinator/internal/store"
+)
+
+// batch is the actions of one hold, from the queue to the answers. A worker uses its own again and again.
+type batch struct {
+	requests []*request
+	more     bool // others wait behind them
+	hold     store.Hold
+	began    time.Time
+	outcomes []outcome     // by request
+	commit   *store.Commit // of what the requests do
+	sent     time.Time     // when that was ready, and soon sent first
+	stale    int           // how often the room has turned out to be another one
+}
+
+// hold runs one batch: apply, commit, answer. If the worker does not have the lock, the commit has to find it
+// free; see [store.Store.Send].
+func (w *worker) hold() {
+	if b := w.nextBatch(); b != nil {
+		w.finish(b, w.commit(b))
+	}
+}
+
+// nextBatch takes a batch from the queue, applies it to the copy and prepares its commit. It returns nil if that
+// has to wait.
+func (w *worker) nextBatch() *batch {
+	w.copy.CatchUp()
+	if w.copy.Room == nil {
+		if w.status.holds() { // ask for the lock again: the answer has the room
+			w.status.take(asked)
+		}
+		return nil
+	}
+	if !w.status.holds() {
+		// Yield, so that callers just answered can queue their next action: on a busy node more actions then share a
+		// commit.
+		runtime.Gosched()
+	}
+	b := &w.batch
+	b.requests, b.more = w.queue.dequeue(b.requests[:0], w.pool.opts.MaxBatch)
+	if len(b.requests) == 0 {
+		w.abandon()
+		return nil
+	}
+	if !w.registration.Valid() { // members who asked for the node's next name must not get the old one
+		w.queue.requeue(b.requests, false)
+		return nil
+	}
+	b.hold, b.began, b.stale = w.nextHold(b.more), time.Now(), 0
+	b.outcomes = slices.Grow(b.outcomes[:0], len(b.requests))[:len(b.requests)]
+	w.apply(b)
+	return b
+}
+
+// nextHold returns the hold of a batch. more says that others wait behind it.
+func (w *worker) nextHold(more bool) store.Hold {
+	h := store.Hold{Node: w.registration.Node()}
+	if !w.status.holds() {
+		h.OnConflict = w.conflicts.next(w.copy.Follows())
+		return h
+	}
+	ahead := w.lookahead.pays && w.status == holding
+	h.Token = w.slot.Token()
+	w.status.take(spent)
+	next := w.slot.Renew()
+	switch {
+	case more:
+		h.Next = next // keeps our place in the queue, or the lock if nobody waits there
+	case ahead:
+		h.Next, h.OnlyQueue = next, true
+	}
+	return h
+}
+
+// apply applies a batch to the copy, and prepares its commit.
+//
+// The copy forgets what was lost when it is reverted, or read again after a node has written that does not know it. The
+// worker keeps it in mind until a commit has begun a new epoch.
+func (w *worker) apply(b *batch) {
+	if r := w.copy.Room; w.conflicts.lostEpoch != "" && r.Epoch == w.conflicts.lostEpoch {
+		r.Renew()
+	}
+	w.pool.Feeds.Recall(w.copy.Room)
+	for i, r := range b.requests {
+		w.applyOne(r, b.hold.Node, &b.outcomes[i])
+	}
+	b.commit, b.sent = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold), time.Now()
+}
+
+// MaxStale is how often a room can turn out to be another one under its lock. Once is
+// usual; a second time needs Redis to lose something at that moment.
+const MaxStale = 10
+
+// reapply applies a batch to the room as it is now, since the copy was stale. The lock is ours as long as that
+// happens. It fails with store.ErrLost or ErrUnavailable.
+func (w *worker) reapply(b *batch, now *room.Room) error {
+	if b.hold.Token == "" { // the commit has taken the lock
+		w.status.take(metOthers)
+		w.status.take(kept)
+		if !w.registration.Valid() { // the node has stood still
+			w.abandon()
+			w.found(now)
+			return store.ErrLost
+		}
+		b.hold = w.nextHold(b.more)
+	}
+	if b.stale == MaxStale {
+		w.copy.Room = nil
+		w.slot.Release(b.hold.Token)
+		return unavailable(w.id, store.ErrStale)
+	}
+	b.stale++
+	call(w.pool.opts.Trace.Reapplied)
+	w.found(now)
+	w.apply(b)
+	return nil
+}
+
+// conflict goes on from the room that a commit without the lock has found, or if it has not read that, from what
+// events say.
+func (w *worker) conflict(now *room.Room) {
+	call(w.pool.opts.Trace.Reapplied)
+	w.status.take(metOthers)
+	w.conflicts.inARow++
+	if now != nil {
+		w.conflicts.eventsLost = w.conflicts.eventsLost && !w.copy.HasNews()
+		w.found(now)
+		return
+	}
+	w.copy.Room.Revert()
+	w.conflicts.eventsLost = !w.copy.Await(EventPatience)
+}
+
+// found makes the copy the room that Redis has. Another node has written to it, or a failover has lost something.
+func (w *worker) found(now *room.Room) {
+	w.pool.Feeds.Follow(&w.copy, w.id)
+	if w.copy.Room.Lost(now.Position) {
+		now.Renew()
+	}
+	w.read(now)
+}
+
+// read makes the copy the room as it was read.
+func (w *worker) read(r *room.Room) {
+	if r.Renewed() {
+		w.conflicts.lostEpoch = r.Epoch
+	}
+	w.copy.Room = r
+	w.pool.Timers.Found(r)
+}
+
+// finish ends a batch whose commit was answered by a. If the room has turned out to be at another version it first
+// applies the batch again, and commits that.
+func (w *worker) finish(b *batch, a answer) {
+	for errors.Is(a.err, store.ErrStale) {
+		if err := w.reapply(b, a.now); err != nil {
+			a.err = err
+			w.answer(b, a)
+			return
+		}
+		a = w.commit(b)
+	}
+	switch {
+	case errors.Is(a.err, store.ErrConflict):
+		w.conflict(a.now)
+	case a.err == nil:
+		w.conflicts.inARow = 0
+		if b.hold.Token == "" {
+			w.status.take(metNobody)
+		}
+		if b.commit.Event != nil {
+			w.acked = b.commit.CommitID
+		}
+		w.pool.committed(w.copy.Room, b.commit)
+	case errors.Is(a.err, store.ErrLost), errors.Is(a.err, store.ErrQueued), errors.Is(a.err, room.ErrUnavailable):
+		w.copy.Room.Revert()
+	default:
+		w.copy.Room = nil
+	}
+	w.answer(b, a)
+}
+
+// answer tells the callers of a batch what became of it, or has them wait again.
+func (w *worker) answer(b *batch, a answer) {
+	defer b.forget()
+	switch {
+	case errors.Is(a.err, store.ErrConflict):
+		w.queue.requeue(b.requests, false)
+		return
+	case errors.Is(a.err, store.ErrQueued):
+		w.queue.requeue(b.requests, false)
+		w.status.take(metOthers)
+		w.enterQueue()
+		return
+	}
+	w.holdEnded(b, a.err)
+	switch {
+	case errors.Is(a.err, store.ErrFull) && len(b.requests) > 1:
+		// a leave needs no memory, and must not wait for a join
+		w.queue.requeue(b.requests, true)
+	case errors.Is(a.err, store.ErrLost):
+		w.pool.logs.stale.Happened(nil, "room", w.id)
+		w.queue.requeue(b.requests, false)
+	case a.err != nil:
+		if b.hold.Next != "" { // if it is written after all
+			w.status.take(asked)
+			w.slot.Promised()
+		}
+		for _, r := range b.requests {
+			r.fail(a.err)
+		}
+	default:
+		w.succeed(b, a.at)
+	}
+}
+
+// succeed answers the callers of a batch that was written. at is where the next token is.
+func (w *worker) succeed(b *batch, at store.NextToken) {
+	snapshot := w.copy.Room.Snapshot()
+	for i, r := range b.requests {
+		b.outcomes[i].result.Snapshot = snapshot
+		r.done <- b.outcomes[i]
+	}
+	switch {
+	case at == store.NextHolds:
+		w.status.take(kept)
+	case b.hold.Next != "" && at != store.NextNowhere:
+		w.status.take(asked)
+		if !b.more {
+			w.waitAhead()
+		}
+	}
+}
+
+// forget drops what was answered.
+func (b *batch) forget() {
+	clear(b.requests)
+	clear(b.outcomes)
+	b.commit = nil
+}
+
+// applyOne applies one action to the copy.
+//
+// An action that succeeds without a change confirms what it found: a user whose join had an
+// unknown outcome joins again, and hears "you are in". If the replicas are not known to have
+// that, the room gets a version that they must have. A refusal promises nothing.
+func (w *worker) applyOne(r *request, node string, o *outcome) {
+	*o = outcome{result: room.Result{Node: node}}
+	o.result.Seat, o.err = w.copy.Room.Apply(r.action, w.pool.opts.Rules, room.Origin{Node: node, At: r.at})
+	user, _ := room.Subject(r.action)
+	if w.pool.opts.Replicas > 0 && o.err == nil && user != "" && w.copy.Room.CommitID != w.acked {
+		w.copy.Room.Confirm()
+	}
+}
+
+// committed makes a room what Redis has after a commit, and tells this node.
+func (p *Pool) committed(r *room.Room, c *store.Commit) {
+	if c.Event != nil {
+		call(p.opts.Trace.Committed)
+		p.incomplete(c)
+		p.Feeds.Committed(r.ID, c.Event)
+	}
+	if r.Renewed() {
+		p.logs.partial.Happened(nil, "room", r.ID)
+		p.Node.List(r)
+	}
+	r.Commit(c.Epoch, c.CommitID)
+	p.Feeds.Saw(r)
+	if c.Event != nil {
+		p.Lobby.Committed(r, c.Event.Updates)
+		p.Timers.Committed(r, c.Event.Updates)
+		p.Relay.Committed(r.ID)
+	}
+}
+
+// incomplete logs what Redis has not taken of a commit that is done all the same.
+func (p *Pool) incomplete(c *store.Commit) {
+	if c.Unheard != "" {
+		p.logs.unheard.Happened(errors.New(c.Unheard), "room", c.ID)
+	}
+	if c.Unlogged != "" {
+		p.logs.unlogged.Happened(errors.New(c.Unlogged), "room", c.ID)
+	}
+}

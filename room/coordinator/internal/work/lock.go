@@ -1,0 +1,95 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"roomd/lockmgr"
+)
+
+// acquire waits for the room's lock on behalf of all actions in the queue, until the worker has the lock or the first
+// of them has waited for too long.
+func (w *worker) acquire() {
+	w.copy.CatchUp()
+	queued := w.status == waiting && w.copy.Room != nil // else the answer has the room
+	w.enterQueue()
+	if queued {
+		w.pool.Feeds.Follow(&w.copy, w.id)
+	}
+	ctx, end := w.queue.context(w.pool.life)
+	defer end()
+	atOnce, err := w.slot.Acquire(ctx, queued, w.ask)
+	switch {
+	case err == nil:
+		w.granted(atOnce)
+	case ctx.Err() != nil:
+		w.failLate()
+		if w.slot.InDoubt() {
+			w.abandon()
+		}
+	default:
+		w.abandon()
+		w.queue.fail(unavailable(w.id, err))
+	}
+}
+
+// enterQueue records that the token waits in Redis, or is going to.
+func (w *worker) enterQueue() {
+	if w.status == shared {
+		w.lookahead.missing()
+	}
+	w.status.take(asked)
+}
+
+// granted records that the token has got the lock, at once or after others.
+func (w *worker) granted(atOnce bool) {
+	if atOnce {
+		w.status.take(grantedAtOnce)
+		return
+	}
+	w.lookahead.granted()
+	w.status.take(granted)
+}
+
+// askForLock asks once for the lock, and gets the room with it if there is no copy.
+func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
+	w.copy.CatchUp()
+	held, read, err := w.pool.store.Acquire(ctx, w.slot, w.id, w.copy.Room != nil)
+	if err != nil {
+		return false, err
+	}
+	if read != nil {
+		w.read(read)
+	}
+	if !held {
+		w.pool.Feeds.Follow(&w.copy, w.id)
+	}
+	return held, nil
+}
+
+// abandon removes the token from the lock's queue, or releases the lock unused.
+func (w *worker) abandon() {
+	if w.status.inRedis() {
+		w.status.take(spent)
+		w.slot.Abandon()
+	}
+}
+
+// waitAhead waits in the queue without anything to do, for the lock or for an action. When neither has come for twice
+// as long as usual, it gives up.
+func (w *worker) waitAhead() {
+	end := time.Now().Add(min(2*w.lookahead.waited, lockmgr.DefaultClaim))
+	for w.queue.empty() && !w.status.holds() && w.pool.open.Err() == nil && time.Now().Before(end) {
+		w.pool.Feeds.Follow(&w.copy, w.id)
+		held, err := w.slot.Wait(w.pool.open)
+		switch {
+		case held:
+			w.granted(false)
+		case err != nil:
+			w.failLate()
+		}
+	}
+	if w.queue.empty() {
+		w.lookahead.pays = false
+	}
+}

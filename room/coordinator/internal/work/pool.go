@@ -1,0 +1,244 @@
+package work
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"roomd/lockmgr"
+	"roomd/lockmgr/redisconn"
+	"roomd/lockmgr/redisconn/pubsub"
+	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/feed"
+	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/relay"
+	"roomd/room/coordinator/internal/store"
+	"roomd/room/coordinator/internal/timers"
+	"roomd/room/ratelog"
+)
+
+// CallerPatience bounds how long a caller that serves itself waits for Redis, also when its context has ended.
+const CallerPatience = 300 * time.Millisecond
+
+// Options say how a [Pool] works. All of them have to be set.
+type Options struct {
+	Rules                       room.Rules
+	LockTTL, LockPoll, LockWait time.Duration
+	Replicas                    int // that must have a commit
+	MaxBatch                    int // how many actions may share a commit
+	MaxCopies                   int // how large all copies of idle rooms may be
+	Feed                        int // about how many entries the feed keeps
+	Node                        cluster.Options
+	Trace                       *Trace
+}
+
+// Pool has the workers of all rooms that are used on this node, or were of late, and what they tell of each commit.
+// It is safe for concurrent use.
+type Pool struct {
+	Feeds  *feed.Feeds
+	Node   *cluster.Node
+	Lobby  *lobby.Lobby
+	Timers *timers.Timers
+	Relay  *relay.Relay
+
+	opts    Options
+	open    context.Context
+	life    context.Context
+	locks   *lockmgr.Manager
+	store   *store.Store
+	logs    logs
+	timeout *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
+	prompt  *redisconn.SharedTimeout // of requests for which a caller waits by itself
+
+	requests sync.Pool      // of *request whose outcome was received
+	running  sync.WaitGroup // goroutines of workers, and moves
+
+	mu      sync.Mutex
+	byRoom  map[string]*worker // guarded by mu
+	idle    list.List          // guarded by mu: of idle workers, longest first
+	copies  int                // guarded by mu: the sum of their sizes
+	sweeper *time.Timer        // guarded by mu: closes idle workers; nil if there are none
+	closed  bool               // guarded by mu
+}
+
+// logs are of what an outage of Redis, or a client, can cause any number of times.
+type logs struct{ replies, stale, epochs, partial, unheard, unlogged, endless *ratelog.Log }
+
+// New returns a Pool, and sends nothing yet. open ends when the node begins to close, and life when it waits no longer.
+func New(open, life context.Context, hub *pubsub.Hub, locks *lockmgr.Manager, st *store.Store, opts Options,
+	set *ratelog.Set) *Pool {
+	p := &Pool{
+		opts: opts, open: open, life: life, locks: locks, store: st, byRoom: make(map[string]*worker),
+		Lobby:   lobby.New(open, life, st, opts.Rules.Seats(), opts.LockTTL, set),
+		Relay:   relay.New(open, life, st, opts.Feed, set),
+		timeout: redisconn.NewSharedTimeout(life, opts.LockTTL/2), // then there is time to ask what came of it
+		prompt:  redisconn.NewSharedTimeout(life, min(CallerPatience, opts.LockTTL/4)),
+		logs: logs{
+			replies:  set.Warn("no reply to a commit; sending it again to learn its outcome"),
+			stale:    set.Warn("a stale commit was refused; its actions run again under a new hold"),
+			epochs:   set.Warn("commits were lost; the room's new epoch begins with the next action"),
+			partial:  set.Warn("rooms begin new epochs with what is there: Redis was restarted or replaced, or has lost some of them"),
+			unheard:  set.Error("Redis takes commits, but not their events: other nodes hear nothing of what happens here"),
+			unlogged: set.Error("Redis takes commits, but not their entries in the journal"),
+			endless:  set.Warn("a room is busy until somebody deletes its lock, which has no TTL: another program has written it"),
+		},
+	}
+	p.requests.New = newRequest
+	p.Feeds = feed.New(hub, st, p, opts.Trace.Resynced, set) // these run actions by the Pool, too
+	p.Timers = timers.New(open, life, st, p, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), set)
+	opts.Node.Died = p.Timers.Died
+	p.Node = cluster.New(open, life, st, p, p.Feeds, set, opts.Node)
+	return p
+}
+
+// Run runs an action that was checked, and returns when it is committed or has failed; see Coordinator.Do.
+func (p *Pool) Run(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	return p.RunSince(ctx, id, a, time.Now())
+}
+
+// Renew begins a new epoch if the room is still in this one. With Lost and KeptNames it is what feeds do for
+// a room of which Redis has lost something.
+func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
+	_, err := p.Run(ctx, id, room.Renew{Epoch: epoch})
+	if err != nil && ctx.Err() == nil {
+		p.logs.epochs.Happened(err, "room", id)
+	}
+	return err
+}
+
+// Lost removes the members for whom no session answers from a room of which Redis has lost commits.
+func (p *Pool) Lost(ctx context.Context, now *room.Room) { p.Node.RemoveUnanswered(ctx, now) }
+
+// KeptNames returns the names of this node whose members nobody has removed until now.
+func (p *Pool) KeptNames() []string { return p.Node.KeptNames() }
+
+// RunSince is Run for a caller that knows the time.
+func (p *Pool) RunSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
+	r := p.requests.Get().(*request)
+	r.set(a, p.Timers.Now(), now, p.opts.LockWait)
+	return p.await(ctx, id, r)
+}
+
+// runAccepted is like Run, but is not refused after Close: it finishes an operation that was accepted before, by begin.
+func (p *Pool) runAccepted(ctx context.Context, id string, a room.Action) (room.Result, error) {
+	r := newRequest().(*request)
+	r.set(a, p.Timers.Now(), time.Now(), p.opts.LockWait)
+	r.accepted = true
+	return p.await(ctx, id, r)
+}
+
+// await enqueues a request, and returns what it came to.
+func (p *Pool) await(ctx context.Context, id string, r *request) (room.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return room.Result{}, fmt.Errorf("did not wait for room %s: %w", id, context.Cause(ctx))
+	}
+	w, first, err := p.enqueue(id, r)
+	if err != nil {
+		return room.Result{}, err
+	}
+	if first {
+		w.serveCaller(ctx)
+	}
+	select {
+	case o := <-r.done:
+		p.requests.Put(r)
+		return o.result, o.err
+	default:
+	}
+	select {
+	case o := <-r.done:
+		p.requests.Put(r)
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	if w.queue.abandon(r) {
+		return room.Result{}, fmt.Errorf("gave up waiting for room %s: %w", id, context.Cause(ctx))
+	}
+	select {
+	case o := <-r.done:
+		return o.result, o.err
+	default:
+		return room.Result{}, fmt.Errorf("gave up while room %s was written: %w: %w", id, room.ErrUnknown,
+			context.Cause(ctx))
+	}
+}
+
+// enqueue puts a request at the end of its room's queue. If nobody serves that, first is true, and the caller has to
+// see to it, by serve or serveCaller.
+func (p *Pool) enqueue(id string, r *request) (w *worker, first bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed && !r.accepted {
+		return nil, false, room.ErrClosed
+	}
+	w, open := p.byRoom[id]
+	if !open {
+		if w, err = p.openLocked(id); err != nil {
+			return nil, false, err
+		}
+	}
+	w.queue.push(r)
+	if first = !open || w.idleAt != nil; first {
+		if open {
+			p.wakeLocked(w)
+		}
+		w.copy.Use()
+		p.running.Add(1)
+	}
+	return w, first, nil
+}
+
+// begin makes Close wait until end is called. It fails with room.ErrClosed.
+func (p *Pool) begin() (end func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, room.ErrClosed
+	}
+	p.running.Add(1)
+	return p.running.Done, nil
+}
+
+// Refuse makes all further actions fail.
+func (p *Pool) Refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
+// Close waits for the workers, and ends them. Refuse comes first.
+func (p *Pool) Close() {
+	p.running.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sweeper != nil {
+		p.sweeper.Stop()
+	}
+	for _, w := range p.byRoom {
+		p.closeLocked(w)
+	}
+}
+
+// Queue is what waits for a room on this node.
+type Queue struct {
+	Room    string
+	Actions int
+	Since   time.Time // the first of them
+}
+
+// Queues returns the queues of all rooms on which this node works, which may be empty, and how many rooms are idle.
+func (p *Pool) Queues() (busy []Queue, idle int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	busy = make([]Queue, 0, len(p.byRoom)-p.idle.Len())
+	for _, w := range p.byRoom {
+		if w.idleAt == nil {
+			actions, deadline := w.queue.first()
+			busy = append(busy, Queue{w.id, actions, deadline.Add(-p.opts.LockWait)})
+		}
+	}
+	return busy, p.idle.Len()
+}

@@ -64,7 +64,7 @@ func (o *box) step(id, what string, words []string) {
 		if r == nil {
 			o.byID[id] = o.Room(id, true)
 		}
-		o.byID[id].End()
+		o.byID[id].End(true)
 		o.byID[id].Hold()
 		o.byID[id].Begin(room.Viewer{User: "a"})
 	case "hold":
@@ -72,9 +72,9 @@ func (o *box) step(id, what string, words []string) {
 	case "release":
 		r.Release()
 	case "end":
-		r.End()
+		r.End(true)
 	case "drop":
-		r.Drop()
+		r.End(false)
 	case "resume":
 		r.Resume()
 	case "list", "listed":
@@ -101,7 +101,7 @@ func (o *box) step(id, what string, words []string) {
 		o.push(e)
 	case "restart":
 		told := !option("without")
-		r.Restart(o.event(id, append([]string{"snapshot"}, words...)...), told)
+		r.Restart(o.event(id, append([]string{"snapshot"}, words...)...), told, false)
 		r.Resume()
 	case "lose":
 		watching, found := option("watching"), option("found")

@@ -152,22 +152,16 @@ func (r *Room) behind(epoch string, version uint64) (events []*room.Event) {
 }
 
 // Restart gives the client the room as an action of the session has found it, in place of what is pending up
-// to it: if it needs the list, or if that was dropped.
-func (r *Room) Restart(now *room.Event, needed bool) {
+// to it: if it needs the list, or if that was dropped. If again is true, also a version that it has from a reply.
+func (r *Room) Restart(now *room.Event, needed, again bool) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
+	if again && r.sent == (position{now.Epoch, now.Version}) {
+		r.sent = position{}
+	}
 	if !r.ended && (needed || r.missed != nil) {
 		r.restartLocked(now)
 		r.lack = nil
-	}
-}
-
-// Again lets Restart give the client a version that it has from the list of a reply.
-func (r *Room) Again(now *room.Event) {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	if r.sent == (position{now.Epoch, now.Version}) {
-		r.sent = position{}
 	}
 }
 

@@ -170,12 +170,18 @@ func (r *Room) Resume() {
 	r.out.enqueueLocked(r)
 }
 
-// End closes the queue to further events. The pending ones are still written, unless it is paused.
-func (r *Room) End() {
+// End closes the queue to further events. The pending ones are still written if written is true and it is not paused.
+func (r *Room) End(written bool) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
+	if !written {
+		r.out.dequeueLocked(r)
+		r.clearLocked()
+	}
 	if !r.ended {
 		r.endLocked()
+	}
+	if written {
 		r.out.startLocked()
 	}
 }
@@ -191,15 +197,6 @@ func (r *Room) endLocked() {
 	if !r.held {
 		r.out.sealLocked(r, len(r.pending))
 	}
-}
-
-// Drop closes the queue and drops what is pending.
-func (r *Room) Drop() {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	r.out.dequeueLocked(r)
-	r.clearLocked()
-	r.endLocked()
 }
 
 // isSent reports whether the client has a version, without what is pending.

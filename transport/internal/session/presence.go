@@ -68,7 +68,7 @@ func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
 	s.mu.Lock()
 	if p.hasIdleEvents() {
-		p.queue.End()
+		p.queue.End(true)
 	}
 	begun = p.queue.Begin(s.viewer(p.room))
 	p.afterLocked(nil, nil)
@@ -80,7 +80,7 @@ func (p *presence) subscribe() (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		p.queue.Drop()
+		p.queue.End(false)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return false, errors.Join(room.ErrUnavailable, err)
 		}
@@ -103,11 +103,7 @@ func (p *presence) endEvents(sendQueued bool) {
 	p.unsubscribe = nil
 	s.mu.Unlock()
 	unsubscribe()
-	if sendQueued {
-		p.queue.End()
-	} else {
-		p.queue.Drop()
-	}
+	p.queue.End(sendQueued)
 }
 
 // receive is where an event of a room enters a connection: it judges what the event says of

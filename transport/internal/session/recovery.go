@@ -131,11 +131,8 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
 	if err == nil {
-		now := listEvent(p.room, result.Snapshot)
-		if followed { // a snapshot says that it is there, also to who has just listed the room as a watcher
-			p.queue.Again(now)
-		}
-		p.queue.Restart(now, needed)
+		// A snapshot says that one who was moved is there, also to a client that has just listed the room as a watcher.
+		p.queue.Restart(listEvent(p.room, result.Snapshot), needed, followed)
 	}
 	p.afterLocked(lost, nil)
 	p.settleLocked()

@@ -18,11 +18,11 @@ import (
 	"roomd/transport/protocol"
 )
 
-// API is the operators' side of a node: its http:// or https:// URL, and a token of an admin, empty where none is
+// API is a node's API for operators: its http:// or https:// URL, and an admin's token, or "" where none is
 // needed.
 type API struct{ URL, Token string }
 
-// administrator has authority over the rooms, by the HTTP API of any node.
+// administrator manages the rooms through the HTTP API of any node.
 type administrator struct {
 	game   *Game
 	log    *log
@@ -30,9 +30,9 @@ type administrator struct {
 	http   *http.Client
 	does   []string
 	lives  int
-	guests map[string][]string // by room: users with reserved seats who do not come
-	number int                 // of guests
-	known  int                 // how many rooms that matches began it has configured
+	guests map[string][]string // by room: users with reserved seats who never come
+	number int                 // number of guests so far
+	known  int                 // how many of the rooms that matches created are configured
 }
 
 func newAdministrator(g *Game) *administrator {
@@ -53,7 +53,7 @@ func (a *administrator) act(ctx context.Context) {
 	}
 }
 
-// adopt configures a room that a match has begun, so that it is not forgotten within a minute when it is empty.
+// adopt configures a room that a match has created, so that Redis keeps it when it is empty.
 func (a *administrator) adopt() {
 	rooms := a.game.AllRooms()[len(a.game.rooms):]
 	if a.known == len(rooms) {
@@ -85,7 +85,7 @@ func (a *administrator) do(what, room string) {
 		a.seats(room)
 	case MixMove:
 		a.move(room)
-	case MixHost: // a room that its host has closed would stay so
+	case MixHost: // opens a room that its host has closed
 		a.settle(room, a.usual())
 	}
 }
@@ -104,7 +104,7 @@ func (a *administrator) configure(room string, closed bool) {
 	}
 }
 
-// usual returns the settings of a room of the run.
+// usual returns the normal settings of the rooms of the run.
 func (a *administrator) usual() check.Settings {
 	s := check.Settings{Capacity: a.game.cfg.Capacity}
 	if a.game.does(MixHost) {
@@ -113,8 +113,8 @@ func (a *administrator) usual() check.Settings {
 	return s
 }
 
-// settle gives a room settings, and keeps it while it is empty, unless a match has begun it: such a room its host may
-// close.
+// settle configures a room, and keeps it while it is empty. Rooms that a match has created are not kept, so
+// that their hosts may close them.
 func (a *administrator) settle(room string, s check.Settings) *check.Op {
 	body := map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": s.Labels == "",
 		"host": cmp.Or(s.Host, "none")}
@@ -124,7 +124,7 @@ func (a *administrator) settle(room string, s check.Settings) *check.Op {
 	return a.call(room, check.Op{Action: check.Configure, Settings: &s}, http.MethodPut, "", body)
 }
 
-// kick throws out a member, sometimes for a second.
+// kick removes a member, sometimes with a ban of a second.
 func (a *administrator) kick(room string) {
 	user := a.someone(room)
 	if user == "" {
@@ -137,7 +137,7 @@ func (a *administrator) kick(room string) {
 	a.call(room, check.Op{Action: check.Kick, Users: []string{user}}, http.MethodPost, "/kick", body)
 }
 
-// someone returns a player who believes to be in a room.
+// someone returns a player who, as far as it knows, is in a room.
 func (a *administrator) someone(room string) string {
 	players := a.game.players
 	for i, first := 0, a.random.IntN(len(players)); i < len(players); i++ {
@@ -148,7 +148,8 @@ func (a *administrator) someone(room string) string {
 	return ""
 }
 
-// deal deals the same to some players who believe to be in a room, now and then to a stranger, too.
+// deal deals the same data to some players who, as far as they know, are in a room, and sometimes to a
+// stranger.
 func (a *administrator) deal(room string) {
 	value, hands := fmt.Sprintf("hand-%d", a.game.History.Value()), make(map[string]string)
 	for range 1 + a.random.IntN(3) {
@@ -165,7 +166,7 @@ func (a *administrator) deal(room string) {
 	}
 }
 
-// party reserves seats for guests who do not come, or lets them leave.
+// party reserves seats for guests who never come, or removes them.
 func (a *administrator) party(room string) {
 	if guests := a.guests[room]; len(guests) > 0 {
 		delete(a.guests, room)
@@ -180,7 +181,7 @@ func (a *administrator) party(room string) {
 	}
 }
 
-// position is where the API says that a room is.
+// position is a room's epoch and version in a reply of the API.
 type position struct {
 	Room    string
 	Epoch   string
@@ -189,7 +190,7 @@ type position struct {
 	Users   []check.Member
 }
 
-// call makes one request that is one operation.
+// call makes a request that is one operation.
 func (a *administrator) call(room string, op check.Op, method, path string, body any) *check.Op {
 	op.Room = room
 	api := a.begin(&op)
@@ -199,7 +200,7 @@ func (a *administrator) call(room string, op check.Op, method, path string, body
 	return &op
 }
 
-// begin records that operations begin, and returns at which node.
+// begin records the start of operations, and chooses a node.
 func (a *administrator) begin(ops ...*check.Op) (api API) {
 	node := a.random.IntN(len(a.game.cfg.API))
 	for _, op := range ops {
@@ -209,13 +210,13 @@ func (a *administrator) begin(ops ...*check.Op) (api API) {
 	return a.game.cfg.API[node]
 }
 
-// end records how an operation ended.
+// end records the end of an operation.
 func (a *administrator) end(op *check.Op, code string, err error, at position) {
 	end := *op
 	switch {
 	case err != nil || code == protocol.CodeUnknown:
 		end.Outcome = check.Unknown
-		a.lives++ // who does not know how a call ended is somebody else afterwards
+		a.lives++ // after an unknown outcome, the administrator continues under another name
 		a.game.fail(err)
 	case code != "":
 		end.Outcome, end.Code = check.Refused, code
@@ -228,7 +229,7 @@ func (a *administrator) end(op *check.Op, code string, err error, at position) {
 
 func pathOf(room, path string) string { return "/api/rooms/" + url.PathEscape(room) + path }
 
-// send sends a request to a node, and returns the code of its refusal, if it is refused.
+// send sends a request to a node. code is the code of a refusal.
 func (a *administrator) send(api API, method, path string, body, into any) (code string, err error) {
 	var text []byte
 	if body != nil {
@@ -264,7 +265,7 @@ func (a *administrator) send(api API, method, path string, body, into any) (code
 	return problem.Code, nil
 }
 
-// prepare gives the rooms settings, so that they are kept while they are empty.
+// prepare configures the rooms, so that Redis keeps them while they are empty.
 func (a *administrator) prepare() error {
 	if len(a.game.cfg.API) == 0 {
 		return nil
@@ -277,7 +278,7 @@ func (a *administrator) prepare() error {
 	return nil
 }
 
-// believes returns the player's user, and whether it believes to be in a room.
+// believes returns the player's user, and whether it is in a room as far as it knows.
 func (p *player) believes(room string) (user string, in bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"roomd/transport/node"
 )
 
-// errNotClean ends the program after its report has said why.
+// errNotClean ends the program after its report.
 var errNotClean = errors.New("the journals and Redis do not agree")
 
 type auditCmd struct {
@@ -74,7 +74,7 @@ func (c *auditCmd) Validate() error {
 	switch {
 	case errors.As(err, new(node.UseError)):
 		return err
-	case err == nil: // else Run says what is wrong with a file
+	case err == nil: // otherwise Run reports a bad file
 		db.Close()
 	}
 	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {

@@ -42,16 +42,16 @@ not that of the nodes, the other for a node whose memory is not that of the clie
 connections, and a fifth more (ulimit -n).`
 }
 
-// facts returns a line for each fact, which kong does not wrap.
+// facts formats each fact as a line that kong does not wrap.
 func facts(list []report.Fact) string {
 	var b strings.Builder
-	_ = (&report.Facts{Rows: list}).WriteText(&b, 0) // to memory
+	_ = (&report.Facts{Rows: list}).WriteText(&b, 0) // writing to memory does not fail
 	return "  " + strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", "\n  ")) + "\n"
 }
 
 // Validate is called by kong.
 func (c *benchCmd) Validate() error {
-	if c.Connections == 0 { // which is the default for the bench
+	if c.Connections == 0 { // the bench's own default
 		return wrongFlag(errors.New("connections is 0, it must be at least 1"))
 	}
 	return wrongFlag(c.Config.Validate())

@@ -74,7 +74,7 @@ func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
 					[]string{"before", "after"}[which])
 				switch err := c.measure(ctx, programs[which], workload, rounds[i][which]); {
 				case err == nil:
-				case unknown == nil && isWrongUse(err): // it has no such workload, or no such contender
+				case unknown == nil && isWrongUse(err): // the program lacks this workload or contender
 					unknown = err
 				default:
 					return err
@@ -85,13 +85,13 @@ func (c *compareCmd) Run(ctx context.Context, std streams) (err error) {
 	return printComparison(std.stdout, c.Workload, rounds)
 }
 
-// isWrongUse reports whether a program has ended because it does not know what it was asked for.
+// isWrongUse reports whether a program ended because it does not know one of its arguments.
 func isWrongUse(err error) bool {
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	return ended && exit.ExitCode() == exitWrongUse
 }
 
-// measure runs a workload of a program's bench once, and adds its results.
+// measure runs one workload of a program's bench, and adds its results.
 func (c *compareCmd) measure(ctx context.Context, program, workload string, results map[string]*bench.Result) error {
 	cmd := exec.CommandContext(ctx, program, "bench", "--json", "-", "--only", c.Only, "--workload", workload,
 		"--duration", c.Duration.String())
@@ -110,7 +110,7 @@ func (c *compareCmd) measure(ctx context.Context, program, workload string, resu
 	return nil
 }
 
-// printComparison prints the medians of the rounds, and what the figures mean.
+// printComparison prints the medians of the rounds, and the meanings of the columns.
 func printComparison(out io.Writer, order []string, rounds [][2]map[string]*bench.Result) error {
 	all := maps.Clone(rounds[0][0])
 	maps.Copy(all, rounds[0][1])

@@ -7,7 +7,7 @@ import (
 	"roomd/loadtest/lab"
 )
 
-// errNotAsListed ends the program after its report has said why.
+// errNotAsListed ends the program after its report.
 var errNotAsListed = errors.New("roomd failed, or another discipline did not fail as it is known to")
 
 type labCmd struct {

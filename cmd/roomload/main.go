@@ -1,5 +1,5 @@
-// Command roomload sends players at roomd nodes and proves that the rooms' lists
-// are right. It ends with 0 only when they are.
+// Command roomload sends players to roomd nodes and proves that the rooms' lists are right. It exits with 0
+// only if they are.
 package main
 
 import (
@@ -42,12 +42,12 @@ const (
 	exitWrongUse = 2
 )
 
-// errNotConsistent ends the program after its report has said why.
+// errNotConsistent ends the program after its report.
 var errNotConsistent = errors.New("something was lost, or wrong, or could not be decided")
 
 func main() {
-	bench.Main() // the bench starts this program again for servers that must not share its process
-	chaos.Main() // so does chaos for its nodes
+	bench.Main() // is a server of the bench, which needs a process of its own
+	chaos.Main() // is a node of chaos
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -65,8 +65,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// wrongFlag names the flag in an error about a field of a configuration. A command's
-// Validate returns it to kong, which makes it a ParseError.
+// wrongFlag names the flag in an error about a field of a configuration. A command's Validate returns it to
+// kong, which makes it a ParseError.
 func wrongFlag(err error) error {
 	if err == nil {
 		return nil
@@ -74,11 +74,11 @@ func wrongFlag(err error) error {
 	return fmt.Errorf("--%w", err)
 }
 
-// streams is where commands write to.
+// streams are the outputs of commands.
 type streams struct{ stdout, stderr io.Writer }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	redis.SetLogger(&logging.VoidLogger{}) // callers get the same as errors
+	redis.SetLogger(&logging.VoidLogger{}) // go-redis also returns them as errors
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("roomload"),

@@ -13,7 +13,7 @@ type outputFlags struct {
 	HTML string `name:"html" placeholder:"FILE" help:"Write the report as a web page."`
 }
 
-// table returns where the report for people goes.
+// table returns the stream for the readable report.
 func (o outputFlags) table(std streams) io.Writer {
 	if o.JSON == "-" {
 		return std.stderr
@@ -21,7 +21,7 @@ func (o outputFlags) table(std streams) io.Writer {
 	return std.stdout
 }
 
-// print prints a report, and writes it where the flags say. It returns errNotConsistent unless all was good.
+// print prints a report, and writes its files. It returns errNotConsistent unless good.
 func (o outputFlags) print(std streams, good bool, report interface {
 	WriteTable(io.Writer) error
 	WriteHTML(io.Writer) error
@@ -35,7 +35,7 @@ func (o outputFlags) print(std streams, good bool, report interface {
 	return errNotConsistent
 }
 
-// write writes a report as JSON and as a page, each to its file; see writeFile.
+// write writes a report as JSON and as a page; see writeFile.
 func (o outputFlags) write(report interface{ WriteHTML(io.Writer) error }, stdout io.Writer) error {
 	if err := writeJSON(o.JSON, stdout, report); err != nil {
 		return err
@@ -60,8 +60,7 @@ func writeJSON(name string, stdout io.Writer, report any) error {
 	return nil
 }
 
-// writeFile writes to the named file, to stdout if the name is -, and not at all if it
-// is empty.
+// writeFile writes to the named file, to stdout if the name is -, and nowhere if it is empty.
 func writeFile(name string, stdout io.Writer, write func(io.Writer) error) error {
 	switch name {
 	case "":

@@ -12,8 +12,7 @@ import (
 	"roomd/loadtest/lab"
 )
 
-// plainInterval is the time between two lines of progress where there is no terminal for
-// a bar.
+// plainInterval is the time between two lines of progress without a terminal.
 const plainInterval = 5 * time.Second
 
 func isTerminal(w io.Writer) bool {
@@ -21,8 +20,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// newStatus returns a function that shows on w how far a command is, and one that ends that. A terminal has one line,
-// which is written again and again; elsewhere lines come plainInterval apart. A line that stays is one by itself.
+// newStatus returns a function that shows the progress of a command on w, and one that ends it. On a terminal
+// it overwrites one line; elsewhere it writes a line every plainInterval. A line that stays is not overwritten.
 func newStatus(w io.Writer) (show func(at time.Duration, stays bool, line string), done func()) {
 	if !isTerminal(w) {
 		var last time.Duration
@@ -42,14 +41,14 @@ func newStatus(w io.Writer) (show func(at time.Duration, stays bool, line string
 	}, func() { fmt.Fprint(w, "\r\x1b[K") }
 }
 
-// Without wrapping the terminal cuts long lines, so that the number of lines is known.
+// Without wrapping, the terminal cuts long lines, so the number of lines is known.
 const (
 	noWrap = "\x1b[?7l"
 	wrap   = "\x1b[?7h"
 )
 
-// newLabProgress returns a function that shows the matrix on w while it fills, and one
-// that removes it. Where there is no terminal to redraw it, each cell is a line.
+// newLabProgress returns a function that shows the growing matrix on w, and one that removes it. Without a
+// terminal it writes a line for each cell.
 func newLabProgress(w io.Writer) (show func(*lab.Report, *lab.Cell), done func()) {
 	if !isTerminal(w) {
 		return func(_ *lab.Report, c *lab.Cell) {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// programOf returns a roomload program: the path of one, or that of a revision, which it builds. An empty name stands
-// for this one.
+// programOf returns the path of a roomload program. name is a path, or a revision, which programOf builds; ""
+// means this program.
 func programOf(ctx context.Context, work, name string, log io.Writer) (string, error) {
 	if name == "" {
 		return os.Executable()

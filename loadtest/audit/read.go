@@ -29,17 +29,17 @@ func keysOf(client redis.UniversalClient, prefix, id string) []string {
 	return []string{room + ":Log", room + ":Users", room + ":Meta", room + ":Said"}
 }
 
-// raw is an entry as the stream has it.
+// raw is an entry of the stream.
 type raw struct{ id, commit string }
 
-// page is a part of a journal, and behind its end the room.
+// page is a part of a journal, and at its end also the room.
 type page struct {
 	entries []raw
 	full    bool         // there may be more
 	end     *model.Final // nil if it was not read
 }
 
-// readEntries reads up to n entries. The first is that with the id from, if it is still there.
+// readEntries reads up to n entries, starting with the entry from if that is still there.
 func readEntries(ctx context.Context, client redis.UniversalClient, keys []string, from string, n int) (*page, error) {
 	var messages []redis.XMessage
 	err := redisconn.UntilMoved(ctx, func() (err error) {
@@ -55,7 +55,7 @@ func readEntries(ctx context.Context, client redis.UniversalClient, keys []strin
 	return p, err
 }
 
-// readEnd does the same, and reads the room with them in one step if they are less than n. It
+// readEnd is like readEntries. If there are less than n entries, it also reads the room, in the same step. It
 // costs Redis more for each entry.
 func readEnd(ctx context.Context, client redis.UniversalClient, keys []string, from string, n int) (*page, error) {
 	var reply []any
@@ -94,7 +94,7 @@ func readEnd(ctx context.Context, client redis.UniversalClient, keys []string, f
 	return p, nil
 }
 
-// pairs makes a map of names and values by turns.
+// pairs makes a map from alternating names and values.
 func pairs(reply any) map[string]string {
 	flat, _ := reply.([]any)
 	m := make(map[string]string, len(flat)/2)
@@ -105,7 +105,7 @@ func pairs(reply any) map[string]string {
 	return m
 }
 
-// search returns the ids of rooms that cfg names, and that have a key of that kind ("Log" or "Meta"), sorted. On a
+// search returns the sorted ids of rooms that match cfg and have a key of a kind ("Log" or "Meta"). On a
 // Cluster it asks each master.
 func search(ctx context.Context, client redis.UniversalClient, cfg Config, kind string) ([]string, error) {
 	open, end := cfg.KeyPrefix+"Room:", ":"+kind

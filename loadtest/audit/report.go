@@ -10,32 +10,32 @@ import (
 	"roomd/loadtest/internal/model"
 )
 
-// Report is what an audit has found.
+// Report is the result of an audit.
 type Report struct {
-	Pattern string `json:"pattern"` // of the rooms
-	Rooms   int    `json:"rooms"`   // whose journal was replayed
-	Commits int    `json:"commits"` // that were replayed
-	// rooms whose journal begins in the middle: it was trimmed, or switched on later
+	Pattern string `json:"pattern"` // selects the rooms
+	Rooms   int    `json:"rooms"`   // with a replayed journal
+	Commits int    `json:"commits"` // replayed
+	// rooms whose journal does not start with the room: it was trimmed, or switched on later
 	Middle int `json:"middle"`
-	// epochs that began behind another one: Redis had lost something
+	// epochs that followed another one, because Redis had lost data
 	Epochs int `json:"epochs"`
-	// commits in journals that were not in the room any more when these began
+	// commits that a room had lost when such an epoch began
 	Lost           uint64             `json:"lost"`
 	Gone           int                `json:"gone"`            // rooms that expired during the audit
-	WithoutJournal int                `json:"without_journal"` // rooms that have none
+	WithoutJournal int                `json:"without_journal"` // rooms without a journal
 	Unjournaled    []string           `json:"unjournaled"`     // some of them, by id
-	Violations     int                `json:"violations"`      // how many findings there were
-	Rules          map[model.Rule]int `json:"rules"`           // how many of each
-	Findings       []model.Finding    `json:"findings"`        // the first of them, by room
-	// kinds of changes that the audit does not know, and takes to change nothing
+	Violations     int                `json:"violations"`      // number of findings
+	Rules          map[model.Rule]int `json:"rules"`           // number of findings by rule
+	Findings       []model.Finding    `json:"findings"`        // the first findings, by room
+	// kinds of changes that the audit does not know and ignores
 	Strange []string `json:"unknown_changes,omitempty"`
-	Seconds float64  `json:"seconds"` // the audit took
+	Seconds float64  `json:"seconds"` // how long the audit took
 }
 
 // Clean reports whether there is no finding.
 func (r *Report) Clean() bool { return r.Violations == 0 }
 
-// WriteFindings writes the findings for people.
+// WriteFindings writes the findings as text.
 func (r *Report) WriteFindings(w io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -48,7 +48,7 @@ func (r *Report) WriteFindings(w io.Writer) error {
 	return err
 }
 
-// WriteSummary writes what was audited, and the verdict.
+// WriteSummary writes the numbers of the audit, and the verdict.
 func (r *Report) WriteSummary(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "journals    %d rooms, %d commits in %.1f s (%.0f/s)\n", r.Rooms, r.Commits, r.Seconds,

@@ -1,12 +1,12 @@
-// Package audit replays the journals of rooms and says what does not fit: to each other, or
-// to what Redis has now.
+// Package audit replays the journals of rooms and reports contradictions: within them, or between them and the
+// rooms in Redis now.
 //
-// [Run] searches a Redis for journals (Room:<id>:Log), reads each in pages while the nodes go
-// on, and its end together with the room's members and Meta in one step. Package model, by which
-// the checkers of histories judge as well, replays the entries.
+// [Run] searches a Redis for journals (Room:<id>:Log). It reads each in pages while the nodes go on, and the
+// last one in one step with the room's members and Meta. Package model replays the entries; the checkers of
+// histories also use it.
 //
-// It imports nothing of the server, so that a mistake in the rules cannot hide in the proof.
-// Run has a few goroutines, which end with it.
+// It imports nothing of the server, so that a mistake in the rules cannot hide in the proof. Run has a few
+// goroutines, which end with it.
 package audit
 
 import (
@@ -26,15 +26,15 @@ import (
 )
 
 const (
-	// pageEntries is how many entries are read at once, and endEntries with the room: few, since
-	// Redis serves nobody else meanwhile.
+	// pageEntries is the length of a page. endEntries is that of a page with the room: short, because Redis
+	// serves nobody else meanwhile.
 	pageEntries = 1000
 	endEntries  = 100
 
-	// readers is how many rooms are read at the same time.
+	// readers is how many rooms are read concurrently.
 	readers = 4
 
-	// DefaultMost is how many findings a report has.
+	// DefaultMost is the default of Config.Most.
 	DefaultMost = 100
 
 	// mostNames is how many rooms without a journal a report names.
@@ -46,10 +46,10 @@ type Config struct {
 	// Rooms is a pattern of room ids, with * ? and [a-z]. Empty means all.
 	Rooms string
 
-	// KeyPrefix begins the names of all keys. It holds none of the signs of patterns.
+	// KeyPrefix starts the names of all keys. It must not contain special characters of patterns.
 	KeyPrefix string
 
-	// Most is how many findings the report has; it counts the others. Zero means DefaultMost.
+	// Most limits the findings in the report; others are only counted. Zero means DefaultMost.
 	Most int
 
 	// Progress, if not nil, is called after each page, from several goroutines, one at a time.
@@ -58,15 +58,15 @@ type Config struct {
 	page int // entries; zero means pageEntries
 }
 
-// Progress is how far an audit has come.
+// Progress is the progress of an audit.
 type Progress struct {
-	Rooms, AllRooms int // whose journal was replayed, and that have one
+	Rooms, AllRooms int // rooms with a replayed journal, and all with a journal
 	Commits         int
 	Violations      int
 	Elapsed         time.Duration
 }
 
-// patterns are what rooms can be called, and the signs of patterns.
+// patterns matches names of rooms with special characters of patterns.
 var patterns = regexp.MustCompile(`^[A-Za-z0-9._*?^[\]-]{1,200}$`)
 
 // Validate returns an error that names the field which cannot be used.
@@ -120,7 +120,7 @@ type auditor struct {
 }
 
 func (a *auditor) run(ctx context.Context) error {
-	// Meta first: a room that is created in between then has a journal, and is not taken for one
+	// Meta comes first: a room that is created in between then has a journal, and does not count as one
 	// without.
 	rooms, err := search(ctx, a.client, a.cfg, "Meta")
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *auditor) room(ctx context.Context, id string) error {
 		switch {
 		case len(entries) > 0 && entries[0].id == from:
 			entries = entries[1:]
-		case from != "-": // trimmed meanwhile, further than we had come
+		case from != "-": // meanwhile trimmed beyond our position
 			j.Skip()
 		}
 		for _, r := range entries {
@@ -196,7 +196,7 @@ func (a *auditor) room(ctx context.Context, id string) error {
 	}
 }
 
-// end judges the room at its end.
+// end judges the room in Redis.
 func (a *auditor) end(id string, j *model.Journal, f *model.Final) {
 	switch {
 	case j.Begun:

@@ -28,14 +28,14 @@ var releaseLua string
 
 var releaseScript = redis.NewScript(releaseLua)
 
-// article is the published lock of the card game. The article's: SET NX EX 3 with the
-// room's id and a unique id, drawn once; a spin of 5 ms; GET of the list, SET of the changed
-// list, whose write does not check the lock; a compare-and-delete in Lua.
+// article is the published lock of the card game: SET NX EX 3 with the room's id and a unique id, drawn once; a
+// spin of 5 ms; GET of the list; SET of the changed list, without a check of the lock; a compare-and-delete in
+// Lua.
 //
-// Ours: the list is JSON, because the article's client does not say how it stores one; the
-// unique id is a UUID, because PHP's uniqid is the time, and two callers get the same; a
-// join looks who is in the list, where the article's appends blindly; there is a leave;
-// EVALSHA in the place of EVAL. Package lab plays the article to the letter.
+// These are our choices: the list is JSON, because the article does not say how its client stores it; the
+// unique id is a UUID, because PHP's uniqid is the time, and may be the same for two callers; a join checks who
+// is in the list, while the article's appends blindly; there is a leave; EVALSHA replaces EVAL. Package lab
+// follows the article to the letter.
 type article struct{ rdb *redis.Client }
 
 func openArticle(ctx context.Context, t target) (node, error) {

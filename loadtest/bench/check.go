@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// membership is where a client is, by the last reply that it got.
+// membership is whether a client is in its room, according to its last reply.
 type membership int8
 
 const (
 	memberOut membership = iota
 	memberIn
-	memberUnsure // the last action failed, and may have happened or not
+	memberUnsure // the last action failed, and may have had its effect
 )
 
-// maxTexts is how many violations of a measurement are described.
+// maxTexts limits the violations that are described for each measurement.
 const maxTexts = 5
 
 // Violations counts the differences between rooms' lists and the replies of their users.
 type Violations struct {
-	Lost      int `json:"lost"`      // joined, and not in the list
-	Phantom   int `json:"phantom"`   // in the list, and left or never joined
-	Duplicate int `json:"duplicate"` // in the list once more
+	Lost      int `json:"lost"`      // joined, but not in the list
+	Phantom   int `json:"phantom"`   // in the list, but left or never joined
+	Duplicate int `json:"duplicate"` // in the list a second time
 
-	Shared int `json:"shared,omitempty"` // holds of a lock that somebody else held, too
+	Shared int `json:"shared,omitempty"` // holds of a lock while another client also held it
 
-	texts []string // the first of them
+	texts []string // the first ones
 }
 
 func (v *Violations) total() int { return v.Lost + v.Phantom + v.Duplicate + v.Shared }
 
-// check compares a room's list, in any order, with where its users are by what they were told.
+// check compares a room's list, in any order, with the replies to its users.
 func (v *Violations) check(room string, told map[string]membership, list []string) {
 	seen := make(map[string]bool, len(list))
 	for _, user := range list {
@@ -76,14 +76,13 @@ func newPlaces(w workload, rooms []string) []*place {
 	return list
 }
 
-// player is a client of a node: it joins and leaves its room by turns.
+// player is a client of a node. It alternates between joining and leaving its room.
 type player struct {
 	*place
 	node node
 }
 
-// act leaves the room if the player is certainly in it, and otherwise joins it. Joining
-// again does no harm.
+// act leaves the room if the player is certainly in it, and otherwise joins it. A second join does no harm.
 func (p *player) act(ctx context.Context) error {
 	act, done := p.node.join, memberIn
 	if p.membership == memberIn {
@@ -97,7 +96,7 @@ func (p *player) act(ctx context.Context) error {
 	return nil
 }
 
-// check compares the list of every room with what its users were told.
+// check compares the list of every room with the replies to its users.
 func (c *cell) check(ctx context.Context, rooms []string, places []*place) (v Violations, err error) {
 	if c.who.members == nil {
 		return v, nil

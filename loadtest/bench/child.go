@@ -26,45 +26,45 @@ import (
 )
 
 const (
-	childEnv   = "ROOMLOAD_CHILD" // has the task of a child, as JSON
+	childEnv   = "ROOMLOAD_CHILD" // has the child's task as JSON
 	childReady = "the child is ready"
 )
 
-// servers are what a child can be.
+// servers are all servers that may run in a child.
 var servers = map[string]opener{echoName: openEcho, roomdName: openNode, networkName: openNetwork}
 
-// task says which server a child is.
+// task configures a child.
 type task struct {
 	Server      string
 	Redis, Name string
 	Delay       time.Duration
 }
 
-// answer says what a child uses. Memory is in bytes.
+// answer is a child's usage. Memory is in bytes.
 type answer struct {
 	URL         string
-	Resident    int64 // as an operator sees it; 0 if the system does not say
-	Heap, Stack int64 // that Go has in use
+	Resident    int64 // by the operating system; 0 if unknown
+	Heap, Stack int64 // in use by Go
 	Goroutines  int
 	Connections int
 	Error       string
 }
 
-// Main is the whole program if this process is a child, and then does not return. Otherwise it does nothing. A child
-// is a server whose memory or processor time must not be that of the bench. The program's main function, and
-// TestMain, call Main first.
+// Main runs the whole program if this process is a child, and then does not return. Otherwise it does nothing.
+// A child is a server whose memory or processor time must not count as the bench's. The program's main function
+// and TestMain call Main first.
 func Main() {
 	text := os.Getenv(childEnv)
 	if text == "" {
 		return
 	}
-	signal.Ignore(syscall.SIGINT)          // a terminal sends it to the children, too; their parent ends them
-	redis.SetLogger(&logging.VoidLogger{}) // callers get the same as errors
+	signal.Ignore(syscall.SIGINT)          // a terminal also sends it to children; their parent ends them
+	redis.SetLogger(&logging.VoidLogger{}) // go-redis also returns them as errors
 	fmt.Println(serve(text, os.Args[1]))
 	os.Exit(1)
 }
 
-// serve starts the server of a task, and says at an address what it uses, until the process is killed.
+// serve runs the server of a task, and reports its usage at an address, until the process is killed.
 func serve(text, address string) error {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -92,11 +92,11 @@ func serve(text, address string) error {
 	}))
 }
 
-// uses says what a server uses, if it is to be with free as little as can be. Unless heap is empty, it is a file that
-// gets a profile.
+// uses returns a server's usage; with free, after it has freed as much memory as possible. heap, if not empty,
+// is a file for a profile.
 func uses(s server, free bool, heap string) (a answer) {
 	if heap != "" {
-		runtime.GC() // a profile is as of the last collection
+		runtime.GC() // a profile shows the last collection
 		f, err := os.Create(heap)
 		if err == nil {
 			err = errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close())
@@ -106,7 +106,7 @@ func uses(s server, free bool, heap string) (a answer) {
 		}
 	}
 	if free {
-		runtime.GC() // twice: what finalizers and pools hold goes with the second
+		runtime.GC() // the second one collects memory of finalizers and pools
 		debug.FreeOSMemory()
 	}
 	var used runtime.MemStats
@@ -116,9 +116,9 @@ func uses(s server, free bool, heap string) (a answer) {
 	return a
 }
 
-// resident returns how much memory of this process is resident, 0 if that is not known.
+// resident returns the resident memory of this process, or 0 if it is unknown.
 func resident() (now int64) {
-	status, _ := os.ReadFile("/proc/self/status") // of Linux
+	status, _ := os.ReadFile("/proc/self/status") // only on Linux
 	for line := range strings.Lines(string(status)) {
 		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &now); err == nil {
 			return now * 1024
@@ -127,7 +127,7 @@ func resident() (now int64) {
 	return 0
 }
 
-// child is a server in a process of its own. It is this program again.
+// child is a server in a process of its own, which runs this program again.
 type child struct {
 	*launch.Server
 	url string
@@ -163,10 +163,10 @@ func openChild(ctx context.Context, t task) (*child, error) {
 	return c, nil
 }
 
-// asking has no connection that would count.
+// asking closes its connections, so that they are not counted.
 var asking = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// ask asks what the server uses: with free as little as can be, and with heap for a profile, to that file.
+// ask returns the server's usage; see uses.
 func (c *child) ask(how url.Values) (a answer, err error) {
 	res, err := asking.Get("http://" + c.Addr() + "/?" + how.Encode())
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *child) ask(how url.Values) (a answer, err error) {
 	return a, err
 }
 
-// network is a way to Redis on which everything needs some time. It is a process of its own, so what it costs is not
-// counted as that of nodes and clients.
+// network is a network with a delay between nodes and Redis. In a process of its own, its cost is not counted
+// as that of nodes and clients.
 type network struct{ *proxy.Proxy }
 
 func openNetwork(_ context.Context, cfg serverConfig) (server, error) {

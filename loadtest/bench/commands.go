@@ -32,8 +32,8 @@ func openLua(ctx context.Context, t target) (node, error) {
 	return n.opened(err)
 }
 
-// openLuaAutoPipeline sends the commands of all clients in up to eight pipelines at a
-// time. A client waits for each of its commands, so that they stay in order.
+// openLuaAutoPipeline sends the commands of all clients in up to eight pipelines at a time. A client waits for
+// each of its commands, so they stay in order.
 func openLuaAutoPipeline(ctx context.Context, t target) (node, error) {
 	rdb := t.client()
 	pipeline, err := rdb.AutoPipelineWithOptions(&redis.AutoPipelineOptions{MaxConcurrentBatches: 8, Unordered: true})
@@ -46,7 +46,7 @@ func openLuaAutoPipeline(ctx context.Context, t target) (node, error) {
 	return n.opened(err)
 }
 
-// luaNode is one script for an action, atomic and with a capacity, without a lock.
+// luaNode does each action by one script, atomic and with a capacity, without a lock.
 func luaNode(ctx context.Context, rdb *redis.Client, through redis.Scripter) (n node, err error) {
 	session := uuid.NewString()
 	n.join = func(ctx context.Context, id, user string) error {
@@ -62,12 +62,12 @@ func luaNode(ctx context.Context, rdb *redis.Client, through redis.Scripter) (n 
 	return n, errors.Join(joinScript.Load(ctx, rdb).Err(), leaveScript.Load(ctx, rdb).Err())
 }
 
-// hashMembers reads the users of the contract's hash.
+// hashMembers reads the users of a room from the hash that roomd also uses.
 func hashMembers(ctx context.Context, rdb *redis.Client, id string) ([]string, error) {
 	return rdb.HKeys(ctx, usersKey(id)).Result()
 }
 
-// openSadd asks the least of Redis: one command on a set, without a lock.
+// openSadd asks as little as possible of Redis: one command on a set, without a lock.
 func openSadd(_ context.Context, t target) (node, error) {
 	rdb := t.client()
 	return node{

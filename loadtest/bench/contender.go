@@ -12,7 +12,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// Contenders that the others are compared with, and the line that readers look for.
+// Contenders that the others are compared with.
 const (
 	articleName = "article"
 	saddName    = "sadd"
@@ -21,7 +21,7 @@ const (
 	lockmgrName = "lockmgr"
 )
 
-// contenders are measured in this order.
+// contenders are in the order of measurement.
 var contenders = []contender{
 	{name: articleName, open: openArticle, fill: articleFill, members: articleMembers,
 		about: "the published lock: SET NX EX 3 with a spin of 5 ms, GET, change, SET, release by script; that the list is JSON and nobody is in it twice are our choices"},
@@ -44,12 +44,12 @@ var contenders = []contender{
 		about: "rueidislock: waiters hear of a release by client tracking; not on the embedded Redis"},
 }
 
-// contender is one way to keep who is in which room, or to take locks. It competes in the workloads for which it has
-// the function.
+// contender is a way to keep the lists of rooms, or to acquire locks. It takes part in the workloads for which
+// it has the function.
 type contender struct {
 	name, about string
 
-	// open returns a node for workloads of rooms, which has sent next to nothing.
+	// open returns a node for workloads of rooms. It sends next to nothing.
 	open func(context.Context, target) (node, error)
 
 	// locker opens the lock of one node.
@@ -58,15 +58,15 @@ type contender struct {
 	// serve starts a server for WebSockets.
 	serve opener
 
-	// filler opens the node through which members come into the rooms before the measurement. Nil means one
-	// of the measured nodes.
+	// filler opens the node that puts members into rooms before the measurement. Nil means one of the measured
+	// nodes.
 	filler func(context.Context, target) (node, error)
 
-	// fill puts members into a room in place of a filler. Nil means that they join.
+	// fill puts members into a room instead of a filler. Nil means that they join.
 	fill func(ctx context.Context, rdb *redis.Client, room string, users []string) error
 
-	// members reads a room's list from Redis. It does not use a node, so that a mistake
-	// there cannot hide itself. Nil means that there are no lists.
+	// members reads a room's list from Redis. It does not use a node, so that a mistake there cannot hide. Nil
+	// means that there are no lists.
 	members func(ctx context.Context, rdb *redis.Client, room string) ([]string, error)
 }
 
@@ -76,8 +76,8 @@ func (c contender) competes(k kind) bool {
 		ofMemory: c.serve != nil}[k]
 }
 
-// node is a contender as one server would use it. join and leave are safe for concurrent use.
-// An action that fails may have happened or not. Joining again does no harm.
+// node is a contender as one server would use it. join and leave are safe for concurrent use. An action that
+// fails may have had its effect. A second join does no harm.
 type node struct {
 	join, leave func(ctx context.Context, room, user string) error
 
@@ -85,7 +85,7 @@ type node struct {
 	close func()
 }
 
-// opened closes a node that could not be opened.
+// opened returns n, and closes it if err is not nil.
 func (n node) opened(err error) (node, error) {
 	if err != nil {
 		n.close()
@@ -98,24 +98,24 @@ type opener func(context.Context, serverConfig) (server, error)
 
 type serverConfig struct {
 	db    *redisurl.DB
-	name  string        // in Redis; unique
-	seats int           // of each room of a node without limits; 0 is a node with roomd's defaults
-	delay time.Duration // of a network, each way
+	name  string        // unique in Redis
+	seats int           // seats of each room, without other limits; 0 is a node with roomd's defaults
+	delay time.Duration // of the network, in each direction
 }
 
-// server is what clients connect to.
+// server is a server for clients.
 type server interface {
 	URL() string
-	Connections() int // that are open
+	Connections() int // number of open connections
 	Close()
 }
 
-// target is where a node works.
+// target is the environment of a node.
 type target struct {
 	redis       *scratch.Redis
-	name        string // of the node; unique, with the run's prefix
+	name        string // unique name of the node, with the run's prefix
 	connections int
-	network     string // the address by which Redis is reached; "" is its own
+	network     string // address through which it reaches Redis; "" for Redis' own
 }
 
 func (t target) client() *redis.Client {
@@ -125,13 +125,13 @@ func (t target) client() *redis.Client {
 	}
 	defer client.Close() // it never connected
 	opts := *client.Options()
-	opts.TLSConfig = nil // the network speaks it
+	opts.TLSConfig = nil // TLS ends at the network
 	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", t.network)
 	}
 	return redis.NewClient(&opts)
 }
 
-// The article's keys. Every contender uses them in its own rooms.
+// The article's keys. Every contender uses them, in rooms of its own.
 func lockKey(room string) string  { return "LockRoom:" + room }
 func usersKey(room string) string { return "Room:" + room + ":Users" }

@@ -17,15 +17,15 @@ const (
 	// grace is how long an action may continue after the end before it is cut off.
 	grace = 10 * time.Second
 
-	// farOff is how long after that the context's deadline is, so that no contender acts
-	// differently because a deadline is near.
+	// farOff is how long after that the context's deadline is, because some contenders act differently near a
+	// deadline.
 	farOff = time.Minute
 
 	// retryPause keeps a client whose actions fail from failing all the time.
 	retryPause = 5 * time.Millisecond
 )
 
-// actor is a client. It acts one action at a time.
+// actor is a client that does one action at a time.
 type actor interface {
 	act(ctx context.Context) error
 }
@@ -37,32 +37,33 @@ const (
 	over
 )
 
-// actions is what the actors' tallies count: whatever an action is in the workload.
+// actions is the name for all actions in the actors' tallies.
 const actions = "actions"
 
-// measurement is what actors did in the measured time, and what that took.
+// measurement is the result of the measured time.
 type measurement struct {
-	actors []*tally.Tally // of each actor; an unknown action is one that was cut off
+	actors []*tally.Tally // by actor; an unknown action was cut off
 	took   time.Duration  // the measured time
 	used   usage          // in it
 }
 
-// driver lets actors act. After each action they pause at random, for pace on average; pauses do not count.
+// driver makes actors act. After each action they pause for a random time, pace on average; pauses are not
+// measured.
 type driver struct {
 	duration, pace time.Duration
 	probe          func(context.Context) (usage, error)
 }
 
-// drive lets all actors act over and over, for a warm-up and for the duration, or until one
-// of them has acted, and returns when all have stopped. An error says that there is no
-// measurement: ctx has ended, or the probe has failed.
+// drive makes all actors act repeatedly, for a warm-up and then for the duration, longer if none has acted by
+// then. It returns when all have stopped. An error means that there is no measurement: ctx has ended, or the
+// probe has failed.
 func drive[A actor](ctx context.Context, d driver, actors []A) (*measurement, error) {
 	warmUp := min(d.duration/4, maxWarmUp)
 	ctx, cancel := context.WithTimeout(ctx, warmUp+d.duration+grace+farOff)
 	defer cancel()
 	var phase atomic.Int32
 	var acting sync.WaitGroup
-	acted := make(chan struct{}) // in the time that is measured
+	acted := make(chan struct{}) // closed after an action in the measured time
 	note := sync.OnceFunc(func() { close(acted) })
 	m := &measurement{actors: make([]*tally.Tally, len(actors))}
 	for i, a := range actors {
@@ -89,7 +90,7 @@ func drive[A actor](ctx context.Context, d driver, actors []A) (*measurement, er
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		// Both probes run under load, so both are late by the same.
+		// Both probes run under load, so both are equally late.
 		after, err := d.probe(ctx)
 		m.took, m.used = time.Since(began), after.since(before)
 		return err
@@ -100,7 +101,7 @@ func drive[A actor](ctx context.Context, d driver, actors []A) (*measurement, er
 	return m, err
 }
 
-// loop lets one actor act until the end, and counts in t. It calls note after each measured action.
+// loop makes one actor act until the end, and counts in t. It calls note after each measured action.
 func (d driver) loop(ctx context.Context, a actor, t *tally.Tally, phase *atomic.Int32, note func()) {
 acting:
 	for start := time.Now(); phase.Load() != over; {
@@ -123,7 +124,7 @@ acting:
 		case at == over:
 			t.Record(end.Sub(start))
 		}
-		if d.pace > 0 { // at random, so that they do not act in step
+		if d.pace > 0 { // random pauses, so that actors do not act in step
 			_ = pause.For(ctx, rand.N(2*d.pace))
 			end = time.Now()
 		}

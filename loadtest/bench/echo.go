@@ -13,7 +13,7 @@ import (
 
 const headerTimeout = 10 * time.Second
 
-// echo is the smallest possible WebSocket server, to compare others with: it sends each message back.
+// echo is the smallest possible WebSocket server, for comparison: it sends each message back.
 type echo struct {
 	listener net.Listener
 	http     *http.Server
@@ -57,7 +57,7 @@ func (e *echo) URL() string { return "ws://" + e.listener.Addr().String() }
 
 func (e *echo) Connections() int { return int(e.open.Load()) }
 
-// Close returns when all connections have ended. Their clients must close them before.
+// Close returns when all connections have ended. Their clients must close them first.
 func (e *echo) Close() {
 	_ = e.http.Close()
 	e.running.Wait()

@@ -18,22 +18,22 @@ import (
 	"roomd/lockmgr"
 )
 
-// What all lock contenders have in common, as far as they can be told.
+// Settings of all lock contenders, where they can be set.
 const (
 	holdTTL    = 3 * time.Second
 	lockPoll   = 5 * time.Millisecond
 	maxVerify  = time.Second
-	lostWakeUp = 15 * time.Second // nobody holds a lock for long: one that is not had by then is lost
+	lostWakeUp = 15 * time.Second // no hold is long, so a lock that was not acquired by then is lost
 )
 
-// holder is a client of the lock contenders: it takes one of the locks at random, and gives it back.
+// holder is a client of the lock contenders: it acquires a random lock, and releases it.
 type holder struct {
 	locker locker
 	keys   []string
-	owners []atomic.Int64 // of each lock, shared by all holders; zero if nobody
+	owners []atomic.Int64 // holder of each lock, shared by all holders; zero if nobody
 	id     int64
-	hold   func(context.Context) error // what it does with the lock; nil is nothing
-	shared int                         // holds that were not alone
+	hold   func(context.Context) error // called with the lock held; nil does nothing
+	shared int                         // number of holds that overlapped with another
 }
 
 func (h *holder) act(ctx context.Context) (err error) {
@@ -52,8 +52,8 @@ func (h *holder) act(ctx context.Context) (err error) {
 	return errors.Join(err, release())
 }
 
-// acquire takes a lock, and gives up after lostWakeUp. It does so without a deadline, near which some
-// contenders act otherwise. It costs all of them the same: half a microsecond and a few allocations.
+// acquire acquires a lock, and gives up after lostWakeUp. It has no deadline, because some contenders act
+// differently near one. That costs all of them the same: half a microsecond and a few allocations.
 func acquire(ctx context.Context, l locker, key string) (release func() error, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -64,8 +64,8 @@ func acquire(ctx context.Context, l locker, key string) (release func() error, e
 	return release, err
 }
 
-// tryLocks measures holds that do nothing. Where holders compete, a second and shorter pass, of which only the
-// errors and violations count, holds each lock for a round trip: two at a time cannot miss each other.
+// tryLocks measures holds that do nothing. If holders compete, a second and shorter pass holds each lock for a
+// round trip, so that two holders at a time are noticed. Only its errors and violations count.
 func (c *cell) tryLocks(ctx context.Context) (*Result, error) {
 	lockers, closeAll, err := openAll(c, c.who.locker, func(l locker) { l.close() })
 	defer closeAll()
@@ -91,7 +91,7 @@ func (c *cell) tryLocks(ctx context.Context) (*Result, error) {
 	return newResult(m, Violations{Shared: shared + more}), nil
 }
 
-// hold lets the workload's clients take locks, and returns how many holds were not alone.
+// hold makes the workload's clients acquire locks, and returns how many holds overlapped.
 func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Context) error,
 	d driver) (m *measurement, shared int, err error) {
 	keys := c.load.names(c.prefix)
@@ -107,9 +107,9 @@ func (c *cell) hold(ctx context.Context, lockers []locker, work func(context.Con
 	return m, shared, err
 }
 
-// locker is a contender for locks as one server would use it. Both functions are safe for concurrent use.
+// locker is a lock contender as one server would use it. Both functions are safe for concurrent use.
 type locker struct {
-	// acquire takes the lock. The hold does not end with ctx.
+	// acquire acquires the lock. The hold does not end with ctx.
 	acquire func(ctx context.Context, key string) (release func() error, err error)
 
 	// close is called when all locks are released.
@@ -153,7 +153,7 @@ func openRedsync(t target) (locker, error) {
 	client := t.client()
 	sync := redsync.New(goredis.NewPool(client))
 	return locker{func(ctx context.Context, key string) (func() error, error) {
-		// the context ends it
+		// the context limits the tries
 		mutex := sync.NewMutex(key, redsync.WithExpiry(holdTTL), redsync.WithRetryDelay(lockPoll),
 			redsync.WithTries(math.MaxInt32))
 		if err := mutex.LockContext(ctx); err != nil {
@@ -180,12 +180,12 @@ func openRueidislock(t target) (l locker, err error) {
 	locks, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   o,
 		KeyMajority:    1,    // there is one Redis
-		NoLoopTracking: true, // what its README advises from Redis 7.0.5 on
+		NoLoopTracking: true, // recommended by its README from Redis 7.0.5 on
 	})
 	if err != nil {
 		return l, err
 	}
-	// The hold does not end with ctx, which is rueidislock's way but nobody else's.
+	// WithoutCancel, because rueidislock's holds end with ctx, and no other contender's do.
 	return locker{func(ctx context.Context, key string) (func() error, error) {
 		life, end := context.WithCancel(context.WithoutCancel(ctx))
 		detach := context.AfterFunc(ctx, end)

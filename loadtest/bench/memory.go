@@ -13,26 +13,27 @@ import (
 
 const (
 	defaultConnections = 10_000
-	minWarm            = 64 // clients who warm a server up
-	warmDivisor        = 10 // of all
+	minWarm            = 64 // clients that warm up a server
+	warmDivisor        = 10 // one in so many of all clients
 
 	settleTimeout = 15 * time.Second
 	settlePause   = 100 * time.Millisecond
 )
 
-// Memory is what one server used. The figures of a connection are the differences to before, divided by their number.
+// Memory is the memory of one server. Figures per connection are the increase divided by the number of
+// connections.
 type Memory struct {
-	Connections int           `json:"connections"` // that the server has
-	Before      report.Figure `json:"before_mib"`  // resident, freed
+	Connections int           `json:"connections"` // open connections of the server
+	Before      report.Figure `json:"before_mib"`  // resident, after freeing
 	Resident    report.Figure `json:"resident_kib_per_connection"`
-	Freed       report.Figure `json:"freed_kib_per_connection"` // resident after a collection that gives memory back
-	Heap        report.Figure `json:"heap_kib_per_connection"`  // in use then
-	Stack       report.Figure `json:"stack_kib_per_connection"` // in use then
+	Freed       report.Figure `json:"freed_kib_per_connection"` // resident, after freeing
+	Heap        report.Figure `json:"heap_kib_per_connection"`  // in use after freeing
+	Stack       report.Figure `json:"stack_kib_per_connection"` // in use after freeing
 	Goroutines  report.Figure `json:"goroutines_per_connection"`
 }
 
-// tryMemory measures a server in a process of its own. Some clients come and go before, so that what it needs once,
-// such as its connections to Redis, is there already.
+// tryMemory measures a server in a process of its own. Some clients come and go first, so that one-time costs,
+// such as its connections to Redis, are not counted.
 func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 	server, err := openChild(ctx, task{Server: c.who.name, Redis: c.redis.URL, Name: c.prefix + "node"})
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 			if !c.load.join {
 				return nil
 			}
-			return cmp.Or(warming.act(i), warming.act(i)) // in, and out
+			return cmp.Or(warming.act(i), warming.act(i)) // joins and leaves
 		})
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
 func newMemory(before, asIs, freed answer) *Memory {
 	n := float64(freed.Connections)
 	each := func(after, before int64) report.Figure {
-		if after == 0 { // not known
+		if after == 0 { // unknown
 			return unknown
 		}
 		return report.Per(float64(after-before)/1024, n)
@@ -115,8 +116,7 @@ func newMemory(before, asIs, freed answer) *Memory {
 	return m
 }
 
-// settle waits until the number of the server's goroutines stays the same, but not for ever, and
-// returns what the server uses then.
+// settle waits until the server's number of goroutines is stable, but not for ever, and returns its usage.
 func settle(ctx context.Context, server *child) (a answer, err error) {
 	deadline := time.Now().Add(settleTimeout)
 	for last, same := -1, 0; ; last = a.Goroutines {
@@ -135,9 +135,9 @@ func settle(ctx context.Context, server *child) (a answer, err error) {
 	}
 }
 
-// affordable returns how many clients a server may have if a process may open that many files; 0
-// files stands for any number. A node keeps one file in eight, up to 1,024, for itself, and as many
-// for connections that are no WebSockets.
+// affordable returns how many clients a server may have if a process may open that many files; 0 means any
+// number. A node keeps one file in eight, up to 1,024, for itself, and as many for connections that are no
+// WebSockets.
 func affordable(clients, files int) int {
 	if files == 0 {
 		return clients

@@ -15,33 +15,33 @@ import (
 // unknown is a figure that was not measured.
 var unknown = report.Figure(math.NaN())
 
-// Report is a whole run. Its JSON form is a contract that scripts rely on.
+// Report is the result of a run. Its JSON form is a contract that scripts rely on.
 type Report struct {
-	Redis    string  `json:"redis"` // in words
+	Redis    string  `json:"redis"` // description
 	Go       string  `json:"go"`
 	Cores    int     `json:"cores"`
 	Duration float64 `json:"duration_s"` // of each measurement
 
-	// Workloads are the results by the names of workload and contender.
+	// Workloads has the results by workload and contender.
 	Workloads map[string]map[string]*Result `json:"workloads"`
 }
 
-// Result is the outcome of one contender in one workload.
+// Result is the result of one contender in one workload.
 type Result struct {
 	ActionsPerSec report.Figure `json:"actions_per_s"`
 	Latency       tally.Latency `json:"latency_ms"`
-	Events        report.Figure `json:"events_per_s,omitempty"`  // frames about other clients' actions
-	Commands      report.Figure `json:"commands_per_action"`     // of Redis, including those in scripts
-	Reads         report.Figure `json:"reads_per_action"`        // of Redis from sockets, about the round trips
+	Events        report.Figure `json:"events_per_s,omitempty"`  // frames about actions of other clients
+	Commands      report.Figure `json:"commands_per_action"`     // run by Redis, including those in scripts
+	Reads         report.Figure `json:"reads_per_action"`        // reads of Redis from sockets, roughly round trips
 	RedisCPU      report.Figure `json:"redis_cpu_us_per_action"` // of redis-server, user and system
-	OwnCPU        report.Figure `json:"own_cpu_us_per_action"`   // of this process: nodes and clients
-	Jain          report.Figure `json:"jain"`                    // of the clients' numbers of actions
+	OwnCPU        report.Figure `json:"own_cpu_us_per_action"`   // of this process, with nodes and clients
+	Jain          report.Figure `json:"jain"`                    // fairness between the clients' numbers of actions
 	Allocs        report.Figure `json:"allocs_per_action"`       // of this process
 
-	// To has the figures divided by those of a contender that others are compared with, by its name.
+	// To has the ratios to the contenders that others are compared with, by name.
 	To map[string]Ratio `json:"to,omitempty"`
 
-	// Memory is what a connection costs; nil in workloads of other kinds.
+	// Memory is the cost of a connection; nil for other kinds of workloads.
 	Memory *Memory `json:"memory,omitempty"`
 
 	Violations Violations `json:"violations"`
@@ -119,8 +119,7 @@ func relate(results map[string]*Result) {
 	}
 }
 
-// Err returns nil if every list was right and no action failed, and otherwise an
-// error that names what was not.
+// Err returns nil if every list was right and no action failed, and otherwise an error with the failures.
 func (r *Report) Err() error {
 	wrong := r.wrong()
 	if len(wrong) == 0 {
@@ -129,7 +128,7 @@ func (r *Report) Err() error {
 	return fmt.Errorf("wrong lists or failed actions:\n  %s", strings.Join(wrong, "\n  "))
 }
 
-// wrong returns a line for each measurement in which something was wrong.
+// wrong returns a line for each measurement with a failure.
 func (r *Report) wrong() (lines []string) {
 	for _, w := range workloads {
 		for _, c := range contenders {
@@ -141,7 +140,7 @@ func (r *Report) wrong() (lines []string) {
 	return lines
 }
 
-// wrong returns what is wrong with the result.
+// wrong returns the failures of the result.
 func (r *Result) wrong() (list []string) {
 	if r.Failure != "" {
 		return []string{r.Failure}
@@ -162,7 +161,7 @@ func (r *Result) wrong() (list []string) {
 	return list
 }
 
-// remarks returns what the figures do not show.
+// remarks returns facts that the figures do not show.
 func (r *Result) remarks() []string {
 	list := r.wrong()
 	if r.CutOff > 0 {
@@ -174,7 +173,7 @@ func (r *Result) remarks() []string {
 	return list
 }
 
-// brief returns the figures that say most.
+// brief returns the most important figures.
 func (r *Result) brief() string {
 	if m := r.Memory; m != nil {
 		return fmt.Sprintf("%s KiB a connection, %s freed", m.Resident.Text("%.1f"), m.Freed.Text("%.1f"))
@@ -182,7 +181,7 @@ func (r *Result) brief() string {
 	return fmt.Sprintf("%s actions/s, p99 %s ms", r.ActionsPerSec.Text("%.0f"), r.Latency.P99.Text("%.2f"))
 }
 
-// setup says on what the report was measured.
+// setup describes the environment of the run.
 func (r *Report) setup() string {
 	return fmt.Sprintf("%s; %s; %d cores; %.3g s a measurement", r.Redis, r.Go, r.Cores, r.Duration)
 }

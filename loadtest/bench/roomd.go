@@ -16,7 +16,7 @@ const (
 	closeTimeout = 15 * time.Second
 )
 
-// roomd returns a function that opens nodes with those options: each is a coordinator.
+// roomd returns a function that opens nodes, each a coordinator with opts.
 func roomd(opts coordinator.Options) func(context.Context, target) (node, error) {
 	return func(_ context.Context, t target) (node, error) {
 		opts := opts
@@ -45,13 +45,13 @@ func roomd(opts coordinator.Options) func(context.Context, target) (node, error)
 	}
 }
 
-// openNode starts a node with WebSockets. For a workload of rooms it has their seats, and no limits.
+// openNode starts a node with WebSockets. For a workload of rooms it has cfg.seats, and no limits.
 func openNode(ctx context.Context, cfg serverConfig) (server, error) {
 	set := wsnode.Config{Listen: "127.0.0.1:0", Redis: cfg.db, Room: coordinator.Options{Node: cfg.name}}
 	if cfg.seats > 0 {
 		set.Room.Rules.Seating = room.Capacity(cfg.seats)
 		set.Serve = transport.Options{
-			PingInterval: time.Minute, // sockets that do not act yet answer no pings
+			PingInterval: time.Minute, // idle sockets of the bench answer no pings
 			Rate:         -1, MaxPerAddress: -1, MaxNewRooms: -1,
 		}
 	}

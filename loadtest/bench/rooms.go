@@ -18,7 +18,7 @@ const (
 	checkTimeout = time.Minute
 )
 
-// tryRooms fills the rooms, lets the clients act, and checks the lists.
+// tryRooms fills the rooms, makes the clients act, and checks the lists.
 func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 	rooms := c.load.names(c.prefix)
 	if c.load.delay > 0 {
@@ -40,7 +40,7 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 			if filler, err = c.who.filler(ctx, c.target("filler")); err != nil {
 				return nil, fmt.Errorf("open: %w", err)
 			}
-			// At the end only: a node that is gone may lose its members.
+			// Not before the end, because a node that is gone may lose its members.
 			defer filler.close()
 		}
 		if err := c.fill(ctx, filler, rooms); err != nil {
@@ -52,7 +52,7 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 	for i := range players {
 		players[i] = &player{places[i], nodes[c.load.node(i)]}
 	}
-	runtime.GC() // garbage of before does not count
+	runtime.GC() // earlier garbage does not count
 	m, err := drive(ctx, c.driver(), players)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (c *cell) tryRooms(ctx context.Context) (*Result, error) {
 	return newResult(m, v), err
 }
 
-// openNetwork puts a network between the nodes and Redis, until the returned function is called.
+// openNetwork puts a network between the nodes and Redis, until end is called.
 func (c *cell) openNetwork(ctx context.Context) (end func(), err error) {
 	if c.redis.IsEmbedded() {
 		return nil, errors.New("there is no network to the embedded Redis")
@@ -74,7 +74,7 @@ func (c *cell) openNetwork(ctx context.Context) (end func(), err error) {
 	return func() { _ = network.Close() }, nil
 }
 
-// openAll opens the workload's nodes, and returns a function that closes those that it opened.
+// openAll opens the workload's nodes, and returns a function that closes them.
 func openAll[N any](c *cell, open func(target) (N, error), end func(N)) (nodes []N, closeAll func(), err error) {
 	closeAll = func() {
 		for _, n := range nodes {
@@ -96,7 +96,7 @@ func (c *cell) target(name string) target {
 		network: c.network}
 }
 
-// fill puts the members into all rooms: as many at a time as share a hold, if they join.
+// fill puts the members into all rooms. If they join, as many act at a time as share a hold.
 func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()

@@ -20,24 +20,24 @@ import (
 	"roomd/loadtest/report"
 )
 
-// Config says what to measure. Command roomload has a flag for each field with a help text, which says what it means,
-// and what is its default there. Out, Log and Duration are required.
+// Config says what to measure. Each field with a help text is a flag of roomload; the text gives its meaning
+// and default. Out, Log and Duration are required.
 type Config struct {
 	Redis     string        `placeholder:"URL" help:"The Redis to measure on: redis://…, rediss://…, unix://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
 	Only      []string      `placeholder:"NAME" help:"Contenders, separated by commas; without it all."`
 	Workloads []string      `name:"workload" placeholder:"NAME" help:"Workloads and groups, separated by commas; without it all that are in no group."`
 	Duration  time.Duration `default:"2s" help:"How long each measurement takes (${default})."` // without its warm-up
 
-	// Connections are fewer if the limit on open files forbids that many, and Log says so.
+	// With a low limit on open files there are fewer Connections, and Log says so.
 	Connections int    `default:"10000" help:"How many clients connect in memory (${default})."`
 	CPUProfile  string `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of the processor time of nodes and clients, for go tool pprof."`
 	HeapProfile string `placeholder:"FILE" help:"Write a profile of a node's heap, for go tool pprof: from memory-room with all clients in their rooms."`
 
-	Out io.Writer `kong:"-"` // gets a table as soon as its workload is done
-	Log io.Writer `kong:"-"` // gets a line about each measurement
+	Out io.Writer `kong:"-"` // receives a table after each workload
+	Log io.Writer `kong:"-"` // receives a line for each measurement
 }
 
-// Contenders returns the names of the contenders, and what each does.
+// Contenders returns the names and descriptions of the contenders.
 func Contenders() (list []report.Fact) {
 	for _, c := range contenders {
 		list = append(list, report.Fact{Name: c.name, Text: c.about})
@@ -45,7 +45,7 @@ func Contenders() (list []report.Fact) {
 	return list
 }
 
-// Workloads returns the names of the workloads and what the clients do, those of a group behind the group.
+// Workloads returns the names and descriptions of the workloads, those of a group after the group.
 func Workloads() (list []report.Fact) {
 	of := func(group string) {
 		for _, w := range workloads {
@@ -62,8 +62,8 @@ func Workloads() (list []report.Fact) {
 	return list
 }
 
-// Validate returns an error if a value cannot be used. The error begins with the name of
-// the field, in small letters, and its value.
+// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
+// and its value.
 func (c Config) Validate() error {
 	if c.Duration <= 0 {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
@@ -89,7 +89,7 @@ func checkNames(field string, names []string, all []report.Fact) error {
 	return nil
 }
 
-// cells returns what a valid Config asks for, in order. Those of memory have that many clients.
+// cells returns the measurements of a valid Config in order. Those of memory have connections clients.
 func (c Config) cells(connections int) (list []cell) {
 	for _, w := range workloads {
 		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) &&
@@ -111,22 +111,21 @@ func (c Config) cells(connections int) (list []cell) {
 // bench is one run.
 type bench struct {
 	redis       *scratch.Redis
-	rdb         *redis.Client // outside the measurements
+	rdb         *redis.Client // for use outside the measurements
 	meter       *meter
-	prefix      string // in every key of the run
+	prefix      string // part of every key of the run
 	duration    time.Duration
-	heapProfile string // a file; empty for none
+	heapProfile string // name of a file, or ""
 	out, log    io.Writer
 }
 
-// Run measures what cfg asks for and prints a table as soon as a workload is done.
-// Report.Err says whether all lists were right. An error of Run says that the run was
-// not possible or was stopped; see Config.Validate.
+// Run does the measurements of cfg and prints a table after each workload. Report.Err says whether all lists
+// were right. An error of Run says that the run was impossible or was stopped; see Config.Validate.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.HeapProfile != "" { // which a child writes much later
+	if cfg.HeapProfile != "" { // fail now, because a child writes it much later
 		if err := os.WriteFile(cfg.HeapProfile, nil, 0o644); err != nil {
 			return nil, fmt.Errorf("heap-profile: %w", err)
 		}
@@ -176,7 +175,7 @@ func (b *bench) close() {
 	_ = b.rdb.Close()
 }
 
-// run measures all cells, whose workloads follow one after the other.
+// run measures all cells, which are sorted by workload.
 func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
 	r := newReport(b.redis, b.duration)
 	if _, err := fmt.Fprintln(b.out, r.setup()); err != nil {
@@ -207,14 +206,14 @@ func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
 // cell is one contender in one workload.
 type cell struct {
 	*bench
-	prefix  string // of its rooms, locks and nodes; unique
+	prefix  string // unique prefix of its rooms, locks and nodes
 	who     contender
 	load    workload
 	network string // see target
 }
 
-// cell measures the i-th cell, and removes its keys. The result of a contender that cannot be measured says why. It
-// returns an error if ctx has ended.
+// cell measures the i-th cell, and removes its keys. If the contender cannot be measured, the result says why.
+// It returns an error if ctx has ended.
 func (b *bench) cell(ctx context.Context, i int, c cell) (*Result, error) {
 	c.bench, c.prefix = b, fmt.Sprintf("%s%d-", b.prefix, i)
 	r, err := []func(context.Context) (*Result, error){ofRooms: c.tryRooms, ofLocks: c.tryLocks,

@@ -18,7 +18,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// The ids of a socket's two requests. It never has more than one under way.
+// The ids of a socket's two requests. At most one is under way.
 const (
 	joinID  = 1
 	leaveID = 2
@@ -27,10 +27,10 @@ const (
 const (
 	dialsAtOnce = 32
 	actTimeout  = time.Minute
-	perNet      = 250 // addresses that clients take of a network of 256
+	perNet      = 250 // clients' addresses per network of 256
 )
 
-// How frames begin; see package protocol.
+// The starts of frames; see package protocol.
 var (
 	eventStart = []byte(`{"event":`)
 	errorStart = []byte(`"error":`)
@@ -38,8 +38,8 @@ var (
 
 var errNoReply = errors.New("a frame that is neither the reply nor an event")
 
-// socket is one client with a WebSocket: one user of one room. It is no transport/client, because it shares the
-// machine with the server: it encodes its frames once, and distinguishes those that it reads by their first bytes.
+// socket is a client with a WebSocket: one user of one room. It is simpler than transport/client, because it
+// shares the machine with the server: it encodes its frames once, and recognizes frames by their first bytes.
 type socket struct {
 	*place
 	conn     *websocket.Conn
@@ -48,15 +48,15 @@ type socket struct {
 	events   atomic.Int64 // frames other than replies
 }
 
-// request is a frame to send, and the first bytes of its reply.
+// request is a frame to send, and the start of its reply.
 type request struct {
 	frame *websocket.PreparedMessage
 	start []byte
 }
 
-// dial connects the i-th client to a server; address is its URL without a query. On Linux, where all of 127.0.0.0/8
-// is loopback, each client has an address of its own, so that a limit by address does not bind them together and none
-// runs out of ports.
+// dial connects the i-th client to a server; address is its URL without a query. On Linux all of 127.0.0.0/8 is
+// loopback. There each client has its own address, so that a limit by address does not count them together, and
+// none runs out of ports.
 func dial(ctx context.Context, address string, i int, at *place) (*socket, error) {
 	s := &socket{place: at}
 	for n, action := range []string{protocol.ActionJoin, protocol.ActionLeave} {
@@ -85,7 +85,7 @@ func dial(ctx context.Context, address string, i int, at *place) (*socket, error
 	return s, nil
 }
 
-// act sends a join or a leave, by turns, and waits for its reply.
+// act alternates between a join and a leave, and waits for the reply.
 func (s *socket) act(context.Context) error {
 	req, done := s.requests[0], memberIn
 	if s.membership == memberIn {
@@ -116,7 +116,7 @@ func (s *socket) act(context.Context) error {
 	}
 }
 
-// read reads one frame into s.frame, and reuses its memory.
+// read reads one frame into s.frame, whose memory it reuses.
 func (s *socket) read() error {
 	_, r, err := s.conn.NextReader()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *socket) read() error {
 	return err
 }
 
-// listen reads events until the connection ends, and returns why it ended.
+// listen reads events until the connection ends, and returns the reason.
 func (s *socket) listen() error {
 	for {
 		if err := s.read(); err != nil {
@@ -140,7 +140,7 @@ func (s *socket) listen() error {
 	}
 }
 
-// crowd is many clients with WebSockets.
+// crowd has all clients of a measurement with WebSockets.
 type crowd struct {
 	sockets   []*socket
 	listening sync.WaitGroup
@@ -148,8 +148,8 @@ type crowd struct {
 	deaf      []error // guarded by mu; why sockets stopped listening
 }
 
-// connect connects a client for each place, some at a time, and does what comes then. The caller closes the crowd
-// unless there is an error.
+// connect connects a client for each place, some at a time, and calls then. Without an error, the caller closes
+// the crowd.
 func connect(ctx context.Context, places []*place, address func(client int) string,
 	then func(c *crowd, client int) error) (*crowd, error) {
 	c := &crowd{sockets: make([]*socket, len(places))}
@@ -170,7 +170,7 @@ func connect(ctx context.Context, places []*place, address func(client int) stri
 	return c, nil
 }
 
-// act lets a client act once.
+// act makes a client act once.
 func (c *crowd) act(client int) error {
 	s := c.sockets[client]
 	_ = s.conn.SetReadDeadline(time.Now().Add(actTimeout))
@@ -180,7 +180,7 @@ func (c *crowd) act(client int) error {
 	return s.conn.SetReadDeadline(time.Time{})
 }
 
-// listen lets a client listen until its connection ends.
+// listen makes a client listen until its connection ends.
 func (c *crowd) listen(client int) {
 	c.listening.Go(func() {
 		err := c.sockets[client].listen()
@@ -200,7 +200,7 @@ func (c *crowd) allHeard() error {
 	return nil
 }
 
-// close says goodbye for all, and ends their connections.
+// close sends close frames for all clients, and ends their connections.
 func (c *crowd) close() {
 	for _, s := range c.sockets {
 		if s != nil {
@@ -212,9 +212,9 @@ func (c *crowd) close() {
 	c.listening.Wait()
 }
 
-// trySockets measures servers through WebSockets, all in this process. At each table half of the clients act and half
-// stay. If all acted, they would do so in step: those who share a hold get their answers at the same time and ask
-// again at the same time, and nobody would be in the room to get an event.
+// trySockets measures servers through WebSockets, all in this process. At each table half of the clients act
+// and half stay. If all acted, they would do so in step, because clients that share a hold get their answers
+// together and ask again together; and nobody would be in the room to get an event.
 func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	nodes, closeAll, err := openAll(c, func(t target) (server, error) {
 		return c.who.serve(ctx, serverConfig{db: c.redis.DB, name: t.name, seats: c.load.clients / c.load.rooms})
@@ -237,9 +237,9 @@ func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer crowd.close() // before the servers, which have nobody to wait for then
+	defer crowd.close() // before the servers, which would wait for connections
 	acting := crowd.sockets[:half]
-	for _, s := range acting { // a connection that has passed its deadline is useless
+	for _, s := range acting { // a connection after its deadline is useless
 		_ = s.conn.SetReadDeadline(time.Now().Add(maxWarmUp + c.duration + grace))
 	}
 	runtime.GC()

@@ -14,7 +14,7 @@ type column struct {
 	of                  func(*Result) report.Figure
 }
 
-// columns are what is known of a contender in a workload.
+// columns returns the figures that the workload has.
 func (w workload) columns() (list []column) {
 	if w.kind == ofMemory {
 		of := func(figure func(*Memory) report.Figure) func(*Result) report.Figure {
@@ -83,7 +83,7 @@ func (w workload) columns() (list []column) {
 			func(r *Result) report.Figure { return r.Allocs }})
 }
 
-// to returns the ratio to a contender.
+// to returns the ratio to the contender name.
 func (r *Result) to(name string) Ratio {
 	if ratio, ok := r.To[name]; ok {
 		return ratio
@@ -115,7 +115,7 @@ func (r *Report) table(w workload) *report.Table {
 	return t
 }
 
-// writeTable writes the results of one workload, and explains the columns that are not explained yet.
+// writeTable writes the results of one workload, and explains new columns.
 func (r *Report) writeTable(out io.Writer, w workload, explained map[string]bool) error {
 	if _, err := fmt.Fprintln(out); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (r *Report) writeTable(out io.Writer, w workload, explained map[string]bool
 	return t.WriteMeanings(out, explained)
 }
 
-// WriteHTML writes the report as one self-contained page: actions per second and
-// the 99th percentile of latency by workload and contender, and the tables.
+// WriteHTML writes the report as one self-contained page: actions per second and the 99th percentile of latency
+// by workload and contender, and the tables.
 func (r *Report) WriteHTML(w io.Writer) error {
 	page := report.Page{
 		Command: "bench", Question: "How fast is roomd beside other ways to do the same?",
@@ -182,8 +182,8 @@ func (r *Report) measured(k kind) (list []workload) {
 	return list
 }
 
-// chart shows one figure of all results of a kind on a logarithmic axis. The contenders' bars are side by side for
-// each workload.
+// chart draws one figure of all results of a kind on a logarithmic axis. The contenders' bars are side by side
+// for each workload.
 func (r *Report) chart(k kind, title, subtitle string, of func(*Result) report.Figure) template.HTML {
 	c := report.Chart{
 		Title: title, Subtitle: subtitle, Y: report.Axis{Log: true},
@@ -195,7 +195,7 @@ func (r *Report) chart(k kind, title, subtitle string, of func(*Result) report.F
 	for _, who := range contenders {
 		s := report.Series{Name: who.name, Strong: who.name == roomdName}
 		for i, name := range c.X.Categories {
-			if result := r.Workloads[name][who.name]; result != nil && of(result) > 0 { // and known
+			if result := r.Workloads[name][who.name]; result != nil && of(result) > 0 { // and not NaN
 				s.Points = append(s.Points, report.Point{X: float64(i), Y: float64(of(result))})
 			}
 		}

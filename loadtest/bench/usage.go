@@ -13,14 +13,14 @@ import (
 	"roomd/loadtest/internal/scratch"
 )
 
-// usage is what was used until a moment, or between two. NaN means unknown.
+// usage is the usage until a moment, or between two. NaN means unknown.
 type usage struct {
-	commands float64 // that Redis ran, including those in scripts
-	reads    float64 // of Redis from clients' sockets, about the round trips
-	micros   float64 // of Redis' processor time, user and system
-	own      float64 // of this process' processor time: nodes and clients
-	mallocs  float64 // of this process
-	events   float64 // that clients received
+	commands float64 // run by Redis, including those in scripts
+	reads    float64 // reads of Redis from clients' sockets, roughly round trips
+	micros   float64 // processor time of Redis, user and system
+	own      float64 // processor time of this process, with nodes and clients
+	mallocs  float64 // allocations of this process
+	events   float64 // received by clients
 }
 
 func (u usage) since(earlier usage) usage {
@@ -42,7 +42,7 @@ func (m *meter) close() { _ = m.rdb.Close() }
 
 func (m *meter) read(ctx context.Context) (u usage, err error) {
 	sections := []string{"stats"}
-	if !m.embedded { // which takes one, and has no other
+	if !m.embedded { // the embedded Redis has no other section
 		sections = append(sections, "cpu")
 	}
 	info, err := m.rdb.InfoMap(ctx, sections...).Result()

@@ -8,17 +8,17 @@ import (
 	"roomd/loadtest/report"
 )
 
-// kind is what the clients of a workload do, and with whom.
+// kind is the activity of a workload's clients.
 type kind int
 
 const (
-	ofRooms   kind = iota // call nodes in this process: they join and leave a room by turns
-	ofLocks               // the same with locks, of which each takes one at random
-	ofSockets             // send joins and leaves through WebSockets; half of them stay in a room and get the events
-	ofMemory              // connect to a server in another process, and are quiet
+	ofRooms   kind = iota // they join and leave a room through nodes in this process
+	ofLocks               // they acquire and release random locks
+	ofSockets             // half of them join and leave through WebSockets; the others stay in a room and get the events
+	ofMemory              // they connect to a server in another process, and are quiet
 )
 
-// Names of groups of workloads, which run only if they or the group are named.
+// Groups of workloads, which run only if they or the group are named.
 const (
 	networkName = "network"
 	locksName   = "locks"
@@ -27,13 +27,13 @@ const (
 
 const (
 	networkDelay = 250 * time.Microsecond
-	roomSize     = 10 // clients of a room in the workloads of memory
+	roomSize     = 10 // clients per room in the workloads of memory
 
-	// maxConnections is how many connections to Redis one node has at most.
+	// maxConnections limits the connections of one node to Redis.
 	maxConnections = 512
 )
 
-// workloads are measured in this order.
+// workloads are in the order of measurement.
 var workloads = []workload{
 	{name: "lone", about: "one client, one room", clients: 1, rooms: 1, nodes: 1},
 	{name: "hot-room", about: "128 clients, one room", clients: 128, rooms: 1, nodes: 1},
@@ -78,46 +78,46 @@ var workloads = []workload{
 		group: memoryName, kind: ofMemory, nodes: 1, join: true},
 }
 
-// groups say what is common to the workloads of a group.
+// groups describes the groups of workloads.
 var groups = []report.Fact{
 	{Name: networkName, Text: "all with a delay between nodes and Redis, as between two machines of a data center"},
 	{Name: locksName, Text: "all with locks: clients take a lock and give it back"},
 	{Name: memoryName, Text: "all that say what a connection costs in memory"},
 }
 
-// workload is who acts on which rooms, or locks.
+// workload describes the clients and their rooms or locks.
 type workload struct {
 	name, about string
-	group       string // "" runs without being named
+	group       string // "" if it runs without being named
 	kind        kind
 	clients     int
 	rooms       int // or locks
-	nodes       int // over which the clients are spread
-	members     int // of each room, besides the clients
+	nodes       int // the clients are spread over them
+	members     int // further members of each room
 
-	pace  time.Duration // how long a client waits between two actions, on average
-	delay time.Duration // how long everything is under way between a node and Redis, each way
-	join  bool          // of memory: each client is in a room
+	pace  time.Duration // average pause of a client between two actions
+	delay time.Duration // delay between a node and Redis, in each direction
+	join  bool          // for memory: each client is in a room
 }
 
-// references returns the contenders that the others are compared with.
+// references returns the contenders that others are compared with.
 func (w workload) references() []string {
 	return [][]string{ofRooms: {articleName, saddName}, ofLocks: {lockmgrName}, ofSockets: {echoName},
 		ofMemory: nil}[w.kind]
 }
 
-// connections returns how many connections each node has: one for each of its clients, so that nobody waits for one,
-// up to maxConnections.
+// connections returns how many connections each node has: one per client, so that none waits, up to
+// maxConnections.
 func (w workload) connections() int { return min(w.perNode(), maxConnections) }
 
-// perNode returns how many clients a node has at most.
+// perNode returns the largest number of clients of a node.
 func (w workload) perNode() int { return (w.clients + w.nodes - 1) / w.nodes }
 
 // node returns the number of the node that a client acts through.
 func (w workload) node(client int) int { return client % w.nodes }
 
-// room returns the number of a client's room. The clients of one room are on all nodes; where they are quiet they come
-// one after the other.
+// room returns the number of a client's room. Each room has clients on all nodes, except in workloads of
+// memory, where consecutive clients share a room.
 func (w workload) room(client int) int {
 	if w.kind == ofMemory {
 		return client / roomSize % w.rooms
@@ -134,7 +134,7 @@ func (w workload) names(prefix string) []string {
 	return numbered(prefix, n)
 }
 
-// residents returns the users who are in each room all the time.
+// residents returns the users who stay in each room.
 func (w workload) residents() []string { return numbered("member-", w.members) }
 
 func numbered(prefix string, n int) []string {

@@ -1,14 +1,16 @@
-// Package chaos disturbs nodes and their Redis while players play, and proves that nothing was lost that must not be.
+// Package chaos disturbs nodes and their Redis while players play, and proves that nothing was lost except
+// where that is allowed.
 //
-// [Run] starts servers of Redis and nodes as processes, and puts a network of its own between clients, nodes and Redis.
-// Players and an administrator do all that rooms allow. By a schedule that a seed makes ([Schedule]) it injects faults
-// ([Faults]), one or two at a time, for seconds. Then all heals, and each room and each node has to acknowledge
-// actions again within a bound. What clients were told is a history (package check), which two checkers judge, and
-// the journals are audited (package audit).
+// [Run] starts Redis servers and nodes as processes, and connects clients, nodes and Redis by networks of its
+// own. Players and an administrator do all that rooms allow. A schedule from a seed ([Schedule]) injects faults
+// ([Faults]), one or two at a time, for seconds. After each, everything heals, and each room and each node has
+// to acknowledge actions again within a bound. Two checkers judge the history of what clients were told
+// (package check), and the journals are audited (package audit).
 //
-// Nodes are this program again: its main function calls [Main] first.
+// Nodes run this program again: its main function calls [Main] first.
 //
-// Run has many goroutines and processes. All of them end with it; on Linux, processes end with this one in any case.
+// Run has many goroutines and processes. All of them end with it; on Linux, processes end with this one in any
+// case.
 package chaos
 
 import (
@@ -22,22 +24,22 @@ import (
 	"roomd/loadtest"
 )
 
-// What Redis writes to its disk.
+// Modes of persistence of Redis.
 const (
 	PersistNone     = "none"     // nothing
 	PersistEverysec = "everysec" // an AOF, synced each second
 	PersistAlways   = "always"   // an AOF, synced before each reply
 )
 
-// Persists are all of them.
+// Persists has all modes.
 var Persists = []string{PersistNone, PersistEverysec, PersistAlways}
 
-// Config says what to run. Command roomload has a flag for each field with a help text, which says what it means, and
-// what is its default there.
+// Config says what to run. Each field with a help text is a flag of roomload; the text gives its meaning and
+// default.
 type Config struct {
 	Profile string `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
 	Persist string `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
-	// -1: as many as can be
+	// -1: as many as possible
 	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
 	KeyPrefix string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
 	Nodes     int           `default:"3" help:"How many nodes to start (${default})."`
@@ -53,29 +55,29 @@ type Config struct {
 	Recover time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
 	Logs    string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
 
-	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers begin as that,
-	// and the fault node-update has them change. OtherVersion is what the report calls it.
+	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers start as
+	// that version, and the fault node-update switches versions. The report calls it OtherVersion.
 	OtherProgram string `kong:"-"`
 	OtherVersion string `name:"update-from" placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
 
 	// History, if not nil, gets each call and return, event and fault as a line of JSON.
 	History io.Writer `kong:"-"`
 
-	// Progress, if not nil, is called about four times a second, and when a fault begins or ends.
+	// Progress, if not nil, is called about four times a second, and when a fault starts or ends.
 	Progress func(Progress) `kong:"-"`
 }
 
 // Progress is the state of a run.
 type Progress struct {
 	Elapsed  time.Duration
-	Phase    string // in words
-	Changed  bool   // the phase did
-	Actions  int64  // acknowledged
+	Phase    string // description
+	Changed  bool   // the phase is new
+	Actions  int64  // acknowledged actions
 	Unknown  int64
 	Problems int
 }
 
-// String returns it in a line.
+// String describes the progress in one line.
 func (p Progress) String() string {
 	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Phase)
 	if p.Problems > 0 {
@@ -86,7 +88,7 @@ func (p Progress) String() string {
 
 const defaultRecover = 30 * time.Second
 
-// withDefaults fills in what was left open.
+// withDefaults replaces zero values by defaults.
 func (c Config) withDefaults() Config {
 	if c.Replicas == -1 {
 		c.Replicas = map[string]int{Sentinel: 1, Cluster: 1}[c.Profile]
@@ -95,8 +97,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns an error if a value cannot be used. The error begins with the name of the field, in small
-// letters, and its value.
+// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
+// and its value.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	for _, f := range []struct {
@@ -150,7 +152,7 @@ func (c Config) faults() []string {
 	}
 	var names []string
 	for _, f := range Faults {
-		// What loses acknowledged actions by itself is for whoever wants to see how many.
+		// Faults that lose acknowledged actions must be named.
 		if f.in(c) && f.mayLose(c) == nothing {
 			names = append(names, f.Name)
 		}

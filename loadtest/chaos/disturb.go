@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	lookPause     = 50 * time.Millisecond // between two looks at what has to become well
+	lookPause     = 50 * time.Millisecond // between two checks whether all is well
 	tellEvery     = 250 * time.Millisecond
 	warmUp        = time.Second
 	mostSteps     = 10_000
 	injectTimeout = 30 * time.Second
 )
 
-// disturb lets players play, and injects faults until the time is over. Then nobody plays any more, and all
-// connections stay.
+// disturb makes players play, and injects faults until the time is over. Then players stop, but all connections
+// stay.
 func (r *run) disturb(ctx context.Context) error {
 	if err := r.Prepare(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *run) disturb(ctx context.Context) error {
 	return err
 }
 
-// inject carries out the schedule. An error says that a fault could not be made, or that all is not well again.
+// inject follows the schedule. An error says that a fault could not be injected, or that recovery failed.
 func (r *run) inject(ctx context.Context) error {
 	r.enter("players come")
 	_ = pause.For(ctx, warmUp)
@@ -64,18 +64,18 @@ func (r *run) inject(ctx context.Context) error {
 		_ = pause.For(ctx, step.Gap)
 		well, err := r.step(ctx, step)
 		if err != nil || !well {
-			return err // more faults would say nothing
+			return err // more faults would prove nothing
 		}
 	}
 	return nil
 }
 
-// step injects the faults of one step, ends them, and waits until all is well. It reports whether that came.
+// step injects the faults of one step, ends them, and waits for recovery. It reports whether all is well.
 func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	var indexes []int
 	var heals []func(context.Context) error
 	length := s.For
-	// What was begun is ended, also if somebody interrupts the run.
+	// A fault that has started must end, even if somebody interrupts the run.
 	ctx = context.WithoutCancel(ctx)
 	begin, cancel := context.WithTimeout(ctx, injectTimeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	defer cancel()
 	why := make([]error, len(heals))
 	var healing sync.WaitGroup
-	for n, heal := range heals { // at once, and again: one may need what another one heals
+	for n, heal := range heals { // concurrently and repeatedly: one may depend on another
 		healing.Go(func() {
 			for why[n] = heal(end); why[n] != nil && pause.For(end, lookPause) == nil; why[n] = heal(end) {
 			}
@@ -134,7 +134,7 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	return missing == "", nil
 }
 
-// describe returns what the checkers have to know of a fault that begins.
+// describe returns the checkers' view of a fault that starts now.
 func (r *run) describe(f *Fault) check.Fault {
 	now := r.History.Now()
 	d := check.Fault{Name: f.Name, From: now, Splits: f.splits && r.cfg.Profile != Standalone, Evicts: f.evicts}
@@ -147,8 +147,8 @@ func (r *run) describe(f *Fault) check.Fault {
 	return d
 }
 
-// recover waits until Redis is well, and each room and each node has acknowledged an action that began after that
-// time. It returns what is missing when it gives up.
+// recover waits until Redis is well, and each room and each node has acknowledged an action that started after
+// healed. If it gives up, it returns what is missing.
 func (r *run) recover(ctx context.Context, healed time.Duration) (missing string) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Recover)
 	defer cancel()
@@ -157,7 +157,7 @@ func (r *run) recover(ctx context.Context, healed time.Duration) (missing string
 		if now == "" {
 			return ""
 		}
-		if ctx.Err() != nil { // it may be that nobody was asked any more
+		if ctx.Err() != nil { // the players may have stopped
 			return cmp.Or(missing, now)
 		}
 		missing = now

@@ -17,23 +17,23 @@ const (
 	Cluster    = "cluster"
 )
 
-// Profiles are all of them.
+// Profiles has all profiles.
 var Profiles = []string{Standalone, Sentinel, Cluster}
 
 // Fault is a way in which things go wrong.
 type Fault struct {
 	Name     string
-	What     string   // it does
-	Profiles []string // nil: all
+	What     string   // description of its effect
+	Profiles []string // nil for all
 
-	// loses says what Redis, as it is set up, may lose of what it had acknowledged. Nil: nothing.
+	// loses returns which acknowledged data Redis may lose in its configuration. Nil means none.
 	loses func(Config) loss
 	// splits: see check.Fault. evicts: nodes may take each other for dead.
 	splits, evicts bool
-	// lasts is how long it lasts at least; 0 leaves it to the schedule.
+	// lasts is the least duration; 0 leaves it to the schedule.
 	lasts time.Duration
 
-	// inject begins the fault. It returns what ends it.
+	// inject starts the fault, and returns a function that ends it.
 	inject inject
 }
 
@@ -50,23 +50,23 @@ func (f *Fault) mayLose(c Config) loss {
 	return f.loses(c)
 }
 
-// loss is what Redis may lose.
+// loss is which data Redis may lose.
 type loss int
 
 const (
 	nothing loss = iota
-	theLast      // what is not older than the fault, and lag
+	theLast      // data since lag before the fault
 	everything
 )
 
-// lag is how much older than a fault what it loses may be: replicas are behind.
+// lag is how long before a fault the lost data may have been written, because replicas are behind.
 const lag = 2 * time.Second
 
-// injection is a fault at work.
+// injection is an injected fault.
 type injection struct {
 	run    *run
 	random *rand.Rand
-	on     string // whom it strikes
+	on     string // name of its target
 	length time.Duration
 }
 
@@ -107,7 +107,7 @@ func (i *injection) node() *node {
 // room chooses a room.
 func (i *injection) room() string { return i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))] }
 
-// onPrimary is a fault of the server that keeps some room.
+// onPrimary injects a fault into the server that keeps a random room.
 func onPrimary(strike func(ctx context.Context, i *injection, s *server) (heal, error)) inject {
 	return func(ctx context.Context, i *injection) (heal, error) {
 		s, err := i.run.store.primary(ctx, i.room())
@@ -119,7 +119,7 @@ func onPrimary(strike func(ctx context.Context, i *injection, s *server) (heal, 
 	}
 }
 
-// repeat calls f now and every so often, until the fault ends.
+// repeat calls f now and then periodically, until the fault ends.
 func repeat(every time.Duration, f func()) (heal, error) {
 	end := make(chan struct{})
 	var done sync.WaitGroup
@@ -147,7 +147,7 @@ var nodeFaults = []*Fault{
 		Name: "node-kill", What: "SIGKILL of a node; it starts again at the end",
 		inject: func(_ context.Context, i *injection) (heal, error) {
 			n := i.node()
-			// its memory is looked at for as long as the run
+			// its memory is measured during the whole run
 			if i.run.cfg.Duration >= longRun && n.number == 1 && len(i.run.nodes) > 1 {
 				n = i.run.nodes[1]
 				i.on = n.name

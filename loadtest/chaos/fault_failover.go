@@ -14,7 +14,7 @@ var failoverFaults = []*Fault{
 		loses: failedOver, splits: true, evicts: true, lasts: 4 * time.Second,
 		inject: func(ctx context.Context, i *injection) (heal, error) {
 			room := i.room()
-			for { // those who decide may not agree yet who the primary is
+			for { // the voters may not agree yet on the primary
 				s, err := i.run.store.failOver(ctx, room)
 				if s != nil {
 					i.on = s.Name
@@ -33,8 +33,8 @@ var failoverFaults = []*Fault{
 			for range 2 {
 				room := i.room()
 				to, err := all.moveSlot(ctx, room, i.random.IntN(2))
-				for err != nil { // the servers may not agree yet who has the slot
-					// another fault has filled them: the slot moves when that is over
+				for err != nil { // the servers may not agree yet on the owner of the slot
+					// another fault has filled the servers; the slot can move after it
 					if strings.Contains(err.Error(), "OOM") {
 						i.on = strings.TrimPrefix(i.on+", "+room+" at the end", ", ")
 						return func(ctx context.Context) error { _, err := all.moveSlot(ctx, room, 0); return err }, nil

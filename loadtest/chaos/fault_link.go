@@ -20,10 +20,10 @@ var linkFaults = []*Fault{
 	redisLink("net-swallow", "Redis does what a node asks for, and connections end in place of the next reply, twice a second", false, swallowed),
 }
 
-// onLink does something to networks, until heal.
+// onLink disturbs networks until heal is called.
 type onLink func(i *injection, on []*proxy.Proxy, slow bool) (heal, error)
 
-// each calls f for all of them.
+// each returns a function that calls f for all proxies.
 func each(on []*proxy.Proxy, f func(p *proxy.Proxy)) func() {
 	return func() {
 		for _, p := range on {
@@ -49,8 +49,8 @@ func redisLink(name, what string, evicts bool, do onLink) *Fault {
 	}
 }
 
-// wires chooses a node, and networks between it and Redis: to all that it connects to, to the server that keeps some
-// room, or to any one.
+// wires chooses a node, and networks between it and Redis: all of them, the one to the server of a random room,
+// or any one.
 func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 	n := i.random.IntN(len(i.run.nodes))
 	all := i.run.nodes[n].links.redis
@@ -59,7 +59,7 @@ func (i *injection) wires(ctx context.Context) (on []*proxy.Proxy) {
 	switch how {
 	case 0:
 		chosen = all
-	case 1: // if nobody knows who that is now, another fault is at work
+	case 1: // if that server is unknown, another fault is at work
 		if s, err := i.run.store.primary(ctx, i.run.Rooms()[room]); err == nil {
 			chosen = all[slices.Index(i.run.store.all, s):][:1]
 		}
@@ -109,7 +109,7 @@ func swallowed(_ *injection, on []*proxy.Proxy, _ bool) (heal, error) {
 	return repeat(500*time.Millisecond, each(on, (*proxy.Proxy).Swallow))
 }
 
-// healed is a fault that has begun, and that f ends.
+// healed returns the heal of a fault that f ends.
 func healed(f func()) (heal, error) {
 	return func(context.Context) error { f(); return nil }, nil
 }

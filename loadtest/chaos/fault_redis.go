@@ -10,7 +10,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 )
 
-// powerLoss is how much of the last writes a machine without power has not on its disk, with appendfsync everysec.
+// powerLoss is how much of the last writes a power failure loses with appendfsync everysec.
 const powerLoss = time.Second
 
 var redisFaults = []*Fault{
@@ -23,7 +23,7 @@ var redisFaults = []*Fault{
 			case c.Persist == PersistNone:
 				return everything
 			}
-			return nothing // the kernel has what the process wrote
+			return nothing // the kernel writes the data of a killed process
 		},
 		inject: onPrimary(killPrimary),
 	},
@@ -97,13 +97,13 @@ var redisFaults = []*Fault{
 				return refused, away
 			}
 			i.on = "redis"
-			refused, _ := set(ctx, "1") // who is away is stopped, or dead, by another fault, and all of them may be
+			refused, _ := set(ctx, "1") // servers that do not answer are stopped or dead by another fault, perhaps all of them
 			return func(ctx context.Context) error { return errors.Join(set(ctx, "0")) }, refused
 		},
 	},
 }
 
-// failedOver is what a replica that takes over may not have.
+// failedOver returns the data that a promoted replica may lack.
 func failedOver(c Config) loss {
 	if c.Profile == Standalone || c.Replicas > 0 {
 		return nothing
@@ -114,7 +114,7 @@ func failedOver(c Config) loss {
 func killPrimary(_ context.Context, i *injection, s *server) (heal, error) {
 	s.kill()
 	return func(ctx context.Context) error {
-		if len(i.run.store.all) > 1 { // one that came back before would have its replica follow it, whatever it has
+		if len(i.run.store.all) > 1 { // if it came back earlier, its replica would follow it and lose its data
 			if err := replaced(ctx, i.run.store, s); err != nil {
 				return err
 			}
@@ -123,13 +123,13 @@ func killPrimary(_ context.Context, i *injection, s *server) (heal, error) {
 	}, nil
 }
 
-// replaced waits until another server has taken the place of one that is gone.
+// replaced waits until another server has taken over from gone.
 func replaced(ctx context.Context, all *store, gone *server) error {
 	for {
 		serves := false
 		for _, s := range all.all {
 			if s != gone && s.follows(ctx) == gone.Port() {
-				serves = true // still
+				serves = true // it is still a primary
 			}
 		}
 		if !serves {
@@ -141,7 +141,7 @@ func replaced(ctx context.Context, all *store, gone *server) error {
 	}
 }
 
-// restoreOld kills a primary some time after its data were copied, and starts it from the copy at the end.
+// restoreOld copies a primary's data, kills it after age, and finally starts it from the copy.
 func restoreOld(ctx context.Context, s *server, age time.Duration) (heal, error) {
 	copied, err := s.copyData(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func restoreOld(ctx context.Context, s *server, age time.Duration) (heal, error)
 	return s.heal, s.restore(copied)
 }
 
-// onServers sends all servers a command, again and again.
+// onServers sends all servers a command periodically.
 func onServers(every time.Duration, command ...any) inject {
 	return func(_ context.Context, i *injection) (heal, error) {
 		i.on = "redis"

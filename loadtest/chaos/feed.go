@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	feedKeeps   = 10_000_000             // entries: all of a run
-	feedSilence = 4 * time.Second        // then who hears nothing asks another node
+	feedKeeps   = 10_000_000             // entries: more than a run has
+	feedSilence = 4 * time.Second        // after so much silence a reader asks another node
 	feedPause   = 100 * time.Millisecond // after a failure
-	cutPause    = 2 * time.Second        // on average, between two cuts of the readers' connections to a node
+	cutPause    = 2 * time.Second        // average time between two cuts of the readers' connections
 
-	// feedWithin is how long the feed may take, when nobody acts any more, besides Config.Recover: a webhook waits
-	// for up to a minute before it sends again.
+	// feedWithin is how long the feed may take after the last action, in addition to Config.Recover: a webhook
+	// pauses for up to a minute before it sends again.
 	feedWithin = time.Minute
 )
 
@@ -34,8 +34,8 @@ const (
 
 var feedReaders = []string{pageReader, eventReader, hookReader}
 
-// feed is who hears of all commits: a reader of pages, one of server-sent events, and the receiver of a webhook. Their
-// connections are cut now and then.
+// feed has the readers of all commits: one of pages, one of server-sent events, and the receiver of a webhook.
+// Their connections are cut now and then.
 type feed struct {
 	run      *run
 	receiver *receiver
@@ -44,7 +44,7 @@ type feed struct {
 
 	mu   sync.Mutex
 	told check.Readers                     // guarded by mu
-	last map[string]map[string]check.Point // guarded by mu: by reader and room, the last commit that it was told
+	last map[string]map[string]check.Point // guarded by mu: last commit by reader and room
 }
 
 func newFeed(r *run) (f *feed, err error) {
@@ -56,7 +56,7 @@ func newFeed(r *run) (f *feed, err error) {
 	return f, err
 }
 
-// args are those of a node.
+// args returns flags for a node.
 func (f *feed) args() []string {
 	return []string{
 		"--feed", fmt.Sprint(feedKeeps), "--webhook", f.receiver.server.URL + "/roomd",
@@ -64,7 +64,7 @@ func (f *feed) args() []string {
 	}
 }
 
-// begin has all of them listen, until close.
+// begin starts all readers, until close.
 func (f *feed) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.ends = cancel
@@ -88,19 +88,19 @@ func (f *feed) disturb(ctx context.Context) {
 	}
 }
 
-// random returns random numbers for one of them.
+// random returns random numbers for one reader.
 func (f *feed) random(who uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(f.run.cfg.Seed, 1000+who))
 }
 
-// hear records what a reader was told.
+// hear records entries that a reader received.
 func (f *feed) hear(reader string, entries []feedEntry) {
 	at := f.run.History.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range entries {
 		if entries[i].Room == "" {
-			continue // a list of all rooms begins or ends
+			continue // start or end of the list of all rooms
 		}
 		t := entries[i].told(at)
 		f.told[reader] = append(f.told[reader], t)
@@ -114,7 +114,7 @@ func (f *feed) hear(reader string, entries []feedEntry) {
 	}
 }
 
-// arrive waits until all readers know all rooms as Redis has them.
+// arrive waits until all readers have the last commit of each room in Redis.
 func (f *feed) arrive(ctx context.Context) {
 	f.run.enter("the feed arrives")
 	f.receiver.leavesAt(time.Time{})
@@ -134,7 +134,7 @@ func (f *feed) arrive(ctx context.Context) {
 	}
 }
 
-// behind names a reader that does not know a room as Redis has it.
+// behind names a reader that lacks the last commit of a room.
 func (f *feed) behind(ctx context.Context) (string, error) {
 	for _, room := range f.run.AllRooms() {
 		at, err := f.run.data.Client.HMGet(ctx, f.run.data.Key(room, "Meta"), "epoch", "version").Result()
@@ -157,7 +157,7 @@ func (f *feed) behind(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// close ends all that listens.
+// close ends all readers.
 func (f *feed) close() {
 	f.ends()
 	for _, n := range f.run.nodes {
@@ -169,14 +169,14 @@ func (f *feed) close() {
 	f.receiver.close()
 }
 
-// heard returns what all were told.
+// heard returns the entries of all readers.
 func (f *feed) heard() check.Readers {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.told
 }
 
-// feedEntry is an entry of the feed as readers get it.
+// feedEntry is an entry of the feed in its JSON form.
 type feedEntry struct {
 	Room    string            `json:"room"`
 	Epoch   string            `json:"epoch"`
@@ -191,7 +191,7 @@ type feedEntry struct {
 }
 
 func (e *feedEntry) told(at time.Duration) check.Told {
-	one := func(name string) string { return unique.Make(name).Value() } // which is in memory once
+	one := func(name string) string { return unique.Make(name).Value() } // keeps one copy of each name in memory
 	t := check.Told{At: at, Room: one(e.Room), Point: check.Point{Epoch: one(e.Epoch), Version: e.Version}}
 	if e.Gap != nil {
 		t.Gap = &check.Gap{After: e.Gap.After, Before: e.Gap.Before, Now: e.Gap.State}
@@ -205,7 +205,7 @@ func (e *feedEntry) told(at time.Duration) check.Told {
 	return t
 }
 
-// FeedReport is what readers of the feed were told.
+// FeedReport counts what readers of the feed received.
 type FeedReport struct {
 	Pages   int `json:"pages"` // commits, without repetitions
 	Events  int `json:"events"`
@@ -215,7 +215,7 @@ type FeedReport struct {
 	Failed  int `json:"not_acknowledged"` // requests of the webhook
 }
 
-// String returns it in a line.
+// String describes the counts in one line.
 func (f FeedReport) String() string {
 	return fmt.Sprintf("%d commits in pages, %d by events, %d by webhook; %d again, %d gaps, %d requests not acknowledged", f.Pages, f.Events, f.Webhook, f.Again, f.Gaps, f.Failed)
 }

@@ -17,15 +17,15 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 )
 
-// reader is one who asks nodes for the feed, any that answers.
+// reader asks any nodes for the feed.
 type reader struct {
 	*feed
 	name   string
 	random *rand.Rand
-	at     string // where it goes on
+	at     string // position in the feed
 }
 
-// read asks for more until ctx ends.
+// read calls more until ctx ends.
 func (r *reader) read(ctx context.Context, more func(context.Context) error) {
 	for ctx.Err() == nil {
 		if more(ctx) != nil {
@@ -103,7 +103,7 @@ func (r *reader) events(ctx context.Context) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return err // also of an event that is not whole
+			return err // also for an incomplete event
 		}
 		silent.Reset(feedSilence)
 		switch field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); field {

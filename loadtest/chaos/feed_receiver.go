@@ -20,32 +20,33 @@ import (
 )
 
 const (
-	hookTimeout = time.Second // of a webhook: how long the receiver may take
+	hookTimeout = time.Second // timeout of the webhook
 
 	// The receiver is away for up to awayMost, at times that are awayEvery apart on average.
 	awayMost  = 5 * time.Second
 	awayEvery = 20 * time.Second
 )
 
-// receiver is a backend that is told by a webhook. Of fifty requests it refuses one, leaves one without an answer,
-// ends the connection of one, and does the same to three others that it has taken; and now and then it is away.
+// receiver is the backend of a webhook. Of fifty requests it refuses one, leaves one without an answer, and
+// cuts the connection of one; three others it accepts, and then answers in one of these ways. Sometimes it is
+// away.
 type receiver struct {
 	feed   *feed
 	key    []byte
-	secret string // the file that nodes read
+	secret string // path of the nodes' secret file
 	server *httptest.Server
 
 	mu     sync.Mutex
 	random *mathrand.Rand // guarded by mu
 	back   time.Time      // guarded by mu: until then it is away
-	leaves time.Time      // guarded by mu: then it goes away; zero: it takes everything
+	leaves time.Time      // guarded by mu: when it next goes away; if zero, it accepts everything
 	failed int            // guarded by mu: requests that it did not acknowledge
 }
 
-// newReceiver returns a receiver that takes everything.
+// newReceiver returns a receiver that accepts everything.
 func newReceiver(f *feed) (*receiver, error) {
 	r := &receiver{feed: f, key: make([]byte, 32), random: f.random(3)}
-	_, _ = rand.Read(r.key) // it does not fail
+	_, _ = rand.Read(r.key) // never fails
 	file, err := os.CreateTemp("", "roomload-webhook-*")
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func newReceiver(f *feed) (*receiver, error) {
 	return r, err
 }
 
-// leavesAt says when the receiver goes away for the first time; zero has it take everything from now on.
+// leavesAt sets when the receiver first goes away; with zero it accepts everything from now on.
 func (r *receiver) leavesAt(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,12 +75,12 @@ type hookAnswer int
 
 const (
 	acknowledges hookAnswer = iota
-	away                    // it ends the connection
-	refuses                 // it answers 500
-	hangs                   // it gives no answer in time
+	away                    // cuts the connection
+	refuses                 // answers 500
+	hangs                   // does not answer in time
 )
 
-// treat returns whether the receiver takes a request, and how it answers.
+// treat decides whether the receiver accepts a request, and how it answers.
 func (r *receiver) treat() (takes bool, with hookAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +108,7 @@ func (r *receiver) treat() (takes bool, with hookAnswer) {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // of a node that has died
+		return // its node has died
 	}
 	if !r.signed(req.Header, body) {
 		r.feed.run.Problem("content", "a request of a webhook has no good signature: %q", req.Header)
@@ -141,7 +142,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// signed reports whether a request is signed as Standard Webhooks has it, and not long ago.
+// signed reports whether a request has a recent signature as Standard Webhooks defines it.
 func (r *receiver) signed(h http.Header, body []byte) bool {
 	var at int64
 	if _, err := fmt.Sscan(h.Get("webhook-timestamp"), &at); err != nil ||

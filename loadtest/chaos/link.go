@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redistest/proxy"
 )
 
-// end is a process of Redis' that nodes connect to.
+// end is a process of Redis that nodes connect to.
 type end struct{ name, addr string }
 
 // wire is the network between a node and one end.
@@ -20,13 +20,13 @@ type wire struct {
 	proxy *proxy.Proxy
 }
 
-// links are the networks of a node: to its clients, and to each server of Redis and each Sentinel.
+// links are the networks of a node: to its clients, to each Redis server and to each Sentinel.
 type links struct {
 	clients *proxy.Proxy
 	redis   []wire
 }
 
-// carry starts a network in front of an address.
+// carry starts a network to an address.
 func carry(addr string) (*proxy.Proxy, error) {
 	dial := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", addr) }
 	return proxy.Start(dial, nil, nil)
@@ -44,12 +44,11 @@ func (l *links) lead(ends []end) error {
 	return nil
 }
 
-// linksOf in the environment of a node says through which address it reaches which: ADDRESS=THROUGH, separated by
-// commas.
+// linksOf in the environment of a node maps addresses to its networks: ADDRESS=THROUGH, separated by commas.
 const linksOf = "ROOMLOAD_CHAOS_LINKS"
 
-// env is what a node has to know of its networks. Servers tell it the addresses that they have for all, so its
-// connections are led by address, and not by a URL.
+// env returns linksOf. Servers report the same addresses to all nodes, so the node's connections are redirected
+// by address, and not by a URL.
 func (l *links) env() string {
 	var pairs []string
 	for _, w := range l.redis {
@@ -58,8 +57,8 @@ func (l *links) env() string {
 	return linksOf + "=" + strings.Join(pairs, ",")
 }
 
-// dialThrough returns what opens a node's connections to Redis, by what env said. An address to which no network
-// leads is refused: nothing gets past the networks.
+// dialThrough returns a node's dialer to Redis for the output of env. It refuses addresses without a network,
+// so that no connection bypasses the networks.
 func dialThrough(said string) redisurl.Dialer {
 	through := make(map[string]string)
 	for pair := range strings.SplitSeq(said, ",") {
@@ -75,8 +74,8 @@ func dialThrough(said string) redisurl.Dialer {
 	}
 }
 
-// used reports whether the node has connected to Redis through its networks. A program that does not call Main does
-// not.
+// used returns an error unless the node has connected to Redis through its networks. A program that does not
+// call Main does not.
 func (l *links) used() error {
 	for _, w := range l.redis {
 		if w.proxy.Carries() > 0 {

@@ -14,14 +14,14 @@ import (
 	roomd "roomd/transport/node"
 )
 
-// asNode in the environment makes a program that calls Main a node.
+// asNode in the environment makes a program that calls Main run a node.
 const asNode = "ROOMLOAD_CHAOS_NODE"
 
-// hosted says that this program has called Main, so that starting it again makes a node and not another run.
+// hosted says that this program has called Main, so it runs a node when it is started again.
 var hosted bool
 
-// Main is roomd with the arguments of the process, if Run has started it for that; then it does not return. Otherwise
-// it does nothing. A program that calls Run calls Main first, and so does its TestMain.
+// Main runs roomd with the arguments of the process if Run has started it for that, and then does not return.
+// Otherwise it does nothing. A program that calls Run calls Main first, and so does its TestMain.
 func Main() {
 	hosted = true
 	if os.Getenv(asNode) != "" {
@@ -29,12 +29,12 @@ func Main() {
 	}
 }
 
-// process is one that faults strike.
+// process is a target of faults.
 type process struct {
 	server  *launch.Server
 	name    string
 	stopped bool // by SIGSTOP
-	down    bool // killed or told to end, and not started again
+	down    bool // killed or told to end
 }
 
 func (p *process) kill() {
@@ -44,7 +44,7 @@ func (p *process) kill() {
 
 func (p *process) stop() { p.stopped = p.server.Signal(syscall.SIGSTOP) == nil }
 
-// heal starts a process again that is down, and lets a stopped one go on.
+// heal starts a process that is down, and continues a stopped one.
 func (p *process) heal(ctx context.Context) error {
 	if p.stopped {
 		p.stopped = false
@@ -60,31 +60,31 @@ func (p *process) heal(ctx context.Context) error {
 	return nil
 }
 
-// node is a process of roomd's, with its networks.
+// node is a process of roomd with its networks.
 type node struct {
 	process
 	run     *run
-	number  int // from 1
+	number  int // starts at 1
 	links   links
-	admin   string       // host:port of its operators' side
-	door    *proxy.Proxy // to that, for readers of the feed
-	version version      // that it is, or will be when it starts again
+	admin   string       // host:port of its API for operators
+	door    *proxy.Proxy // network to admin for readers of the feed
+	version version      // current version, or that of the next start
 	log     io.Writer
 }
 
-// The times of the nodes: short, so that faults of seconds outlast them.
+// Times of the nodes. They are short, so that faults of seconds outlast them.
 const (
 	lockTTL  = time.Second
 	lockWait = 3 * time.Second
 	nodeTTL  = 3 * time.Second
 	grace    = 2 * time.Second
 
-	// eviction is how long a node can be silent until its members have been removed: the others
-	// look twice in a nodeTTL.
+	// eviction is how long a node can be silent until its members are removed: the others check twice in a
+	// nodeTTL.
 	eviction = nodeTTL*3/2 + grace
 )
 
-// startNode starts a node with its networks, and waits until it takes clients.
+// startNode starts a node with its networks, and waits until it accepts clients.
 func (r *run) startNode(ctx context.Context, number int) (err error) {
 	n := &node{run: r, number: number, log: r.log(fmt.Sprintf("node-%d", number))}
 	n.name = fmt.Sprintf("node %d", number)
@@ -107,12 +107,12 @@ func (r *run) startNode(ctx context.Context, number int) (err error) {
 	return err
 }
 
-// command is what starts the node as its version.
+// command returns the command that starts the node in its version.
 func (n *node) command() launch.Command {
 	c := launch.Command{Program: n.run.programs[n.version], Env: []string{asNode + "=1", n.links.env()},
 		Ready: "ready: connect to", Log: n.log}
 	c.Args = func(s *launch.Server) ([]string, error) {
-		if n.server == nil { // each attempt to start has another port
+		if n.server == nil { // each attempt to start uses another port
 			port, err := launch.FreePort()
 			if err != nil {
 				return nil, err

@@ -15,8 +15,8 @@ import (
 	"roomd/loadtest/report"
 )
 
-// Report is the outcome of a run: that of one without faults, and what the faults did. Its JSON form is a contract
-// that scripts rely on.
+// Report is the result of a run: the report of a run without faults, and the effects of the faults. Its JSON
+// form is a contract that scripts rely on.
 type Report struct {
 	*loadtest.Report
 
@@ -24,15 +24,15 @@ type Report struct {
 	Persist  string `json:"persist"`
 	Replicas int    `json:"replicas"`
 	Seed     uint64 `json:"seed"`
-	Other    string `json:"other_version,omitempty"` // that half of the nodes began as
-	Repeat   string `json:"repeat"`                  // the command that makes the same schedule
+	Other    string `json:"other_version,omitempty"` // initial version of half of the nodes
+	Repeat   string `json:"repeat"`                  // command that repeats the schedule
 
 	Faults    []FaultReport `json:"faults"`
-	Lost      int           `json:"lost_acknowledged"` // actions that Redis was allowed to lose
-	SeatsLost int           `json:"seats_lost"`        // told by "lost", and not by an administrator's action
+	Lost      int           `json:"lost_acknowledged"` // acknowledged actions that Redis lost and may have lost
+	SeatsLost int           `json:"seats_lost"`        // reported by "lost", not by an administrator's action
 	Commits   int           `json:"commits"`           // in the journals
 	Epochs    int           `json:"new_epochs"`
-	Holds     int           `json:"outsider_holds"` // of locks by somebody who is no node
+	Holds     int           `json:"outsider_holds"` // holds of locks by the outsider
 
 	Feed      FeedReport `json:"feed"`
 	Resources []Resource `json:"resources"`
@@ -40,22 +40,22 @@ type Report struct {
 	used []use
 }
 
-// FaultReport is a fault that was injected.
+// FaultReport is an injected fault.
 type FaultReport struct {
 	Name    string  `json:"name"`
 	On      string  `json:"on"`
 	From    float64 `json:"from_s"`
 	To      float64 `json:"to_s"`
-	Recover float64 `json:"recover_s"`         // from its end until all was well; -1: never
-	Lost    int     `json:"lost_acknowledged"` // actions
+	Recover float64 `json:"recover_s"`         // from its end to recovery; -1: never
+	Lost    int     `json:"lost_acknowledged"` // acknowledged actions
 }
 
-// emptyWithin is how long it may take until rooms are empty that everybody has left.
+// emptyWithin is how long it may take until rooms are empty after everybody has left.
 const emptyWithin = eviction + grace + 10*time.Second
 
 // judge ends the run, and judges it.
 func (r *run) judge(ctx context.Context) (*Report, error) {
-	if len(r.Problems()) == 0 { // else it may not be possible any more
+	if len(r.Problems()) == 0 { // after problems it may be impossible
 		r.enter("nobody acts: events arrive")
 		if err := r.Settle(ctx, r.cfg.Recover); err != nil {
 			return nil, err
@@ -98,9 +98,9 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// played adds what the faults did.
+// played adds the effects of the faults.
 func (r *Report) played(h *check.History) {
-	r.ErrorTexts = nil // connections that faults have ended
+	r.ErrorTexts = nil // faults cut connections
 	for i, f := range h.Faults {
 		recovered := -1.0
 		if f.Well > 0 {
@@ -118,10 +118,10 @@ func (r *Report) played(h *check.History) {
 	}
 }
 
-// mostNames is how many faults charts name.
+// mostNames limits the faults that charts name.
 const mostNames = 40
 
-// say fills in what the report says besides that of a run without faults.
+// say adds facts and tables to the report.
 func (r *Report) say() {
 	nodes := ""
 	if r.Other != "" {
@@ -147,7 +147,7 @@ func (r *Report) say() {
 	}
 	for _, f := range r.Faults {
 		name := f.Name
-		if len(r.Faults) > mostNames { // they would hide the lines
+		if len(r.Faults) > mostNames { // so many would hide the lines
 			name = ""
 		}
 		r.More.Spans = append(r.More.Spans, report.Span{From: f.From, To: f.To, Name: name})
@@ -161,7 +161,7 @@ func (r *Report) say() {
 	}
 }
 
-// faults returns a table of what was injected.
+// faults returns a table of the injected faults.
 func (r *Report) faults() *report.Table {
 	t := &report.Table{
 		Title: "Faults", Subtitle: "what was injected", Columns: []report.Column{
@@ -181,7 +181,7 @@ func (r *Report) faults() *report.Table {
 	return t
 }
 
-// command returns the command that makes the same schedule.
+// command returns the command that repeats the schedule.
 func (c Config) command() string {
 	text := fmt.Sprintf("roomload chaos --profile %s --persist %s --replicas %d --nodes %d --clients %d --rooms %d --capacity %d --duration %v --seed %d --mix %s",
 		c.Profile, c.Persist, c.Replicas, c.Nodes, c.Clients, c.Rooms, c.Capacity, c.Duration, c.Seed,

@@ -17,36 +17,36 @@ const (
 	resourcesEvery = 2 * time.Second
 	lookTimeout    = time.Second
 
-	// judgedFrom is how long a run has to be for its figures to say anything, and longRun from when on the first node
-	// is not killed, so that one process is there from the beginning to the end.
+	// judgedFrom is the shortest run whose figures are judged. In runs of at least longRun the first node is
+	// not killed, so that one process lasts for the whole run.
 	judgedFrom = 2 * time.Minute
 	longRun    = 10 * time.Minute
 
-	// mayRise is the share by which the median of the last quarter may be above that of the second one, besides a
+	// mayRise is how much the median of the last quarter may exceed that of the second one, in addition to a
 	// slack.
 	mayRise = 0.25
 )
 
-// use is what nodes and Redis have in use at a moment.
+// use is a sample of the resources of nodes and Redis.
 type use struct {
 	at     time.Duration
 	end    bool               // everybody has left
-	values map[string]float64 // by the name of the figure
+	values map[string]float64 // by figure
 }
 
-// figure is something that each node, or Redis, has in use.
+// figure is a resource of each node, or of Redis.
 type figure struct {
 	name  string
-	unit  string  // of its chart; empty: it has none
-	slack float64 // by which it may rise besides mayRise; less than 0: it is not judged
-	drops bool    // in the end it is not above what it was in the run
+	unit  string  // of its chart; "" for no chart
+	slack float64 // how much it may rise in addition to mayRise; if negative, it is not judged
+	drops bool    // at the end it must not exceed its value during the run
 	about string
 
-	metric string  // of a node; empty: it is one of Redis
-	each   float64 // of the metric's units are one of the figure's
+	metric string  // of a node; "" for a figure of Redis
+	each   float64 // units of the metric per unit of the figure
 }
 
-// The figures of Redis, and one that the tests know.
+// Names of figures.
 const (
 	goroutines  = "goroutines"
 	redisMemory = "redis, MiB"
@@ -58,8 +58,8 @@ const (
 
 const ofNode = "A node that was killed begins anew."
 
-// figures are all of them. Faults fill a node's pool of 64 connections to Redis, which empties slowly: by so many
-// open files may differ.
+// figures has all figures. Faults fill a node's pool of 64 connections to Redis, which shrinks slowly, so the
+// number of open files may vary by as many.
 var figures = []figure{
 	{name: "memory, MiB", unit: "MiB", slack: 16, about: ofNode, metric: "process_resident_memory_bytes",
 		each: 1 << 20},
@@ -74,7 +74,7 @@ var figures = []figure{
 
 func nameOf(node int, figure string) string { return fmt.Sprintf("node %d, %s", node, figure) }
 
-// names returns the names of the figure: one, or one for each node.
+// names returns the figure's names: one, or one for each node.
 func (f *figure) names(nodes int) (names []string) {
 	if f.metric == "" {
 		return []string{f.name}
@@ -85,7 +85,7 @@ func (f *figure) names(nodes int) (names []string) {
 	return names
 }
 
-// resources samples what is in use until ctx ends.
+// resources takes samples until ctx ends.
 func (r *run) resources(ctx context.Context) {
 	for pause.For(ctx, resourcesEvery) == nil {
 		r.takeUse(ctx, false)
@@ -97,7 +97,7 @@ func (r *run) takeUse(ctx context.Context, end bool) {
 	defer cancel()
 	u := use{at: r.History.Now(), end: end, values: make(map[string]float64)}
 	for _, n := range r.nodes {
-		n.uses(ctx, u.values) // without one that is dead or stopped
+		n.uses(ctx, u.values) // fails for a node that is dead or stopped
 	}
 	r.redisUses(ctx, u.values)
 	r.mu.Lock()
@@ -105,7 +105,7 @@ func (r *run) takeUse(ctx context.Context, end bool) {
 	r.used = append(r.used, u)
 }
 
-// uses adds the figures of a node, as its metrics have them.
+// uses adds the figures of a node from its metrics.
 func (n *node) uses(ctx context.Context, values map[string]float64) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -132,13 +132,13 @@ func (n *node) uses(ctx context.Context, values map[string]float64) {
 	}
 }
 
-// redisUses adds the figures of Redis: of all primaries together.
+// redisUses adds the figures of Redis, summed over all primaries.
 func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 	memory, keys, ofRooms := 0.0, 0.0, 0.0
 	for _, s := range r.store.all {
 		info, err := s.Admin.InfoMap(ctx, "memory", "replication").Result()
 		if err != nil || info["Replication"]["role"] != "master" {
-			continue // it is dead, or stopped, and another one may be in its place
+			continue // it is dead or stopped, and another one may have replaced it
 		}
 		var used float64
 		_, _ = fmt.Sscan(info["Memory"]["used_memory"], &used)
@@ -169,14 +169,14 @@ func (r *run) redisUses(ctx context.Context, values map[string]float64) {
 	}
 }
 
-// Resource is a figure of what is in use: the medians of the second and the last quarter of the run, and what it was
-// when all had left.
+// Resource is the trend of a figure: the medians of the second and the last quarter of the run, and the value
+// after everybody has left.
 type Resource struct {
 	Name   string  `json:"name"`
 	Second float64 `json:"second_quarter"`
 	Last   float64 `json:"last_quarter"`
 	End    float64 `json:"end"`
-	Bound  float64 `json:"bound,omitzero"` // 0: it is not judged
+	Bound  float64 `json:"bound,omitzero"` // 0 if it is not judged
 	Rises  bool    `json:"rises,omitzero"`
 }
 
@@ -209,7 +209,7 @@ func (f *figure) judge(name string, used []use, length time.Duration) Resource {
 	return q
 }
 
-// useJudged adds what nodes and Redis had in use. What rises is a violation.
+// useJudged adds the resources of nodes and Redis. It returns a violation for each that rises.
 func (r *Report) useJudged(used []use, nodes int, length time.Duration) (rising []check.Violation) {
 	r.used = used
 	for _, f := range figures {

@@ -9,7 +9,7 @@ import (
 	"roomd/loadtest/report"
 )
 
-// flat says in a few words whether what is in use rises.
+// flat summarizes whether resources rise.
 func (r *Report) flat() string {
 	rises, judged := 0, 0
 	for _, q := range r.Resources {
@@ -29,7 +29,7 @@ func (r *Report) flat() string {
 	return fmt.Sprintf("flat: none of %d figures rises", judged)
 }
 
-// resources returns a table of what is in use.
+// resources returns a table of the resources.
 func (r *Report) resources() *report.Table {
 	t := &report.Table{
 		Title: "What is in use", Columns: []report.Column{
@@ -53,7 +53,7 @@ func (r *Report) resources() *report.Table {
 	return t
 }
 
-// resourceCharts draws what is in use over time.
+// resourceCharts draws the resources over time.
 func (r *Report) resourceCharts() (charts []template.HTML) {
 	for _, f := range figures {
 		if f.unit == "" {

@@ -18,27 +18,27 @@ import (
 // startTimeout bounds the start of a server or a node.
 const startTimeout = 60 * time.Second
 
-// run is one run: a game, the processes and networks with which it is played, and who listens.
+// run is a run: a game, its processes and networks, and the readers of the feed.
 type run struct {
-	*loadtest.Game // once there are nodes
+	*loadtest.Game // nil before the nodes run
 
 	cfg    Config
 	store  *store
 	data   *loadtest.Store
 	nodes  []*node
 	feed   *feed
-	files  []io.Closer   // of logs
-	played time.Duration // for how long players played
+	files  []io.Closer   // log files
+	played time.Duration // how long players played
 
-	programs map[version]string // that nodes are started as
+	programs map[version]string // programs of the nodes
 
 	mu    sync.Mutex
 	phase string // guarded by mu
 	used  []use  // guarded by mu
 }
 
-// Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges what its clients were told. An
-// error says that the run was not possible.
+// Run disturbs a service of its own for cfg.Duration, or until ctx ends, and judges the history of its clients.
+// An error says that the run was impossible.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -88,18 +88,18 @@ const (
 	closes       = 200
 	holds        = 60 * time.Millisecond
 
-	// callTimeout is longer than a node needs for any answer.
+	// callTimeout is longer than any answer of a node takes.
 	callTimeout = lockWait + lockTTL + 3*time.Second
 )
 
-// doubts reports whether Redis may not have kept what it had since a time.
+// doubts reports whether Redis may have lost data that it had at since.
 func (r *run) doubts(since time.Duration) bool {
 	return slices.ContainsFunc(r.History.Faults(), func(f check.Fault) bool {
 		return (f.Loses || f.Splits || family(f.Name) == "redis") && (f.Well == 0 || f.Well > since)
 	})
 }
 
-// play says how the game is played: slowly, so that much happens between the actions, too.
+// play configures the game. It is slow, so that much happens between the actions.
 func (r *run) play() loadtest.Play {
 	p := loadtest.Play{
 		Store: r.data, Name: "chaos", Clients: r.cfg.Clients, Rooms: r.cfg.Rooms, Capacity: r.cfg.Capacity,
@@ -115,7 +115,7 @@ func (r *run) play() loadtest.Play {
 	return p
 }
 
-// log returns where a process logs to, nil if nowhere.
+// log returns the log of a process, or nil.
 func (r *run) log(name string) io.Writer {
 	if r.cfg.Logs == "" {
 		return nil
@@ -146,7 +146,7 @@ func (r *run) close() {
 	}
 }
 
-// enter says what the run does now.
+// enter sets and reports the phase of the run.
 func (r *run) enter(format string, args ...any) {
 	r.mu.Lock()
 	r.phase = fmt.Sprintf(format, args...)
@@ -160,7 +160,7 @@ func (r *run) tell(changed bool) {
 	}
 	done, _, unknown := r.History.Counts()
 	r.mu.Lock()
-	defer r.mu.Unlock() // one at a time
+	defer r.mu.Unlock() // one call at a time
 	r.cfg.Progress(Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done,
 		Unknown: unknown, Problems: len(r.Problems())})
 }

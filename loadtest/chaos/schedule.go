@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// The times of a schedule.
+// Times of a schedule.
 const (
 	minGap, maxGap     = 500 * time.Millisecond, 2 * time.Second
 	minFault, maxFault = 2 * time.Second, 6 * time.Second
 
-	// pairs is that every so many faults come two at once.
+	// pairs: every so many steps have two concurrent faults.
 	pairs = 4
 )
 
-// Step is a part of a schedule: a pause, and then one fault, or two at once, that last for a while. What comes after
-// waits until all is well again.
+// Step is a part of a schedule: a pause, and then one fault or two concurrent ones, for a while. The next step
+// waits until all is well.
 type Step struct {
 	Gap   time.Duration
 	For   time.Duration
 	Picks []Pick
 }
 
-// Pick is a fault, and a number that says whom it strikes, and when and how, where a fault leaves that open.
+// Pick is a fault, and a seed for its random choices, such as its target.
 type Pick struct {
 	Fault string
 	Draw  uint64
 }
 
-// Schedule returns the first n steps that a seed makes of these faults. Each fault comes before one comes again.
-// Two at once do not both strike the servers of Redis, or the nodes.
+// Schedule returns the first n steps for a seed. Each fault comes once before one repeats. Of two concurrent
+// faults, not both hit Redis servers, nor both nodes.
 func Schedule(seed uint64, faults []string, n int) []Step {
 	random := rand.New(rand.NewPCG(seed, 0x6368616f73))
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(random.Int64N(int64(to-from))) }
@@ -56,7 +56,7 @@ func Schedule(seed uint64, faults []string, n int) []Step {
 	return steps
 }
 
-// family returns what a fault strikes, by its name: node, redis or clients, for example.
+// family returns the target of a fault from its name: node, redis or clients, for example.
 func family(fault string) string {
 	what, _, _ := strings.Cut(fault, "-")
 	if what == "failover" || what == "slot" {

@@ -23,13 +23,13 @@ func persistArgs(persist string) []string {
 	return []string{"--appendonly", "yes", "--appendfsync", persist}
 }
 
-// The files of a server: an AOF has a folder.
+// Files of a server. An AOF has a folder.
 const (
 	appendFolder = "appendonlydir"
 	dumpFile     = "dump.rdb"
 )
 
-// saved returns where the server keeps its data.
+// saved returns the path of the server's data.
 func (s *server) saved() string {
 	if s.persist == PersistNone {
 		return filepath.Join(s.Dir(), dumpFile)
@@ -37,7 +37,7 @@ func (s *server) saved() string {
 	return filepath.Join(s.Dir(), appendFolder)
 }
 
-// copyData keeps a copy of the data as they are now.
+// copyData copies the current data.
 func (s *server) copyData(ctx context.Context) (string, error) {
 	copied := filepath.Join(s.Dir(), "copy")
 	if err := os.RemoveAll(copied); err != nil {
@@ -52,7 +52,7 @@ func (s *server) copyData(ctx context.Context) (string, error) {
 	return copied, os.CopyFS(copied, os.DirFS(s.saved()))
 }
 
-// restore replaces the data of a killed server by a copy, or by nothing if that is empty.
+// restore replaces the data of a killed server by a copy; "" removes them.
 func (s *server) restore(copied string) error {
 	if err := os.RemoveAll(s.saved()); err != nil || copied == "" {
 		return err
@@ -60,7 +60,7 @@ func (s *server) restore(copied string) error {
 	return os.Rename(copied, s.saved())
 }
 
-// follows returns the port of the primary that a server follows, 0 if it is a primary itself, or does not say.
+// follows returns the port of a server's primary, or 0 if it is a primary or does not answer.
 func (s *server) follows(ctx context.Context) int {
 	is, err := s.Replication(ctx)
 	if err != nil || is["role"] != "slave" {

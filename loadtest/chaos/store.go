@@ -15,21 +15,21 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// store is the Redis of a run, as its profile has it: its servers, and what nodes are told of it.
+// store is the Redis of a run according to its profile.
 type store struct {
-	url     string                // the --redis of a node
-	all     []*server             // those that keep rooms, replicas included
-	ends    []end                 // all to whom a node connects: the servers, and Sentinels
-	rdb     redis.UniversalClient // for whoever only looks on
+	url     string                // for the nodes' --redis
+	all     []*server             // servers with rooms, including replicas
+	ends    []end                 // all that nodes connect to: servers and Sentinels
+	rdb     redis.UniversalClient // for observers
 	cluster *launch.Cluster       // nil without one
 
-	// keeps returns the server that keeps a room now.
+	// keeps returns the server that now keeps a room.
 	keeps func(ctx context.Context, room string) (*launch.Redis, error)
 
 	// ready returns nil if all servers serve, and replicas follow.
 	ready func(ctx context.Context) error
 
-	// takeOver has a replica take over from a primary that is well. Nil where there are none.
+	// takeOver lets a replica take over from a primary that is well. Nil without replicas.
 	takeOver func(ctx context.Context, primary *launch.Redis) error
 
 	end func()
@@ -110,7 +110,7 @@ func serversOf(launched []*launch.Redis, cfg Config) (all []*server) {
 	return all
 }
 
-// endsOf are servers as nodes see them.
+// endsOf returns servers as ends.
 func endsOf(launched []*launch.Redis) (ends []end) {
 	for _, r := range launched {
 		ends = append(ends, end{r.Name, r.Addr()})
@@ -118,7 +118,7 @@ func endsOf(launched []*launch.Redis) (ends []end) {
 	return ends
 }
 
-// primary returns the server that keeps a room now.
+// primary returns the server that now keeps a room.
 func (s *store) primary(ctx context.Context, room string) (*server, error) {
 	r, err := s.keeps(ctx, room)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *store) primary(ctx context.Context, room string) (*server, error) {
 	return s.all[slices.IndexFunc(s.all, func(s *server) bool { return s.Redis == r })], nil
 }
 
-// failOver has a replica take over from the primary of a room, which is well.
+// failOver lets a replica take over from the primary of a room, which is well.
 func (s *store) failOver(ctx context.Context, room string) (*server, error) {
 	primary, err := s.primary(ctx, room)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *store) failOver(ctx context.Context, room string) (*server, error) {
 	return primary, s.takeOver(ctx, primary.Redis)
 }
 
-// moveSlot takes a room's slot, with its keys, to another primary of the Cluster, and returns whereto.
+// moveSlot moves a room's slot with its keys to another primary of the Cluster, and returns that one.
 func (s *store) moveSlot(ctx context.Context, room string, choose int) (to *server, err error) {
 	from, err := s.primary(ctx, room)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// version says which of run.programs a node is.
+// version selects one of run.programs.
 type version int
 
 const (
 	own   version = iota // this one
-	other                // that of Config.OtherProgram; nodes with even numbers begin as that
+	other                // Config.OtherProgram: nodes with even numbers start as that
 )
 
-// inEnvironment returns a command with its flags as variables of roomd's: a version that has no such flag does not
-// mind.
+// inEnvironment turns a command's flags into environment variables, because a version ignores unknown
+// variables.
 func inEnvironment(c launch.Command) launch.Command {
 	program, flags := c.Program, c.Args
-	c.Program = "env" // which becomes the program
+	c.Program = "env" // replaces itself by the program
 	c.Args = func(s *launch.Server) ([]string, error) {
 		args, err := flags(s)
 		var set []string
@@ -46,7 +46,7 @@ var updateFault = &Fault{
 			if err := n.server.Wait(ctx); err != nil {
 				return fmt.Errorf("%s drains: %w", n.name, err)
 			}
-			if !updated { // else it could not start before
+			if !updated { // otherwise it failed to start
 				n.version = own + other - n.version
 				if err := n.server.Become(n.command()); err != nil {
 					return err

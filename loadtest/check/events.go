@@ -2,16 +2,17 @@ package check
 
 import "slices"
 
-// follower is what a connection knows of a room.
+// follower is the state of a room on a connection.
 type follower struct {
 	at
 	knows bool
 }
 
-// follow compares what each connection was told with the journal: from where it stands, all that comes, in order.
+// follow compares the events of each connection with the journal, in order, from the connection's first
+// version.
 func (w *witness) follow() {
 	conns := make(map[int]*follower)
-	told := make(map[at][]Change) // of versions that the journal has not
+	told := make(map[at][]Change) // events of versions that are not in the journal
 	for _, e := range w.events {
 		f := conns[e.Conn]
 		if f == nil {
@@ -33,8 +34,8 @@ func (w *witness) follow() {
 	}
 }
 
-// lost judges that a user is told to have lost the seat because somebody took it away: the journal has that. Of a
-// node that is thought to be dead, or of half a move, a user may be told what is taken back.
+// lost judges a message that a user has lost the seat to somebody else: the journal must have that. If a node
+// seemed to be dead, or half a move failed, the removal may have been undone.
 func (w *witness) lost(e *Event) {
 	if w.public || w.history.Halves || len(w.history.Faults) > 0 ||
 		!slices.Contains([]string{"kicked", "closed", "moved"}, e.Lost) {
@@ -46,7 +47,7 @@ func (w *witness) lost(e *Event) {
 	}
 }
 
-// event compares changes with the journal, or with what others were told.
+// event compares changes with the journal, or with the events of other users.
 func (w *witness) event(e *Event, told map[at][]Change) {
 	var want []Change
 	for version := e.From + 1; version <= e.Version; version++ {
@@ -59,7 +60,7 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 			return
 		case w.journal[i].merged && (w.journal[i].list != nil || w.journal[i].from != version-1 ||
 			w.journal[i].Version > e.Version):
-			return // not all versions are known
+			return // some versions are unknown
 		case w.journal[i].merged:
 			version = w.journal[i].Version
 		}
@@ -75,7 +76,7 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 	}
 }
 
-// eventApart compares what two were told of a version that is lost, but for what not all may hear.
+// eventApart compares the events of two users about a lost version, except for private changes.
 func (w *witness) eventApart(e *Event, told map[at][]Change) {
 	here := at{e.Epoch, e.Version}
 	all := open(e.Changes)
@@ -86,7 +87,7 @@ func (w *witness) eventApart(e *Event, told map[at][]Change) {
 	told[here] = all
 }
 
-// open returns of what a user was told what all are told.
+// open returns the changes that all users get.
 func open(changes []Change) []Change {
 	hidden := func(c Change) bool { return c.Type == "message" && c.To != nil || c.Type == "private" }
 	if !slices.ContainsFunc(changes, hidden) {
@@ -95,7 +96,7 @@ func open(changes []Change) []Change {
 	return slices.DeleteFunc(slices.Clone(changes), hidden)
 }
 
-// public returns what a user may know of a commit. Who has authority hears all messages and private data.
+// public returns the changes that a user may see. With authority, that includes all messages and private data.
 func public(all []Change, user string, authority bool) (list []Change) {
 	for _, c := range all {
 		c.At, c.Until, c.Again = 0, 0, false

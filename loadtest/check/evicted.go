@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// removal is that a user was removed because the node seemed to be dead: in that version or a later one, and before
-// somebody was told.
+// removal says that a user was removed because the node seemed to be dead: in that version or a later one, and
+// before somebody was told.
 type removal struct {
 	in      roomEpoch
 	version uint64
@@ -14,7 +14,7 @@ type removal struct {
 	told    time.Duration
 }
 
-// removals returns all of which somebody was told, or that are in the journals. They may be there twice.
+// removals returns all removals in events and journals, some of them twice.
 func (h *History) removals(m *moments) (list []removal) {
 	find := func(room, epoch string, first, last uint64, changes []Change) {
 		for _, c := range changes {
@@ -31,7 +31,7 @@ func (h *History) removals(m *moments) (list []removal) {
 	for i := range h.Events {
 		e := &h.Events[i]
 		here := place{e.Conn, e.Room}
-		if e.Lost == "node" { // behind what it knew
+		if e.Lost == "node" { // after the last version that it knew
 			list = append(list, removal{roomEpoch{e.Room, knows[here].epoch}, knows[here].version + 1, e.User, e.At})
 		}
 		find(e.Room, e.Epoch, e.From+1, e.Version, e.Changes)
@@ -48,9 +48,9 @@ func (h *History) removals(m *moments) (list []removal) {
 	return list
 }
 
-// evicted returns who was removed because the node seemed to be dead, while it was heard on the connection by which
-// they were there, and no fault had that effect since they had acted for the last time, so that they are known to the
-// model. Nodes that get no processor time lose their leases, too, and their users come back by themselves.
+// evicted returns members removed as a dead node's although their connection was still receiving, and no fault
+// since their last action explains it. Linearize must know them: a node without processor time also loses its
+// lease, and its users come back by themselves.
 func (h *History) evicted() map[roomEpoch][]string {
 	all, of := make(map[roomEpoch][]string), h.answered()
 	for _, r := range h.removals(newMoments(h)) {
@@ -61,8 +61,8 @@ func (h *History) evicted() map[roomEpoch][]string {
 	return all
 }
 
-// unexplained reports whether a connection by which the user, whose operations these are, had acted in the room
-// before the removal was heard still behind it, and no fault explains that.
+// unexplained reports whether the user's connection still received after the removal, and no fault explains
+// that. ops are the user's operations; the connection is that of an action in the room.
 func (h *History) unexplained(r removal, ops []*Op) bool {
 	return slices.ContainsFunc(h.Conns, func(c Conn) bool {
 		return c.User == r.user && (c.Open || c.Last > r.told) && slices.ContainsFunc(ops, func(op *Op) bool {

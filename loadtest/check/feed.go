@@ -21,35 +21,35 @@ func (p Point) String() string {
 	return fmt.Sprintf("version %d of epoch %s", p.Version, short(p.Epoch))
 }
 
-// Told is what a reader of the feed was told once: a commit of a room, or that some are missing.
+// Told is an entry of the feed that a reader got: a commit of a room, or a gap.
 type Told struct {
 	At   time.Duration `json:"at"`
 	Room string        `json:"room"`
 	Point
-	Sum uint64 `json:"sum,omitzero"` // SumOf its mark and changes
+	Sum uint64 `json:"sum,omitzero"` // SumOf the commit's mark and changes
 	Gap *Gap   `json:"gap,omitzero"` // nil for a commit
 }
 
-// Gap says which commits are missing: those behind After and before Before; without Before all from the last one that
-// the reader was told up to Now, which is zero if the room is gone.
+// Gap says that commits are missing: those between After and Before; without Before, all from the reader's last
+// commit up to Now, which is zero if the room is gone.
 type Gap struct {
 	After  Point `json:"after,omitzero"`
 	Before Point `json:"before,omitzero"`
 	Now    Point `json:"now,omitzero"`
 }
 
-// Readers are, by name, what readers of the feed were told, in order.
+// Readers has the entries of each reader in order.
 type Readers map[string][]Told
 
-// FeedVerdict is what Feed has found.
+// FeedVerdict is the result of Feed.
 type FeedVerdict struct {
 	Violations []Violation
-	Commits    map[string]int // by reader: without repetitions
+	Commits    map[string]int // by reader, without repetitions
 	Again      int            // repetitions
 	Gaps       int
 }
 
-// SumOf stands for a commit's mark and what everybody may know of its changes.
+// SumOf returns a hash of a commit's mark and public changes.
 func SumOf(mark string, changes []Change) uint64 {
 	sum := fnv.New64a()
 	text, _ := json.Marshal(append([]Change{}, changes...))
@@ -57,10 +57,10 @@ func SumOf(mark string, changes []Change) uint64 {
 	return sum.Sum64()
 }
 
-// Feed holds what readers of the feed were told against the journals: each commit of each room came at least once,
-// with the content that the journal has; without repetitions in the order of its room; one epoch after the other.
-// Where Redis lost commits, or the journal has dropped them, a gap may say which, and readers may know commits that
-// are lost.
+// Feed compares the entries of readers with the journals. Each commit of each room must come at least once,
+// with the journal's content; without repetitions, in the order of its room; one epoch after the other. Where
+// Redis lost commits, or the journal has dropped them, a gap may replace them, and readers may know commits
+// that are lost.
 func Feed(h *History, readers Readers) *FeedVerdict {
 	v := &FeedVerdict{Commits: make(map[string]int)}
 	for name, told := range readers {
@@ -82,11 +82,11 @@ func Feed(h *History, readers Readers) *FeedVerdict {
 	return v
 }
 
-// unreplicated is for how long before a failover Redis may have had commits that no replica has. They were
-// acknowledged to nobody if that is asked for, but the feed does not wait for replicas.
+// unreplicated is how long before a failover Redis may have had commits that no replica has. If replicas are
+// required, nobody got an acknowledgement for these, but the feed does not wait for replicas.
 const unreplicated = 2 * time.Second
 
-// listener judges what one reader was told of one room.
+// listener judges one reader's entries of one room.
 type listener struct {
 	history *History
 	name    string
@@ -94,13 +94,13 @@ type listener struct {
 	verdict *FeedVerdict
 	broke   int
 	journal []Entry
-	place   map[Point]int // in the journal
+	place   map[Point]int // index in the journal
 
-	seen  map[Point]uint64 // the sum of each commit that was told
-	over  map[string]bool  // epochs behind which another one began
-	last  Point            // the last commit that was not told before
-	gap   *Gap             // behind it; nil if there is none
-	whole []Point          // of gaps without end, by twos: the last commit before, and how far the room had come
+	seen  map[Point]uint64 // the sum of each commit so far
+	over  map[string]bool  // epochs that another one has followed
+	last  Point            // the last commit that is no repetition
+	gap   *Gap             // after last; nil if there is none
+	whole []Point          // of gaps without end, in pairs: the last commit before, and the room's version then
 }
 
 func (l *listener) index() {
@@ -117,7 +117,7 @@ func (l *listener) broken(rule string, at time.Duration, format string, args ...
 	}
 }
 
-// hear judges what the reader is told next.
+// hear judges the reader's next entry.
 func (l *listener) hear(t *Told) {
 	if t.Gap != nil {
 		l.verdict.Gaps++
@@ -159,12 +159,12 @@ func (l *listener) follows(p Point) bool {
 	case p.Epoch == l.last.Epoch:
 		return p.Version == l.last.Version+1 || l.gap != nil && p.Version > l.last.Version
 	case is && i > 0 && l.journal[i-1].Epoch == p.Epoch:
-		return l.gap != nil // its epoch has begun before
+		return l.gap != nil // another entry of its epoch came before
 	}
 	return true
 }
 
-// hearGap judges whether something may be missing, and is.
+// hearGap judges whether commits may be missing, and are.
 func (l *listener) hearGap(t *Told) {
 	g := t.Gap
 	if g.Before == (Point{}) {
@@ -189,7 +189,7 @@ func (l *listener) hearGap(t *Told) {
 	l.gap = g
 }
 
-// lossy reports whether Redis may have lost something of which a reader was told at that time, or before.
+// lossy reports whether Redis may have lost a commit that a reader got at that time or before.
 func (l *listener) lossy(at time.Duration) bool {
 	return slices.ContainsFunc(l.history.Faults, func(f Fault) bool {
 		return f.Loses && at >= f.Since || f.Splits &&
@@ -197,7 +197,7 @@ func (l *listener) lossy(at time.Duration) bool {
 	})
 }
 
-// complete judges whether each commit of the journal was told, or a gap without end stands for it.
+// complete judges whether the reader got each commit of the journal, or a gap without end that covers it.
 func (l *listener) complete() {
 	for i, e := range l.journal {
 		p := Point{e.Epoch, e.Version}
@@ -207,7 +207,7 @@ func (l *listener) complete() {
 	}
 }
 
-// covered reports whether a gap without end stands for an entry of the journal.
+// covered reports whether a gap without end covers an entry of the journal.
 func (l *listener) covered(i int) bool {
 	for n := 0; n < len(l.whole); n += 2 {
 		from, known := l.place[l.whole[n]]

@@ -1,17 +1,17 @@
 // Package check judges what clients of a room server were told while its nodes and its Redis were disturbed.
 //
-// A [History] has every call and return, every event, and the rooms' journals as they were in the end. Two checkers
-// judge it, and neither knows the other:
+// A [History] has every call and return, every event, and the rooms' final journals. Two independent checkers
+// judge it:
 //
 //   - [Witness] replays each journal by the model of the audit (internal/model), and compares it with what the
-//     clients know: each acknowledged action is in it exactly once, replies and events say what it says, and who
-//     began after another had been answered comes behind.
-//   - [Linearize] has no journal, which only tells it who was removed with a dead node. It asks porcupine whether the
-//     calls of a room can have happened one after the other, each between its call and its return, by a sequential model
-//     of a room.
+//     clients know: the journal has each acknowledged action exactly once; replies and events agree with it;
+//     and an action that started after another one was answered comes later.
+//   - [Linearize] does not use the journals, except for users removed with a dead node. It asks porcupine
+//     whether the calls of a room can have happened one after the other, each between its call and its return,
+//     by a sequential model of a room.
 //
-// Both judge by epoch. Where Redis lost acknowledged commits, a new epoch begins: what of the old one is missing in
-// the journal is counted, and is a violation unless a fault was allowed to lose it ([Fault.Loses]).
+// Both judge by epoch. Where Redis lost acknowledged commits, a new epoch starts. Commits of the old one that
+// the journal lacks are counted; they are a violation unless a fault was allowed to lose them ([Fault.Loses]).
 //
 // The package imports nothing of the server.
 package check
@@ -32,30 +32,30 @@ const (
 	SetData    = "set"
 	SetMember  = "member"
 	SetPrivate = "private"
-	Deal       = "deal" // of private data to Users, all of them or none
+	Deal       = "deal" // private data for Users, all of them or none
 	Say        = "say"
-	SetTimer   = "timer"      // Name, which fires once, and then sets the data to Value if there is one
-	StopTimer  = "stop timer" // Name
-	Match      = "match"      // a join of any room with the labels of Settings; a new one begins with these
-	Swap       = "swap"       // of the seats of both Users
-	Shuffle    = "shuffle"    // of the seats of all
+	SetTimer   = "timer"      // sets the timer Name, which fires once and sets the data to Value, if any
+	StopTimer  = "stop timer" // stops the timer Name
+	Match      = "match"      // joins any room with the labels of Settings, or a new one
+	Swap       = "swap"       // exchanges the seats of both Users
+	Shuffle    = "shuffle"    // permutes the seats of all
 	Configure  = "configure"
 	Kick       = "kick"
 	Close      = "close"
 	Reserve    = "reserve"
 	Release    = "release"
-	MoveOut    = "move out" // the half of a move in the room that users leave
+	MoveOut    = "move out" // the half of a move in the old room
 	MoveIn     = "move in"
 )
 
-// Outcome says how an operation ended.
+// Outcome is the result of an operation.
 type Outcome string
 
 // The outcomes.
 const (
 	Done    Outcome = "done"
 	Refused Outcome = "refused" // nothing was written
-	Unknown Outcome = "unknown" // it may have been written, or may be yet
+	Unknown Outcome = "unknown" // it may have been written, even later
 )
 
 // Member is a user on a seat.
@@ -67,77 +67,77 @@ type Member struct {
 	Data  string `json:"data,omitzero"`
 }
 
-// Settings are those of a room that decide who comes in, and who may do what.
+// Settings are the settings of a room that limit its members and their rights.
 type Settings struct {
 	Capacity int    `json:"capacity"`
 	Closed   bool   `json:"closed,omitzero"`
-	Host     string `json:"host,omitzero"` // Longest: one of the members is the host as long as there are some
+	Host     string `json:"host,omitzero"` // with Longest, one of the members is always the host
 	Labels   Labels `json:"labels,omitzero"`
 }
 
-// Longest is the policy by which a room has a host.
+// Longest is the policy for choosing a host.
 const Longest = "longest"
 
-// Labels are what a room is for: JSON in the form in which rooms keep it, empty for none.
+// Labels are a room's labels: JSON in the form of Redis, or "".
 type Labels string
 
 // MarshalJSON returns the JSON.
 func (l Labels) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(l, "null")), nil }
 
-// UnmarshalJSON takes any JSON.
+// UnmarshalJSON accepts any JSON.
 func (l *Labels) UnmarshalJSON(text []byte) error {
 	*l = Labels(text)
 	return nil
 }
 
-// List is a room as a client was shown it.
+// List is a room in the view of a client.
 type List struct {
 	Users    []Member `json:"users"`
 	Data     string   `json:"data,omitzero"`
 	Settings Settings `json:"settings"`
-	Host     string   `json:"host,omitzero"`   // the user who is it
-	Timers   []string `json:"timers,omitzero"` // their names, in order
+	Host     string   `json:"host,omitzero"`   // the user who is the host
+	Timers   []string `json:"timers,omitzero"` // sorted names
 
-	All     bool              `json:"all,omitzero"`     // it has the private data of all
-	For     string            `json:"for"`              // the user to whom it was shown
-	Private map[string]string `json:"private,omitzero"` // the private data that the user was shown
+	All     bool              `json:"all,omitzero"`     // Private is that of all
+	For     string            `json:"for"`              // the user who got the list
+	Private map[string]string `json:"private,omitzero"` // by user, as far as For may see it
 }
 
-// Op is one call, and its return. Times are since the run began, by the monotonic clock of the one process that has
-// all clients.
+// Op is a call with its return. Times are since the start of the run, by the monotonic clock of the process
+// that has all clients.
 type Op struct {
 	ID      int           `json:"op"`
 	Process string        `json:"process"` // the user, or the administrator
 	Node    int           `json:"node"`
-	Room    string        `json:"room"` // empty until a room is found, of a Match and of a party that looks for one
+	Room    string        `json:"room"` // empty for a Match, or a party without a room, until it has found one
 	Action  string        `json:"action"`
 	Call    time.Duration `json:"call"`
 	Return  time.Duration `json:"return"`
 	Outcome Outcome       `json:"outcome"`
 	Code    string        `json:"code,omitzero"` // of a refusal
 
-	// What was asked for.
+	// The request.
 	Asked    *int      `json:"asked,omitzero"`   // seat
 	Name     string    `json:"name,omitzero"`    // of a timer
-	AsHost   bool      `json:"as_host,omitzero"` // by a player who has the right only as the host
-	Value    string    `json:"value,omitzero"`   // data or text: no two operations have the same
-	Users    []string  `json:"users,omitzero"`   // whom it concerns, besides the process
+	AsHost   bool      `json:"as_host,omitzero"` // by a player whose right depends on being the host
+	Value    string    `json:"value,omitzero"`   // data or text, unique among operations
+	Users    []string  `json:"users,omitzero"`   // users concerned, in addition to Process
 	Expect   *uint64   `json:"expect,omitzero"`  // version
 	InEpoch  string    `json:"in_epoch,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
-	Left     int       `json:"left,omitzero"` // of a MoveIn: the operation by which its user leaves the other room
-	Part     bool      `json:"part,omitzero"` // of an action that counts as another operation
+	Left     int       `json:"left,omitzero"` // for a MoveIn: id of the operation by which the user leaves the old room
+	Part     bool      `json:"part,omitzero"` // belongs to an action that is counted as another operation
 
-	// What was answered.
+	// The reply.
 	Epoch   string `json:"epoch,omitzero"`
 	Version uint64 `json:"version,omitzero"`
 	Seat    int    `json:"seat,omitzero"`
 	Count   int    `json:"count,omitzero"`
-	Now     string `json:"now,omitzero"` // the data that a refused compare-and-set would have replaced
+	Now     string `json:"now,omitzero"` // current data, if a compare-and-set was refused
 	List    *List  `json:"list,omitzero"`
 }
 
-// writes reports whether the action changes a room each time that it is done.
+// writes reports whether every execution of the action changes the room.
 func (o *Op) writes() bool {
 	switch o.Action {
 	case SetData, Say, SetMember, SetPrivate, Deal, SetTimer:
@@ -146,15 +146,15 @@ func (o *Op) writes() bool {
 	return false
 }
 
-// matches reports whether any room with the labels of Settings would do.
+// matches reports whether the operation accepts any room with the labels of Settings.
 func (o *Op) matches() bool { return o.Action == Match || o.Action == Reserve && o.Settings != nil }
 
-// hidden reports whether watchers are not told what the operation does.
+// hidden reports whether watchers do not see the operation's effect.
 func (o *Op) hidden() bool {
 	return o.Action == SetPrivate || o.Action == Deal || o.Action == Say && len(o.Users) > 0
 }
 
-// Acts reports whether the operation counts as an action: it is no read, and no part of one that is another operation.
+// Acts reports whether the operation counts as an action. Reads and parts of other operations do not.
 func (o *Op) Acts() bool { return o.Action != Read && !o.Part }
 
 // joins reports whether the process becomes a member.
@@ -185,7 +185,7 @@ func (o *Op) String() string {
 
 func short(epoch string) string { return epoch[:min(8, len(epoch))] }
 
-// Change is one thing that an event or a journal says of a room.
+// Change is one change in an event or a journal.
 type Change struct {
 	Type     string    `json:"type"`
 	User     string    `json:"user,omitzero"`
@@ -194,30 +194,30 @@ type Change struct {
 	Reason   string    `json:"reason,omitzero"`
 	Text     string    `json:"text,omitzero"`
 	Target   string    `json:"target,omitzero"`
-	Data     string    `json:"data,omitzero"` // of a member: empty is as before, null is none; so of private data
+	Data     string    `json:"data,omitzero"` // of a member: empty means unchanged, null removes it; the same for private data
 	Ready    *bool     `json:"ready,omitzero"`
 	To       []string  `json:"to,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
 	Name     string    `json:"name,omitzero"` // of a timer
-	Set      bool      `json:"set,omitzero"`  // of a countdown: the timer is set, and not cancelled
+	Set      bool      `json:"set,omitzero"`  // of a countdown: the timer was set, not cancelled
 
-	// What only journals say. Times are in ms since 1970, by the clock of Redis.
+	// Only in journals. Times are in ms since 1970, by the clock of Redis.
 	At    int64 `json:"-"` // of a join
 	Until int64 `json:"-"` // of a ban
-	// it was so before Redis lost it; or of a join, it brings back who had lost the place by a failure
+	// restores what Redis lost; for a join, restores a member removed by a failure
 	Again bool `json:"-"`
 }
 
-// Event is something that a connection was told besides replies: changes from one version to another, or the whole
-// room, or (Lost) that its user is a member no more.
+// Event is a message to a connection other than a reply: changes from one version to another, the whole room,
+// or (Lost) the end of the membership.
 type Event struct {
-	Conn int           `json:"conn"` // of a user, counted over the run
+	Conn int           `json:"conn"` // number of the user's connection in the run
 	User string        `json:"user"`
 	At   time.Duration `json:"at"`
 	*Frame
 }
 
-// Frame is what an Event says. Many connections may have been told the same one: it must not be changed.
+// Frame is the content of an Event. Many connections may share it, so it must not be changed.
 type Frame struct {
 	Room    string   `json:"room"`
 	Epoch   string   `json:"epoch,omitzero"`
@@ -229,26 +229,26 @@ type Frame struct {
 	Reply   bool     `json:"reply,omitzero"`
 }
 
-// Conn is a connection of a user, for as long as its server was heard on it.
+// Conn is a connection of a user, for as long as it received frames.
 type Conn struct {
 	User string        `json:"user"`
 	Node int           `json:"node"`
 	From time.Duration `json:"from"`
-	Last time.Duration `json:"last"` // when something was heard, before it ended or the run did
-	Open bool          `json:"open"` // until the end of the run
+	Last time.Duration `json:"last"` // time of the last frame
+	Open bool          `json:"open"` // at the end of the run
 
-	// Watches says that the user is no player, and watches rooms: where a room has no journal, what watchers were
-	// told stands for it.
+	// Watches says that the user is a watcher, not a player. Events to watchers replace the journal of a room
+	// that has none.
 	Watches bool `json:"watches,omitzero"`
 }
 
-// moment is when something happened, between two times.
+// moment is an interval in which something happened.
 type moment struct {
 	from, to time.Duration
-	op       *Op // by which; nil if it was none
+	op       *Op // its cause, or nil
 }
 
-// ops returns the operations of each room, or that may be of it, in the order of their calls.
+// ops returns the operations that belong to each room, or may, in the order of their calls.
 func (h *History) ops() map[string][]*Op {
 	of := make(map[string][]*Op)
 	for _, room := range h.Rooms {
@@ -258,7 +258,7 @@ func (h *History) ops() map[string][]*Op {
 		switch {
 		case op.Room != "":
 			of[op.Room] = append(of[op.Room], op)
-		case op.Outcome == Unknown: // nobody knows where it was
+		case op.Outcome == Unknown: // its room is unknown
 			for room := range of {
 				of[room] = append(of[room], op)
 			}
@@ -278,12 +278,12 @@ func (h *History) answered() map[string][]*Op {
 	return of
 }
 
-// believed returns when the server had each of the connections for the last time for certain: when it did the last
-// operation whose reply came there, or at its beginning. What was heard after that may have been on its way for any
-// time when the server had given the connection up already.
+// believed returns when the server last certainly had each connection: at its last operation with a reply, or
+// at its start. Later frames do not count: they may have been under way for long after the server gave up the
+// connection.
 func (h *History) believed() []moment {
 	of := h.answered()
-	next := make(map[string]time.Duration) // by user: the beginning of the connection after this one
+	next := make(map[string]time.Duration) // by user: start of the next connection
 	at := make([]moment, len(h.Conns))
 	for i, c := range slices.Backward(h.Conns) {
 		ops := of[c.User]
@@ -301,36 +301,35 @@ func (h *History) believed() []moment {
 	return at
 }
 
-// Fault is a disturbance, and what it was allowed to do.
+// Fault is a fault with its allowed effects.
 type Fault struct {
 	Name string        `json:"name"`
-	On   string        `json:"on"` // whom it struck
+	On   string        `json:"on"` // its target
 	From time.Duration `json:"from"`
 	To   time.Duration `json:"to"`
-	Well time.Duration `json:"well"` // when all was well again; 0: never
+	Well time.Duration `json:"well"` // time of recovery; 0: never
 
-	// Loses says that Redis may lose what was acknowledged before its end, and after Since.
+	// Loses says that Redis may lose data acknowledged after Since and before the end.
 	Loses bool `json:"loses,omitzero"`
-	// Since is the time before which nothing that was acknowledged may be lost.
+	// Since is the start of Loses.
 	Since time.Duration `json:"since,omitzero"`
-	// Splits says that two servers may take one another's place: for a while clients may be told what is not so any
-	// more.
+	// Splits says that one server may replace another: for a while clients may see old data.
 	Splits bool `json:"splits,omitzero"`
-	// Evicts says that nodes may take each other for dead, until the time Until: users may lose
-	// their seats and get them back without a word.
+	// Evicts says that nodes may take each other for dead, up to Until: users may lose their seats and get them
+	// back without notice.
 	Evicts bool          `json:"evicts,omitzero"`
 	Until  time.Duration `json:"until,omitzero"`
 }
 
-// split reports whether two servers may have answered for the room while an operation ran.
+// split reports whether two servers may have answered for the room during an operation.
 func (h *History) split(op *Op) bool {
 	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return f.splits(op) })
 }
 
 func (f Fault) splits(op *Op) bool { return f.Splits && f.From <= op.Return && op.Call <= f.Until }
 
-// since returns since when what an operation was answered may be so: since its call, or, if it wrote nothing and
-// another server may have taken the place of the one that answered, since that may have been.
+// since returns from when the reply to an operation may be true: from its call, or, for a read while one server
+// may have replaced another, from that time.
 func (h *History) since(op *Op) time.Duration {
 	since := op.Call
 	for _, f := range h.Faults {
@@ -341,43 +340,43 @@ func (h *History) since(op *Op) time.Duration {
 	return since
 }
 
-// evicts reports whether between two times nodes may have taken each other for dead.
+// evicts reports whether nodes may have taken each other for dead between two times.
 func (f Fault) evicts(from, to time.Duration) bool {
 	return f.Evicts && f.From <= to && (f.Until == 0 || from <= f.Until)
 }
 
-// Entry is a commit in a journal, or what watchers were told in place of one: several commits at once, or the room.
+// Entry is a commit in a journal. Without a journal, it is an event to watchers: one or several commits, or the
+// room.
 type Entry struct {
 	Epoch   string
 	Version uint64
-	Changes []Change // as everyone may know them, and replace, of a session that took over
-	Mark    string   // which its text makes
+	Changes []Change // public changes, and replace for a new session
+	Mark    string   // computed from its text
 
-	merged bool   // of watchers: it is more than the commit of that version
-	from   uint64 // of it: the version before
-	list   *List  // of watchers: the room at that version
+	merged bool   // for watchers: it has several commits
+	from   uint64 // for merged: the version before
+	list   *List  // for watchers: the room at that version
 }
 
-// History is all that is known of a run.
+// History is the record of a run.
 type History struct {
 	Ops      []*Op
 	Events   []Event
 	Conns    []Conn
 	Faults   []Fault
 	Rooms    []string
-	Journals map[string][]Entry // by room, as they were in the end
+	Journals map[string][]Entry // by room, at the end of the run
 	End      time.Duration
 
-	// Halves says that rooms are on several servers: a move writes the room to which it takes users, and then the
-	// other one. If that cannot be, it takes the first half back, and tries again, or is refused for whatever the
-	// rooms say by then.
+	// Halves says that rooms are on several servers. A move then writes the new room first, and the old room
+	// next. If the second write fails, it undoes the first one, and tries again, or is refused.
 	Halves bool
 }
 
-// halfDone reports whether an operation is a move of which others may have seen something at another version than
-// that of the answer, if there is one, and until when that may have begun. What was acknowledged may have been taken
-// back before, and the room that users leave may be at a later version when it is found out that they have left. Of
-// what was refused only the first half may have been seen, which is written to the room to which users go.
+// halfDone reports whether an operation is a move that others may have seen half done, at another version than
+// that of the answer, and until when such a view may have started. An acknowledged move may have been undone
+// before. The old room may be at a later version when the server finds that the users have left it. Of a
+// refused move, others may have seen only the first half, in the new room.
 func (h *History) halfDone(op *Op) (until time.Duration, may bool) {
 	switch {
 	case !h.Halves || op.Action != MoveIn && op.Action != MoveOut:
@@ -388,7 +387,7 @@ func (h *History) halfDone(op *Op) (until time.Duration, may bool) {
 	return 0, false
 }
 
-// Violation is something that must not have happened.
+// Violation is a broken rule.
 type Violation struct {
 	Checker string        `json:"checker"`
 	Rule    string        `json:"rule"`
@@ -397,7 +396,7 @@ type Violation struct {
 	Text    string        `json:"text"`
 }
 
-// String returns it in a line or more.
+// String describes the violation in one or more lines.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s, room %s, %.3f s: %s: %s", v.Checker, v.Room, v.At.Seconds(), v.Rule, v.Text)
 }

@@ -2,14 +2,14 @@ package check
 
 import "slices"
 
-// Kind is what a violation is, for people and for scripts: the checkers know more rules.
+// Kind groups rules of the checkers, for readers and for scripts.
 type Kind struct {
 	Name  string // in JSON
 	About string
 	rules []string
 }
 
-// Kinds are all of them.
+// Kinds has all kinds.
 var Kinds = []Kind{
 	{"lost", "An acknowledged join, leave or other action is missing, or a timer has not fired, or private data did not come along.", []string{"lost", "missing", "private", "timer"}},
 	{"phantom", "A user is in the list, or leaves it, and never joined; or something happened that nobody asked for, or that was refused.", []string{"phantom", "refused"}},
@@ -26,7 +26,7 @@ var Kinds = []Kind{
 	{"conflict", "A compare-and-set replaced what it did not expect, or was refused without a reason; or a match found no seat.", []string{"conflict", "match"}},
 }
 
-// Counts says how many violations there are of each kind, by name.
+// Counts has the number of violations by the name of the kind.
 type Counts map[string]int
 
 // Count counts violations.

@@ -11,28 +11,28 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultPatience is how long porcupine may think about one part of a room's history; about all of them ten times as
-// long.
+// DefaultPatience is how long porcupine may take for one part of a room's history; for all parts together, ten
+// times as long.
 const DefaultPatience = 20 * time.Second
 
-// mostInPart is how many operations with a version a part has at most, about: porcupine's memory grows with their
-// square.
+// mostInPart is about how many operations with a version a part may have, because porcupine's memory grows with
+// their square.
 const mostInPart = 4000
 
-// latest is how long after its call an operation without a known end, or a timer that was set, may still change a
-// room: longer than faults last, and than a timer of a run has to go when one begins. If it could be at any time, the
-// model of a long run would have to know of thousands of them.
+// latest is how long after its call an operation with an unknown end, or a timer, may still change a room:
+// longer than any fault or timer of a run. Without this limit, the model of a long run would have to track
+// thousands of them.
 const latest = 2 * time.Minute
 
 // Linearize judges a history without its journals: whether the operations of each epoch of each room can have
-// happened one after the other, each between its call and its return. What porcupine does not decide within patience
-// is unsure, and so are users who were removed as if their node had died, which only the journals say for certain.
+// happened one after the other, each between its call and its return. Parts that porcupine does not decide
+// within patience are unsure, and so are users removed as a dead node's, which only the journals could confirm.
 //
-// An operation without a known end may happen at any time after its call, or never. So from its call on the model
-// allows what it could have done, to the room's data for two minutes, else until the epoch ends. Its user does not
-// come back, so there are never many at once. And from the last operation of a connection on its user may have left:
-// at once behind it, since that allows most. So porcupine has nothing to try out there, which would double its work
-// with each connection.
+// An operation with an unknown end may happen at any time after its call, or never. So from its call on the
+// model allows its effect: on the room's data for two minutes, otherwise until the epoch ends. Its user does
+// not come back, so there are never many such operations. From the last operation of a connection on, its user
+// may have left. The model allows that at once, because that allows most. So porcupine need not try different
+// times, which would double its work with each connection.
 func Linearize(h *History, patience time.Duration) *Verdict {
 	v := &Verdict{}
 	var parts []*part
@@ -68,22 +68,22 @@ func Linearize(h *History, patience time.Duration) *Verdict {
 	return v
 }
 
-// part is an epoch of a room, or the versions of it between two, if it is long. Of the room before a part that is not
-// the first nothing is known.
+// part is an epoch of a room, or a range of its versions if it is long. The state of the room before a part is
+// unknown, except before the first.
 type part struct {
 	room, epoch string
 	low, high   uint64 // the first and the last version
-	first       bool   // the room had nothing before
+	first       bool   // the room was empty before
 	steps       []porcupine.Operation
 	begin, end  time.Duration // the first call, and the last return
-	from, to    time.Duration // when the epoch was seen for certain: from the first return to the last call
+	from, to    time.Duration // when the epoch was certainly seen: from the first return to the last call
 	judged      int
 	result      porcupine.CheckResult
 	at          time.Duration
 	why         string
 }
 
-// split makes the parts of a room.
+// split returns the parts of a room.
 func split(h *History, room string, ops []*Op, believed []moment) []*part {
 	var parts []*part
 	by := make(map[string][]*Op)
@@ -118,18 +118,18 @@ func split(h *History, room string, ops []*Op, believed []moment) []*part {
 	return parts
 }
 
-// fill collects what happens in the epoch.
+// fill adds the steps of the epoch.
 func (p *part) fill(h *History, ops []*Op, believed []moment) {
 	names, done := make(map[string]bool), make(map[*Op]*step)
 	for _, op := range ops {
-		// change something in this epoch, if nobody knows when it does
+		// may be in this epoch, if its version is unknown
 		may := op.Call >= p.begin-latest && op.Call < p.end
 		names[op.Process] = true
 		for _, user := range op.Users {
 			names[user] = true
 		}
 		if op.Action == SetTimer && op.Outcome == Done && may {
-			p.perhaps(op) // it fires in this epoch or another
+			p.perhaps(op) // it may fire in this epoch
 		}
 		switch {
 		case op.Outcome == Unknown:
@@ -152,7 +152,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 				p.add(since, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
 		case op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op):
-			// else nobody knows by which of two servers
+			// otherwise one of two servers may have answered
 			p.judged++
 			if refusals[op.Code] != nil {
 				p.add(op.Call, op.Return, step{op: op})
@@ -162,7 +162,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 			p.instant(op.Call, step{env: half, users: op.Users})
 			if s := done[op]; s != nil {
 				s.halved = true
-			} else { // who was taken back in the first room is there by itself, or not at all
+			} else { // the half of a move in the first room is either undone or a step by itself
 				p.instant(until, step{env: whole, users: op.Users, loose: op.Action == MoveOut})
 			}
 		}
@@ -189,7 +189,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 	p.count()
 }
 
-// perhaps adds what an operation of which nobody knows the end may do from its call on.
+// perhaps adds the possible effects of an operation with an unknown end, from its call on.
 func (p *part) perhaps(op *Op) {
 	switch op.Action {
 	case Join, Match, Leave:
@@ -198,7 +198,7 @@ func (p *part) perhaps(op *Op) {
 		p.instant(op.Call, step{env: shake, users: op.Users})
 	case Swap, Shuffle:
 		p.instant(op.Call, step{env: unseat})
-	case SetTimer: // which may fire
+	case SetTimer: // it may fire
 		if op.Value == "" {
 			return
 		}
@@ -212,7 +212,7 @@ func (p *part) perhaps(op *Op) {
 		p.instant(op.Call, step{env: maySettings})
 	case Close:
 		p.instant(op.Call, step{env: maySettings})
-		p.instant(op.Call, step{env: storm}) // that does not end
+		p.instant(op.Call, step{env: storm}) // without an end
 	}
 }
 
@@ -223,8 +223,8 @@ func (p *part) add(call, end time.Duration, s step) *step {
 	return &s
 }
 
-// count tells each step with a version how many steps with lower ones must have come before it. So a wrong order is
-// noticed at once, and not only when nothing goes on any more.
+// count tells each step with a version how many steps with lower ones must come first. So porcupine notices a
+// wrong order at once, and not only at its end.
 func (p *part) count() {
 	var versions, writers []uint64
 	for _, o := range p.steps {
@@ -254,8 +254,8 @@ func (p *part) judge(patience time.Duration) {
 		Step:  func(s, in, _ any) (bool, any) { next, wrong := s.(*room).step(in.(*step)); return wrong == "", next },
 		Equal: func(a, b any) bool { return a.(*room).equal(b.(*room)) },
 	}
-	// Refusals change nothing. Mostly each of them fits somewhere into an order of all others; porcupine tries all
-	// orders with those that do not.
+	// Refusals change nothing. Usually each of them fits into an order of all other operations. Only if one
+	// does not fit, porcupine tries all orders.
 	var firm, refused []porcupine.Operation
 	for _, o := range p.steps {
 		if s := o.Input.(*step); s.op != nil && s.version == 0 && s.op.Outcome == Refused {
@@ -277,7 +277,7 @@ func (p *part) judge(patience time.Duration) {
 	}
 }
 
-// longest returns the longest order that was found.
+// longest returns the longest partial order that porcupine found.
 func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 	for _, partition := range info.PartialLinearizationsOperations() {
 		for _, list := range partition {
@@ -289,15 +289,15 @@ func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 	return order
 }
 
-// unfit returns the refusals that do not fit into an order where their calls and their returns allow it: between two
-// steps, or between what one version did, which is one commit.
+// unfit returns the refusals that do not fit into an order between their call and return: between two steps, or
+// between the operations of one version, which is one commit.
 func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation {
 	rooms := make([]*room, len(order)+1)
 	rooms[0] = newRoom(p)
 	for i, o := range order {
 		rooms[i+1], _ = rooms[i].step(o.Input.(*step))
 	}
-	versions := make(map[uint64][2]int) // where each of them begins and ends
+	versions := make(map[uint64][2]int) // the first and the last step of each version
 	for i, o := range order {
 		if version := o.Input.(*step).version; version > 0 {
 			at, begun := versions[version]
@@ -333,7 +333,7 @@ func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation
 	})
 }
 
-// explain says what does not fit behind the longest order that was found.
+// explain reports the steps that do not fit after the longest partial order.
 func (p *part) explain(all, longest []porcupine.Operation) {
 	s, placed := newRoom(p), make(map[*step]bool)
 	for _, o := range longest {

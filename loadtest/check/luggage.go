@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// luggage is the private data of users who are moved, which they take along from one room to the other.
+// luggage tracks the private data that moved users carry from one room to another.
 type luggage struct {
-	dealt   map[hand]bool  // what somebody set, or tried to, in any room
-	taken   map[int]string // by the operation by which they leave: what they had
+	dealt   map[hand]bool  // data that somebody set, or tried to, in any room
+	taken   map[int]string // by the operation that left the old room: the user's data there
 	arrived []arrival
 }
 
@@ -30,14 +30,14 @@ func newLuggage(h *History) *luggage {
 	return l
 }
 
-// arrival is a user in the room to which it was moved.
+// arrival is a moved user in the new room.
 type arrival struct {
 	op          *Op
-	before, now string // its private data there
+	before, now string // its private data in the new room
 }
 
-// pack notes what the users of a move have when they leave, or how they arrive, in the commit that has made s from a
-// room in which the private data were before.
+// pack records the private data of moved users when they leave, or arrive. The commit e changed private data
+// from before to s.
 func (l *luggage) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	switch op.Action {
 	case MoveOut:
@@ -55,7 +55,8 @@ func (l *luggage) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	}
 }
 
-// judge reports who has lost its private data on the way. Who was there already, with some of its own, keeps those.
+// judge reports users who lost their private data by a move. A user who already had some in the new room keeps
+// those.
 func (l *luggage) judge(v *Verdict) {
 	told := 0
 	for _, a := range l.arrived {

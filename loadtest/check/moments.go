@@ -4,8 +4,8 @@ import "time"
 
 type roomEpoch struct{ room, epoch string }
 
-// moments says of each commit of an epoch, by version, between which times it came about, as far as clients were told
-// of its room.
+// moments has for each commit of an epoch, by version, the interval in which it happened, according to the
+// clients.
 type moments struct {
 	of  map[roomEpoch][]moment
 	end time.Duration
@@ -19,7 +19,7 @@ func newMoments(h *History) *moments {
 		}
 		in := roomEpoch{op.Room, op.Epoch}
 		m.told(in, op.Version, op.Return)
-		if !h.split(op) { // else it may be an old version
+		if !h.split(op) { // otherwise it may be an old version
 			next := m.at(in, op.Version+1)
 			next.from = max(next.from, op.Call)
 		}
@@ -40,7 +40,7 @@ func newMoments(h *History) *moments {
 	return m
 }
 
-// at returns what is noted of a version.
+// at returns the record of a version.
 func (m *moments) at(in roomEpoch, version uint64) *moment {
 	for uint64(len(m.of[in])) <= version {
 		m.of[in] = append(m.of[in], moment{to: m.end})
@@ -53,7 +53,7 @@ func (m *moments) told(in roomEpoch, version uint64, when time.Duration) {
 	at.to = min(at.to, when)
 }
 
-// when returns between which times a commit came about.
+// when returns the interval of a commit.
 func (m *moments) when(room string, version at) moment {
 	list := m.of[roomEpoch{room, version.epoch}]
 	if len(list) == 0 {

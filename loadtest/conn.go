@@ -22,21 +22,21 @@ const (
 	closeWait = 5 * time.Second
 )
 
-// errEnded: the connection ended before the reply.
+// errEnded says that the connection ended before the reply.
 var errEnded = errors.New("the connection ended")
 
-// conn is a player's connection, with one request at a time. A goroutine reads.
+// conn is a player's connection, with one request at a time. A goroutine reads it.
 type conn struct {
 	socket  *websocket.Conn
-	next    int64 // the id of the next request
+	next    int64 // id of the next request
 	replies chan *message
-	done    chan struct{} // closed when nothing more comes
-	why     error         // of that; read it when done is closed
+	done    chan struct{} // closed at the end of the connection
+	why     error         // reason of the end; read it after done is closed
 	once    sync.Once
 }
 
-// dial connects user, with a token unless that is empty. heard gets each reply and event in the order of arrival; it
-// is called by the reading goroutine.
+// dial connects user, with token unless that is empty. The reading goroutine calls heard with each reply and
+// event in order.
 func dial(ctx context.Context, address, user, token string, d *decoder, heard func(*message)) (*conn, error) {
 	dialer := websocket.Dialer{HandshakeTimeout: closeWait, Subprotocols: []string{protocol.Subprotocol}}
 	header := http.Header{}
@@ -55,7 +55,7 @@ func dial(ctx context.Context, address, user, token string, d *decoder, heard fu
 	return c, nil
 }
 
-// read reads until the connection ends. It uses its memory again.
+// read reads until the connection ends. It reuses its memory.
 func (c *conn) read(d *decoder, heard func(*message)) {
 	defer close(c.done)
 	defer c.socket.Close()
@@ -81,13 +81,13 @@ func (c *conn) read(d *decoder, heard func(*message)) {
 		if m.reply != nil {
 			select {
 			case c.replies <- m:
-			default: // to no request; heard says so
+			default: // it answers no request; heard reports that
 			}
 		}
 	}
 }
 
-// over reports whether nothing more comes.
+// over reports whether the connection has ended.
 func (c *conn) over() bool {
 	select {
 	case <-c.done:
@@ -97,8 +97,8 @@ func (c *conn) over() bool {
 	}
 }
 
-// do sends a request and waits for its reply, which may be a refusal. After an error the request may have been
-// carried out.
+// do sends a request and waits for its reply, which may be a refusal. After an error the server may have
+// carried out the request.
 func (c *conn) do(ctx context.Context, r protocol.Request) (*message, error) {
 	r.ID = c.next
 	c.next++
@@ -121,8 +121,8 @@ func (c *conn) do(ctx context.Context, r protocol.Request) (*message, error) {
 	}
 }
 
-// Close says goodbye, so that the server frees the connection at once, and waits for the reader. It does nothing
-// the second time.
+// Close sends a close frame, so that the server frees the connection at once, and waits for the reader. A
+// second call does nothing.
 func (c *conn) Close() {
 	c.once.Do(func() {
 		bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -13,30 +13,30 @@ import (
 	"roomd/transport/protocol"
 )
 
-// message is a frame from a node, as checkers read it. Others may have it, too: it must not be changed.
+// message is a frame from a node in the checkers' form. Others may share it, so it must not be changed.
 type message struct {
 	reply *protocol.Reply
-	list  *check.List // of a reply
+	list  *check.List // in a reply
 
 	event *protocol.Event
-	frame *check.Frame // of an event about a room
+	frame *check.Frame // in an event about a room
 }
 
-// maxKept is how many bytes of frames a decoder keeps, twice.
+// maxKept limits the bytes of frames in kept, and in old.
 const maxKept = 16 << 20
 
-// decoder decodes frames, and what many get only once: the events of a room, and the lists of those who joined with the
-// same commit. In a large room that is nearly everything, and each of its players would decode it again.
+// decoder decodes frames. It decodes only once what many players get: the events of a room, and the lists after
+// joins in the same commit. In a large room that is nearly everything.
 type decoder struct {
 	mu        sync.Mutex
-	kept, old map[string]*message // guarded by mu; by their bytes
-	size      int                 // guarded by mu; of kept
+	kept, old map[string]*message // guarded by mu; by the frame's bytes
+	size      int                 // guarded by mu; bytes in kept
 }
 
-// listStart is how the last part of a reply with a list begins. In a string it would have backslashes.
+// listStart starts the last part of a reply with a list. Inside a string it would have backslashes.
 var listStart = []byte(`,"users":[`)
 
-// decode decodes a frame, of which it keeps nothing.
+// decode decodes a frame, which it does not keep.
 func (d *decoder) decode(frame []byte) (*message, error) {
 	if bytes.HasPrefix(frame, []byte(`{"event":`)) {
 		return d.once("", frame)
@@ -55,7 +55,7 @@ func (d *decoder) decode(frame []byte) (*message, error) {
 	return decode(frame)
 }
 
-// once decodes what came before or may come again: a frame, or the end of one, to which start is added.
+// once decodes a frame, or start with the rest of a frame, and caches the message.
 func (d *decoder) once(start string, frame []byte) (*message, error) {
 	d.mu.Lock()
 	m := d.kept[string(frame)]
@@ -99,7 +99,7 @@ func decode(frame []byte) (*message, error) {
 	return nil, errors.New("a frame that is neither a reply nor an event")
 }
 
-// frameOf returns what an event says of a room, nil if it says nothing.
+// frameOf returns the content of an event about a room, or nil.
 func frameOf(e *protocol.Event) *check.Frame {
 	f := &check.Frame{Room: one(e.Room), Epoch: one(e.Epoch), Version: e.Version}
 	switch e.Event {
@@ -120,7 +120,7 @@ func frameOf(e *protocol.Event) *check.Frame {
 	return f
 }
 
-// one returns a name that comes again and again, so that it is in memory once.
+// one returns the one copy in memory of a name that occurs often.
 func one(name string) string { return unique.Make(name).Value() }
 
 func membersOf(users []protocol.Seated) []check.Member {
@@ -148,13 +148,13 @@ func settingsOf(s *room.Settings) (settings check.Settings) {
 		return settings
 	}
 	settings = check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(one(string(s.Labels)))}
-	if s.Host != room.HostNone { // as Redis has it
+	if s.Host != room.HostNone { // Redis does not have HostNone
 		settings.Host = s.Host.String()
 	}
 	return settings
 }
 
-// ChangeOf returns a change as the checkers read it.
+// ChangeOf converts a change to the checkers' form.
 func ChangeOf(c *protocol.Change) check.Change {
 	change := check.Change{
 		Type: c.Type, User: one(c.User), Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text,
@@ -167,7 +167,7 @@ func ChangeOf(c *protocol.Change) check.Change {
 	return change
 }
 
-// text returns the string that JSON is. Players set nothing else.
+// text returns the string in JSON. Players set only strings.
 func text(data protocol.JSON) string {
 	if data == "" {
 		return ""

@@ -17,48 +17,48 @@ import (
 
 const dialsAtOnce = 32
 
-// Play says how a game is played, and where.
+// Play configures a game.
 type Play struct {
-	Nodes []Node // to which players connect
-	API   []API  // operators' sides, by which the administrator acts; empty: there is none
-	Store *Store // the Redis of the nodes; nil: nobody reads it
-	Watch bool   // there are watchers: what they are told stands for journals that there are not
-	Mixed bool   // some nodes may be of a version whose moves end private data
+	Nodes []Node // for players
+	API   []API  // for the administrator; empty without one
+	Store *Store // the nodes' Redis; nil if the run does not read it
+	Watch bool   // there are watchers, whose events replace missing journals
+	Mixed bool   // some nodes may have a version whose moves drop private data
 
-	Name     string // begins the names of the rooms, with something that no other run has
+	Name     string // start of the rooms' names, unique to this run
 	Clients  int
 	Rooms    int
-	Capacity int // of each room, on average, and 0 for no limit: the administrator changes it
+	Capacity int // average capacity of rooms, which the administrator changes; 0 for no limit
 	Mix      []string
 	Seed     uint64
 
-	Pause       time.Duration // on average, between two calls of a player
-	AdminPause  time.Duration // and of the administrator
-	CallTimeout time.Duration // longer than a node needs for any answer
-	Holds       time.Duration // on average, of locks by somebody who is no node
-	Closes      int           // about every so many calls a player goes, and another one comes; 0: never
+	Pause       time.Duration // average time between two calls of a player
+	AdminPause  time.Duration // average time between two calls of the administrator
+	CallTimeout time.Duration // longer than any answer of a node takes
+	Holds       time.Duration // average time between two holds of the outsider
+	Closes      int           // one in so many calls, a player leaves and another one comes; 0: never
 
-	// Doubts reports whether Redis may not have kept what it had since a time. Nil: it has.
+	// Doubts reports whether Redis may have lost data that it had at since. Nil: it has not.
 	Doubts func(since time.Duration) bool
 
-	// Token makes the token of a user. Nil: the nodes believe names.
+	// Token returns a user's token. Nil: the nodes trust names.
 	Token func(user string) (string, error)
 
 	// History, if not nil, gets each call and return, event and fault as a line of JSON.
 	History io.Writer
 }
 
-// Node is where players connect: a ws:// or wss:// URL, and the one at which the node itself is asked in the end.
+// Node is where players connect: a ws:// or wss:// URL, and the URL of the node itself for the final checks.
 type Node struct{ URL, Direct string }
 
-// Game is one run: its rooms, its players, an administrator, and what they were told.
+// Game is one run: its rooms, its players, an administrator, and their history.
 type Game struct {
 	History *Recorder
 
-	id       string // which no other game has
+	id       string // unique
 	cfg      Play
 	rooms    []string
-	talks    []string // of the mix: what members do
+	talks    []string // actions of members in the mix
 	players  []*player
 	admin    *administrator
 	outsider *outsider
@@ -71,11 +71,11 @@ type Game struct {
 	mu       sync.Mutex
 	watchers []*player                  // guarded by mu
 	problems []check.Violation          // guarded by mu
-	matched  []string                   // guarded by mu: rooms that matches have found
-	wants    map[string]*check.Settings // guarded by mu: by room, with which they began
+	matched  []string                   // guarded by mu: rooms found by matches
+	wants    map[string]*check.Settings // guarded by mu: initial settings of those rooms
 }
 
-// NewGame returns a game that nobody plays yet.
+// NewGame returns a game that has not started.
 func NewGame(cfg Play) *Game {
 	cfg.Mix = ExpandMix(cfg.Mix)
 	g := &Game{
@@ -98,7 +98,7 @@ func NewGame(cfg Play) *Game {
 	return g
 }
 
-// Prepare gives the rooms settings, if there is an administrator, so that they are kept while they are empty.
+// Prepare configures the rooms, if there is an administrator, so that Redis keeps them while they are empty.
 func (g *Game) Prepare() error { return g.admin.prepare() }
 
 // connect makes all players' connections, or returns the first error.
@@ -124,7 +124,7 @@ func (g *Game) connect(ctx context.Context) error {
 	return nil
 }
 
-// Play lets all play until ctx ends. All connections stay.
+// Play makes everybody play until ctx ends. All connections stay.
 func (g *Game) Play(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, p := range g.players {
@@ -136,7 +136,7 @@ func (g *Game) Play(ctx context.Context) {
 	all.Wait()
 }
 
-// Problem records something that must not have happened, by a rule of the checkers'.
+// Problem records a violation of one of the checkers' rules.
 func (g *Game) Problem(rule, format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,21 +144,21 @@ func (g *Game) Problem(rule, format string, args ...any) {
 		Text: fmt.Sprintf(format, args...)})
 }
 
-// Problems returns what was recorded.
+// Problems returns the recorded violations.
 func (g *Game) Problems() []check.Violation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.problems)
 }
 
-// fail counts what failed for no fault of a player.
+// fail counts an error that no player caused.
 func (g *Game) fail(err error) {
 	if err != nil {
 		g.errors.Fail(err)
 	}
 }
 
-// matchedIn records that a match has led into a room.
+// matchedIn records the room that a match has found or created.
 func (g *Game) matchedIn(room string, wanted *check.Settings) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,25 +167,25 @@ func (g *Game) matchedIn(room string, wanted *check.Settings) {
 	}
 }
 
-// begun returns the settings with which a match has begun a room.
+// begun returns the settings with which a match has created a room.
 func (g *Game) begun(room string) *check.Settings {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.wants[room]
 }
 
-// Holds returns how many holds of locks by somebody who is no node were judged.
+// Holds returns the number of the outsider's holds that were judged.
 func (g *Game) Holds() int { return g.outsider.holds }
 
-// Rooms returns the rooms of the game, without those that matches began.
+// Rooms returns the rooms of the game, without those that matches created.
 func (g *Game) Rooms() []string { return g.rooms }
 
-// AllRooms returns the rooms of the game, and then those that matches began.
+// AllRooms returns the rooms of the game, followed by those that matches created.
 func (g *Game) AllRooms() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Concat(g.rooms, g.matched)
 }
 
-// does reports whether that is in the mix.
+// does reports whether the mix contains what.
 func (g *Game) does(what string) bool { return slices.Contains(g.cfg.Mix, what) }

@@ -8,20 +8,20 @@ import (
 	"roomd/transport/protocol"
 )
 
-// nothingDone are the codes of refusals that say nothing of a room.
+// nothingDone has the codes of refusals that do not depend on a room.
 var nothingDone = []string{protocol.CodeUnavailable, protocol.CodeBusy, protocol.CodeRateLimited}
 
-// expected are the codes of refusals to which other players and administrators lead.
+// expected has the codes of refusals that other players and administrators cause.
 var expected = []string{
 	protocol.CodeRoomFull, protocol.CodeSeatTaken, protocol.CodeBadRequest, protocol.CodeClosed, protocol.CodeBanned,
 	protocol.CodeNotMember,
 	protocol.CodeForbidden, protocol.CodeConflict, protocol.CodeUnknown,
 }
 
-// waits finds how long to wait in the message of a refusal.
+// waits matches the pause that a refusal's message asks for.
 var waits = regexp.MustCompile(`wait (\S+)$`)
 
-// told returns how long a node says to wait, false if the refusal has another reason.
+// told returns the pause that a refusal asks for, and whether the reason is a rate limit.
 func told(why *protocol.Error) (wait time.Duration, limited bool) {
 	if !why.Is(protocol.ErrRateLimited) {
 		return 0, false
@@ -32,7 +32,7 @@ func told(why *protocol.Error) (wait time.Duration, limited bool) {
 	return max(wait, time.Millisecond), true
 }
 
-// answer fills in how a call ended. m is nil if there was no reply.
+// answer fills in the result of a call. m is nil without a reply.
 func answer(op *check.Op, m *message) {
 	if m == nil || m.reply.Error != nil && m.reply.Error.Is(protocol.ErrUnknown) {
 		op.Outcome = check.Unknown
@@ -54,15 +54,15 @@ func answer(op *check.Op, m *message) {
 	}
 }
 
-// hear takes a reply or an event for the user of that name, which says f of a room. The connection's reader calls it
-// in the order of arrival.
+// hear handles a reply or an event for the user of that name; f is its content about a room. The connection's
+// reader calls it in order.
 func (p *player) hear(name string, m *message, f *check.Frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.name != name {
 		return
 	}
-	// here, and not where the call returns: the next event may come before that
+	// here, not where the call returns, because the next event may come before that
 	if r := m.reply; r != nil && r.Error == nil && (r.Seat != nil || p.watches) {
 		p.enterLocked(r.Room)
 	}
@@ -74,12 +74,12 @@ func (p *player) hear(name string, m *message, f *check.Frame) {
 	}
 }
 
-// about returns what a message says of a room to a user.
+// about returns the content of a message about a room, as user sees it.
 func (m *message) about(user string) *check.Frame {
 	switch {
 	case m.reply == nil && (m.frame == nil || m.frame.List == nil):
 		return m.frame
-	case m.reply == nil: // which others may have
+	case m.reply == nil: // others may share it
 		f, list := *m.frame, *m.frame.List
 		list.For, f.List = user, &list
 		return &f
@@ -91,17 +91,17 @@ func (m *message) about(user string) *check.Frame {
 		Reply: true}
 }
 
-// enterLocked records that the player was told to be in a room.
+// enterLocked records that the player is in a room according to a node.
 func (p *player) enterLocked(room string) {
 	if p.rooms[room] == nil {
 		p.rooms[room] = &place{users: make(map[string]bool)}
 	}
 }
 
-// mostLater is how many frames a player keeps before it reads them.
+// mostLater is how many frames a player collects before it reads them.
 const mostLater = 100
 
-// learnLocked keeps up what the player knows of its rooms.
+// learnLocked updates the player's knowledge of its rooms.
 func (p *player) learnLocked(f *check.Frame) {
 	at := p.rooms[f.Room]
 	if at == nil {
@@ -120,7 +120,7 @@ func (p *player) learnLocked(f *check.Frame) {
 	}
 }
 
-// read brings users, host and settings up to date.
+// read updates users, host and settings.
 func (at *place) read() {
 	for _, f := range at.later {
 		if f.List != nil {

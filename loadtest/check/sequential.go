@@ -9,69 +9,69 @@ import (
 	"roomd/loadtest/internal/model"
 )
 
-// env is something that happens to a room without an operation.
+// env is a change of a room without an operation.
 type env int
 
 const (
 	none        env = iota
-	loosen          // the users' connections have ended: they may leave at any time, if they do not come back
-	shake           // of the users nobody knows any more whether they are in the room
-	half            // of the users others may see half a move, which changes nothing if it is taken back, until
-	whole           // then
-	storm           // so it is with all users, until calm
+	loosen          // the users' connections have ended: from now on they may leave at any time
+	shake           // from now on it is unknown whether the users are in the room
+	half            // others may see a half move of the users, which may be undone, until whole
+	whole           // ends half
+	storm           // all users are shaken until calm
 	calm            //
-	unseat          // nobody knows any more who sits where
-	mayData         // the room's data may become the value, once
-	mayNoMore       // they may not any more
+	unseat          // from now on it is unknown who has which seat
+	mayData         // the room's data may change to the value, once
+	mayNoMore       // ends mayData
 	maySettings     // the settings may change
 )
 
-// step is a step of the model: an operation, the list that it was answered with, or something of the environment.
+// step is a step of the model: an operation, a list in a reply, or an env.
 type step struct {
 	op      *Op
-	list    *List  // if not nil, the step is that the room was seen
-	version uint64 // 0: not known
-	before  int    // steps with lower versions
-	writers int    // of a list: steps that wrote its version, or a lower one
-	last    bool   // of its connection: from then on the user may leave at any time
-	halved  bool   // others may have seen half of it before
-	loose   bool   // of whole: the users may be members behind it
+	list    *List  // if not nil, somebody saw the room
+	version uint64 // 0 if unknown
+	before  int    // number of steps with lower versions
+	writers int    // for a list: number of steps that wrote its version or a lower one
+	last    bool   // last operation of its connection: the user may leave at any time after it
+	halved  bool   // others may have seen a half of the move before
+	loose   bool   // for whole: the users may be members afterwards
 	env     env
 	users   []string
 	value   string
 }
 
-// status is what is known of a user.
+// status is the knowledge about a user.
 type status struct {
-	seat  int    // -1: not known
+	seat  int    // -1 if unknown
 	loose bool   // may have left
-	out   bool   // is no member; only while others who are not known may be
-	since uint64 // the version at which the user came in; 0: not known
+	out   bool   // is no member; only set while unknown users may be members
+	since uint64 // version of the join; 0 if unknown
 }
 
-// room is a sequential model of a room. It does not change: step returns another one. Of what is not certain it knows
-// what is possible. So it does of what several operations of one version did: nobody knows their order, and to try
-// each would take for ever.
+// room is a sequential model of a room. It is immutable: step returns a new one. It holds what is certain, and
+// what is possible. The order of the operations of one version is unknown, and trying all orders would take too
+// long, so the effects of each of them count as possible.
 type room struct {
 	epoch   string
 	version uint64
-	placed  int             // steps with a version
-	writers int             // of them, those that wrote it for certain
-	dropped map[string]bool // by that version: users whom others removed
-	// by that version: how many members left, who may have been there when something was refused
+	placed  int             // number of steps with a version so far
+	writers int             // how many of them certainly wrote it
+	dropped map[string]bool // at this version: users that others removed
+	// at this version: number of members that left; they may have been there when an operation was refused
 	left          int
-	also          map[string]bool // data that were set by the version that set data, too
+	also          map[string]bool // all values of the data at the version that set them last
 	former        string          // the data before that version
 	settingsAt    uint64          // the version of the last change of the settings
-	seatsAt       uint64          // and of seats
+	seatsAt       uint64          // version of the last change of seats
 	members       map[string]status
-	shaken        map[string]bool // users of whom nobody knows
-	halves        map[string]int  // by user: of how many moves others may see a half
-	storms        int             // more than 0: nobody knows of any
-	wild          bool            // others may be members
-	unseated      bool            // nobody knows who sits where, for ever
+	shaken        map[string]bool // users with an unknown status
+	halves        map[string]int  // by user: number of moves whose halves others may see
+	storms        int             // if more than 0, all users have an unknown status
+	wild          bool            // unknown users may be members
+	unseated      bool            // all seats stay unknown
 	data          string
-	dataAt        uint64 // the version that set it; 0: not known
+	dataAt        uint64 // the version that set data; 0 if unknown
 	knowsData     bool
 	mayData       map[string]bool
 	settings      Settings
@@ -95,13 +95,13 @@ func (r *room) equal(o *room) bool {
 		equal(r.mayData, o.mayData)
 }
 
-// equal reports whether two maps have the same elements, and mostly sees at once that they are one: who changes a map
-// makes another.
+// equal reports whether two maps have the same elements. It is fast for maps that are the same object, which is
+// the usual case, because maps are copied before a change.
 func equal[V comparable](a, b map[string]V) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() || maps.Equal(a, b)
 }
 
-// step returns the room after a step, or why that is not possible.
+// step returns the room after a step, or why the step is impossible.
 func (r *room) step(s *step) (next *room, wrong string) {
 	n := *r
 	if s.version > 0 {
@@ -140,18 +140,18 @@ func (r *room) step(s *step) (next *room, wrong string) {
 	return &n, ""
 }
 
-// wrote reports whether the step is an operation that wrote its version for certain.
+// wrote reports whether the step is an operation that certainly wrote its version.
 func (s *step) wrote() bool {
 	return s.list == nil && s.op != nil && s.op.Outcome == Done && s.op.writes()
 }
 
-// happen is a step of the environment.
+// happen applies a step without an operation.
 func (r *room) happen(s *step) {
 	switch s.env {
 	case storm:
 		r.storms++
 	case calm:
-		if r.storms--; r.storms == 0 { // what was known of members counts no more
+		if r.storms--; r.storms == 0 { // what was known of members is void
 			r.members, r.wild = map[string]status{}, true
 		}
 	case unseat:
@@ -177,7 +177,7 @@ func (r *room) happen(s *step) {
 	}
 }
 
-// whole records that nobody sees half a move of users any more.
+// whole ends the time in which others may see half a move of users.
 func (r *room) whole(users []string, loose bool) string {
 	for _, user := range users {
 		switch n := r.halves[user]; n {
@@ -204,10 +204,10 @@ func (r *room) loosen(users ...string) {
 	}
 }
 
-// lost reports whether nothing is known of a user.
+// lost reports whether the user's status is unknown.
 func (r *room) lost(user string) bool { return r.storms > 0 || r.shaken[user] }
 
-// vague reports whether others may see a user as a member, or not, whatever is known.
+// vague reports whether others may see a user as a member or not, whatever the status is.
 func (r *room) vague(user string) bool { return r.lost(user) || r.halves[user] > 0 }
 
 // possible reports whether a user may be a member.
@@ -222,7 +222,7 @@ func (r *room) certain(user string) bool {
 	return known && !m.out && !m.loose && !r.vague(user)
 }
 
-// put records a user's status.
+// put sets a user's status.
 func (r *room) put(user string, m status) {
 	if r.lost(user) {
 		return
@@ -234,7 +234,7 @@ func (r *room) put(user string, m status) {
 	r.members[user] = m
 }
 
-// unseat records that of nobody is known any more on which seat, until that is seen.
+// unseat makes all seats unknown until somebody sees them.
 func (r *room) unseat() {
 	r.members = maps.Clone(r.members)
 	for user, m := range r.members {
@@ -243,7 +243,7 @@ func (r *room) unseat() {
 	}
 }
 
-// swap is an acknowledged exchange of two members' seats.
+// swap applies an acknowledged exchange of two members' seats.
 func (r *room) swap(users []string) string {
 	for _, user := range users {
 		if !r.possible(user) {
@@ -276,7 +276,7 @@ func (r *room) drop(user string) {
 	delete(r.members, user)
 }
 
-// do is an acknowledged operation.
+// do applies an acknowledged operation. It returns why the operation is impossible, or "".
 func (r *room) do(op *Op) string {
 	switch op.Action {
 	case Join, Match:
@@ -361,7 +361,7 @@ func (r *room) do(op *Op) string {
 	return ""
 }
 
-// join is an acknowledged join.
+// join applies an acknowledged join.
 func (r *room) join(op *Op) string {
 	user, returns := op.Process, r.possible(op.Process)
 	shuffled := r.seatsAt == op.Version
@@ -403,8 +403,8 @@ func (r *room) join(op *Op) string {
 	return ""
 }
 
-// refusals are the reasons that can be judged, by code: each function says why that was none, or "". Others say
-// nothing of the room.
+// refusals has a function for each code of a refusal that can be judged. It returns why the reason is wrong, or
+// "". Other codes do not depend on the room.
 var refusals = map[string]func(r *room, op *Op) string{
 	"not_member": func(r *room, op *Op) string {
 		if op.Action == Leave || op.Action == SetData || op.Action == SetMember || op.Action == SetPrivate ||
@@ -422,7 +422,7 @@ var refusals = map[string]func(r *room, op *Op) string{
 		return ""
 	},
 	"room_full": func(r *room, op *Op) string {
-		if op.Action != MoveOut { // it says so of the other room
+		if op.Action != MoveOut { // the refusal is about the other room
 			return r.full(max(1, len(op.Users)))
 		}
 		return ""
@@ -441,7 +441,7 @@ var refusals = map[string]func(r *room, op *Op) string{
 	"conflict": (*room).conflict,
 }
 
-// refuse is a refused operation: the reason has to be one.
+// refuse judges a refused operation: the reason must be true.
 func (r *room) refuse(op *Op) string {
 	if judge := refusals[op.Code]; judge != nil {
 		return judge(r, op)
@@ -449,8 +449,8 @@ func (r *room) refuse(op *Op) string {
 	return ""
 }
 
-// within returns what of a room may be so for an operation that is refused between what its version did: who has left
-// was there, and the settings may have been others.
+// within returns the room for an operation that was refused between the operations of this version: members
+// that left may have been there, and the settings may have been older.
 func (r *room) within() *room {
 	n := *r
 	n.maySettings = n.maySettings || r.settingsAt == r.version
@@ -458,7 +458,7 @@ func (r *room) within() *room {
 	return &n
 }
 
-// full judges that so many more had no seats.
+// full judges that there were no seats for so many more.
 func (r *room) full(more int) string {
 	if !r.knowsSettings || r.maySettings || r.storms > 0 || r.wild {
 		return ""
@@ -475,12 +475,12 @@ func (r *room) full(more int) string {
 	return ""
 }
 
-// conflict is a compare-and-set that came too late.
+// conflict judges a refused compare-and-set.
 func (r *room) conflict(op *Op) string {
 	if op.Action != SetData || op.Expect == nil {
 		return ""
 	}
-	// It may have been before, between or behind what that version did.
+	// It may have come before, between or after the operations of that version.
 	if r.dataAt != op.Version || op.Now != r.data && !r.also[op.Now] && op.Now != r.former {
 		if wrong := r.seenData(op.Now); wrong != "" {
 			return wrong
@@ -493,7 +493,7 @@ func (r *room) conflict(op *Op) string {
 	return ""
 }
 
-// seenData is that somebody saw the room's data.
+// seenData applies that somebody saw the room's data.
 func (r *room) seenData(data string) string {
 	switch {
 	case !r.knowsData:
@@ -504,14 +504,14 @@ func (r *room) seenData(data string) string {
 		r.data, r.also = data, nil
 	case r.mayData[data]:
 		r.mayData = without(r.mayData, data)
-		r.data, r.dataAt = data, 0 // nobody knows since when
+		r.data, r.dataAt = data, 0 // its version is unknown
 	default:
 		return fmt.Sprintf("the data are %q, and were %q", data, r.data)
 	}
 	return ""
 }
 
-// seen is that somebody saw the room.
+// seen applies that somebody saw the room.
 func (r *room) seen(l *List) string {
 	if wrong := r.seenData(l.Data); wrong != "" {
 		return wrong
@@ -547,7 +547,7 @@ func (r *room) seen(l *List) string {
 			return fmt.Sprintf("%q is not there, who was on seat %d", user, r.members[user].seat)
 		}
 	}
-	for user := range r.halves { // that is not what was seen
+	for user := range r.halves { // a half move is not seen here
 		if was, known := r.members[user]; known {
 			members[user] = was
 		} else if r.wild && !r.lost(user) {
@@ -560,7 +560,7 @@ func (r *room) seen(l *List) string {
 	return ""
 }
 
-// with returns a map with one element more, or another one.
+// with returns a copy of a map with one element added or replaced.
 func with[V any](all map[string]V, key string, value V) map[string]V {
 	bigger := maps.Clone(all)
 	if bigger == nil {

@@ -11,11 +11,11 @@ import (
 	"roomd/loadtest/internal/model"
 )
 
-// state is a room at a version, as its journal makes it.
+// state is a room at a version, replayed from its journal.
 type state struct {
 	*model.Room
 	settings Settings
-	public   bool // it is what watchers know: no private data, no bans, and nobody knows who comes back
+	public   bool // from events to watchers: without private data, bans and marks of returning members
 	broken   []wrong
 }
 
@@ -29,14 +29,14 @@ func newState(public bool) *state {
 	return s
 }
 
-// rules are those that the replay finds broken, as violations have them.
+// rules maps the replay's rules to those of violations.
 var rules = map[model.Rule]string{
 	model.RuleJoin: "twice", model.RuleTimer: "twice", model.RuleSeat: "seat", model.RuleMoved: "seat",
 	model.RuleAbsent: "phantom", model.RuleCapacity: "oversold",
 	model.RuleClosed: "closed", model.RuleBanned: "banned", model.RuleHost: "host", model.RuleSettings: "content",
 }
 
-// stateOf returns what a list says that all may know.
+// stateOf returns the public state in a list.
 func stateOf(l *List) *state {
 	s, e := newState(true), Entry{Changes: []Change{{Type: "settings", Settings: &l.Settings}}}
 	for _, m := range l.Users {
@@ -49,12 +49,12 @@ func stateOf(l *List) *state {
 	return s
 }
 
-// wrong is a rule that is broken, and how; the zero value is that all is well.
+// wrong is a broken rule with an explanation. The zero value means that all is well.
 type wrong struct{ rule, text string }
 
 func wrongf(rule, format string, args ...any) wrong { return wrong{rule, fmt.Sprintf(format, args...)} }
 
-// apply does what a journal says. It returns what is wrong about that.
+// apply applies an entry of a journal. It returns the rules that the entry breaks.
 func (s *state) apply(e *Entry) (broken []wrong) {
 	commit := model.Entry{Epoch: e.Epoch, Version: e.Version}
 	for i := range e.Changes {
@@ -65,7 +65,7 @@ func (s *state) apply(e *Entry) (broken []wrong) {
 	return broken
 }
 
-// change returns a change as the replay knows it.
+// change converts a change for the replay.
 func (s *state) change(c *Change) model.Change {
 	m := model.Change{Type: c.Type, User: c.User, Seat: c.Seat, At: c.At, Ready: c.Ready, Until: c.Until,
 		Again: c.Again}
@@ -90,7 +90,7 @@ func (s *state) change(c *Change) model.Change {
 	return m
 }
 
-// private returns the private data of all.
+// private returns the private data of all members.
 func (s *state) private() map[string]string {
 	all := make(map[string]string)
 	for user, m := range s.Members {
@@ -101,7 +101,7 @@ func (s *state) private() map[string]string {
 	return all
 }
 
-// differs says in what a list is not this room, "" if it is.
+// differs describes how a list differs from this room; "" if it does not.
 func (s *state) differs(l *List) string {
 	if len(l.Users) != len(s.Members) {
 		return fmt.Sprintf("it has %d members, %q, and there are %d, %q", len(l.Users), names(l.Users),
@@ -147,7 +147,8 @@ func names(users []Member) []string {
 	return list
 }
 
-// lacks says what of an acknowledged operation is missing in its commit, which has made this room.
+// lacks returns the effects of an acknowledged operation that are missing in its commit e, which made this
+// room.
 func (s *state) lacks(op *Op, e *Entry) wrong {
 	has := func(is func(Change) bool) bool { return slices.ContainsFunc(e.Changes, is) }
 	left := func(user string) bool {
@@ -156,7 +157,8 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	came := func(user string) bool {
 		return s.Members[user] != nil || has(func(c Change) bool { return c.Type == "join" && c.User == user })
 	}
-	// What is a member's goes with it, and is not told where it leaves in the same version.
+	// A member's data ends with the membership. If the member leaves in the same version, the commit does not
+	// list it.
 	gone := has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
 	dealt := func(user string) bool {
 		return has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == user })
@@ -172,7 +174,7 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	switch op.Action {
 	case Join, Match:
 		seat, in := s.Seats.Of[op.Process]
-		// behind it, in the same version
+		// later in the same version
 		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process })
 		ok = in && (seat == op.Seat || moved) || gone
 	case SetTimer:
@@ -223,8 +225,8 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	return wrongf("lost", "it was acknowledged, and its version %d does not have it: %s", e.Version, changes(e.Changes))
 }
 
-// reseated reports whether a commit gave other seats to those who swapped theirs, or to all who were there before and
-// behind a shuffle.
+// reseated reports whether a commit gave other seats to both users of a swap, or to all who were there before
+// and after a shuffle.
 func (s *state) reseated(op *Op, e *Entry) bool {
 	changed := func(user string, types ...string) bool {
 		return slices.ContainsFunc(e.Changes, func(c Change) bool {
@@ -263,7 +265,7 @@ func changes(list []Change) string {
 	return text + "]"
 }
 
-// same reports whether two lists of changes are the same.
+// same reports whether two lists of changes are equal.
 func same(a, b []Change) bool {
 	return slices.EqualFunc(a, b, func(x, y Change) bool { return reflect.DeepEqual(x, y) })
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// watched returns what stands for the journal of a room that has none, or not all of it: what those who watch it were
-// told, from the first list on. It has no private data, no whispers and no bans; where a watcher missed something, it
-// goes on with the next list.
+// watched returns entries that replace the journal of a room that has none, or only a part: the events to
+// watchers, from the first list on. They lack private data, whispers and bans. Where a watcher missed
+// something, the next list continues.
 func (h *History) watched(events []*Event) (journal []Entry) {
 	var epochs []string
 	told := make(map[string]map[uint64][]Entry) // by epoch and version
@@ -30,7 +30,7 @@ func (h *History) watched(events []*Event) (journal []Entry) {
 	for _, epoch := range epochs {
 		last := Entry{}
 		for _, version := range slices.Sorted(maps.Keys(told[epoch])) {
-			// What follows on the last one is better than a list, and one commit better than several.
+			// Prefer an entry that continues the last one to a list, and one commit to several.
 			next := slices.MinFunc(told[epoch][version], func(a, b Entry) int {
 				rank := func(e Entry) int {
 					switch {
@@ -53,7 +53,7 @@ func (h *History) watched(events []*Event) (journal []Entry) {
 	return journal
 }
 
-// unwatched reports whether an operation was answered at a version of which watchers were not told: before they came,
+// unwatched reports whether an operation was answered at a version that watchers did not get: before they came,
 // or while they were away.
 func (w *witness) unwatched(op *Op) bool {
 	last := w.journal[len(w.journal)-1]

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Verdict is what a checker has found.
+// Verdict is the result of a checker.
 type Verdict struct {
 	Violations []Violation
-	Judged     int         // operations
-	Lost       map[int]int // by index of the fault that was allowed to: acknowledged actions that the journals have not
-	Unsure     []string    // what could not be decided, in words
-	Watched    int         // rooms in which what watchers were told stood for the journal
-	Strange    []string    // kinds of changes that it does not know, which change nothing for all that it knows
+	Judged     int         // number of operations
+	Lost       map[int]int // acknowledged actions missing in the journals, by index of the fault that was allowed to lose them
+	Unsure     []string    // descriptions of what could not be decided
+	Watched    int         // number of rooms in which events to watchers replaced the journal
+	Strange    []string    // kinds of changes that it does not know and ignores
 }
 
-// mostViolations bounds how many violations of a rule in a room are described: one defect has many consequences.
+// mostViolations limits the described violations of a rule in a room, because one defect has many consequences.
 const mostViolations = 5
 
 // Witness judges a history by the rooms' journals.
@@ -54,7 +54,7 @@ func Witness(h *History) *Verdict {
 	return v
 }
 
-// events returns what was told of each room.
+// events returns the events by room.
 func (h *History) events() map[string][]*Event {
 	of := make(map[string][]*Event)
 	for i := range h.Events {
@@ -70,14 +70,14 @@ type at struct {
 	version uint64
 }
 
-// sighting is a room as somebody was shown it.
+// sighting is a room in the view of a client.
 type sighting struct {
 	list *List
 	who  fmt.Stringer
 	when time.Duration
 }
 
-// String describes a snapshot that a user was told.
+// String describes a snapshot.
 func (e *Event) String() string { return fmt.Sprintf("a snapshot for %q", e.User) }
 
 // witness judges one room.
@@ -85,22 +85,22 @@ type witness struct {
 	history  *History
 	room     string
 	verdict  *Verdict
-	moved    *luggage       // of all rooms
-	moments  *moments       // of all rooms
-	told     map[string]int // how often a rule was broken
+	moved    *luggage       // shared by all rooms
+	moments  *moments       // shared by all rooms
+	told     map[string]int // number of violations by rule
 	journal  []Entry
-	public   bool       // the journal is what watchers were told
-	position map[at]int // in the journal; of a version within an entry of watchers, that entry's
+	public   bool       // the journal consists of events to watchers
+	position map[at]int // index in the journal; for a version within an entry of watchers, that entry's
 	events   []*Event
 	ops      []*Op
-	open     []*Op // of them, those of which the journal may have something that no answer names
+	open     []*Op // those that may be in the journal at an unknown version
 	seen     map[at][]sighting
 	acked    map[at][]*Op
-	values   map[string][]int // data and texts in the journal, by position
-	left     map[removed]bool // in the journal
+	values   map[string][]int // positions in the journal by data or text
+	left     map[removed]bool // leaves in the journal
 }
 
-// removed is who left a room, and the reason.
+// removed is a user who left a room, with the reason.
 type removed struct{ user, reason string }
 
 func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event) *witness {
@@ -145,7 +145,7 @@ func (w *witness) broken(rule string, when time.Duration, format string, args ..
 	}
 }
 
-// index finds where versions and values stand in the journal, and judges its order.
+// index finds the positions of versions and values in the journal, and judges its order.
 func (w *witness) index() {
 	before := at{}
 	for i, e := range w.journal {
@@ -171,16 +171,16 @@ func (w *witness) index() {
 			}
 			value, at := cmp.Or(c.Data, c.Text), w.values[cmp.Or(c.Data, c.Text)]
 			if c.Again {
-				continue // it was told before Redis lost it
+				continue // it was set before Redis lost it
 			}
 			if c.Type == "private" && len(at) > 0 && at[len(at)-1] == i {
-				continue // several were dealt the same
+				continue // several users were dealt the same
 			}
 			if w.carried(&e, c) {
 				if !w.moved.dealt[hand{c.User, c.Data}] {
 					w.broken("phantom", 0, "version %d of epoch %s has private data of %q that nobody dealt in any room", e.Version, short(e.Epoch), c.User)
 				}
-				continue // they were told where they were dealt
+				continue // they count where they were dealt
 			}
 			if c.Type == "private" || c.Type == "data" || c.Type == "message" || c.Type == "member" && c.Data != "" {
 				w.values[value] = append(w.values[value], i)
@@ -190,13 +190,13 @@ func (w *witness) index() {
 	}
 }
 
-// recalls reports whether the entry brings something back that Redis had lost, and so may go on behind what a node
-// knew.
+// recalls reports whether the entry restores data that Redis had lost. It may then continue a version that only
+// a node knew.
 func (e *Entry) recalls() bool {
 	return slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Again })
 }
 
-// carried reports whether a change has private data that a member has brought from another room.
+// carried reports whether a change has private data that a member brought from another room.
 func (w *witness) carried(e *Entry, c Change) bool {
 	return c.Type == "private" &&
 		(slices.ContainsFunc(e.Changes, func(o Change) bool {
@@ -207,7 +207,7 @@ func (w *witness) carried(e *Entry, c Change) bool {
 				func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
 }
 
-// replay makes the room of each version, and compares it with what was shown and answered there.
+// replay computes the room at each version, and compares it with the lists and replies of that version.
 func (w *witness) replay() {
 	s := newState(w.public)
 	for i, e := range w.journal {
@@ -268,7 +268,7 @@ func (w *witness) replay() {
 	w.apart()
 }
 
-// apart compares what was shown of versions that the journal has not: there is one content of each.
+// apart compares lists of versions that are not in the journal: all lists of a version must agree.
 func (w *witness) apart() {
 	for here, list := range w.seen {
 		if _, is := w.position[here]; is || here.version == 0 {
@@ -277,7 +277,7 @@ func (w *witness) apart() {
 		first := stateOf(list[0].list)
 		for _, o := range list[1:] {
 			public := *o.list
-			public.Private = nil // each is shown other ones
+			public.Private = nil // each user sees other ones
 			if differs := first.differs(&public); differs != "" {
 				w.broken("two contents", o.when, "%s: at version %d of epoch %s, which is lost, %s; %s was shown that", o.who, here.version, short(here.epoch), differs, list[0].who)
 			}
@@ -285,9 +285,9 @@ func (w *witness) apart() {
 	}
 }
 
-// conflicts judges each compare-and-set of the data: what it expects, nobody has set since.
+// conflicts judges each compare-and-set of the data: nobody may have set the data since the expected version.
 func (w *witness) conflicts() {
-	set := make(map[string][]uint64) // by epoch: the versions that did
+	set := make(map[string][]uint64) // by epoch: versions that set the data
 	for _, e := range w.journal {
 		if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "data" }) {
 			set[e.Epoch] = append(set[e.Epoch], e.Version)
@@ -313,13 +313,13 @@ func (w *witness) conflicts() {
 	}
 }
 
-// renewed reports whether the epoch of an operation began behind what it expects.
+// renewed reports whether the operation's epoch started after the version that it expects.
 func (w *witness) renewed(op *Op) bool {
 	_, is := w.position[at{op.Epoch, *op.Expect}]
 	return !is
 }
 
-// actions judges each operation by itself: what was acknowledged is there once, and what was refused is not.
+// actions judges each operation by itself: the journal has each acknowledged one once, and no refused one.
 func (w *witness) actions() {
 	asked := make(map[string]bool) // users who may be in the room
 	for _, op := range w.ops {
@@ -346,7 +346,7 @@ func (w *witness) actions() {
 	for _, e := range w.journal {
 		for _, c := range e.Changes {
 			if c.Type == "join" && !asked[c.User] {
-				asked[c.User] = true // told once
+				asked[c.User] = true // report it only once
 				w.broken("phantom", 0, "%q joins at version %d of epoch %s, and nobody asked for that, or it was refused", c.User, e.Version, short(e.Epoch))
 			}
 			if (c.Type == "seat" || c.Type == "leave" && c.Reason == "moved") && !w.askedThere(e, c) {
@@ -367,7 +367,7 @@ func (w *witness) actions() {
 	}
 }
 
-// askedThere reports whether somebody asked for a change of seats, or for a move, and it was acknowledged in that
+// askedThere reports whether an operation asked for a change of seats or a move, and was acknowledged in that
 // entry or may have been done there.
 func (w *witness) askedThere(e Entry, c Change) bool {
 	is := func(op *Op) bool {
@@ -389,7 +389,7 @@ func (w *witness) askedThere(e Entry, c Change) bool {
 	})
 }
 
-// value judges how often the data or text of an operation are in the journal.
+// value judges how often the journal has the data or text of an operation.
 func (w *witness) value(op *Op, survives bool) {
 	switch n := len(w.values[op.Value]); {
 	case n > 1:
@@ -401,7 +401,7 @@ func (w *witness) value(op *Op, survives bool) {
 	}
 }
 
-// lose judges an acknowledged operation of a version that the journal has not.
+// lose judges an acknowledged operation whose version is not in the journal.
 func (w *witness) lose(op *Op) {
 	for i, f := range w.history.Faults {
 		if f.Loses && op.Return >= f.Since && op.Call <= f.To {
@@ -417,7 +417,7 @@ func (w *witness) lose(op *Op) {
 	w.broken("lost", op.Return, "%s: the journal has no such version, and no fault was allowed to lose it", op)
 }
 
-// order judges by time: who began when another had been answered comes behind.
+// order judges by time: an operation that started after another was answered must come later.
 func (w *witness) order() {
 	var done []*Op
 	for _, op := range w.ops {
@@ -428,8 +428,8 @@ func (w *witness) order() {
 	returns := slices.Clone(done)
 	slices.SortFunc(done, func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })
 	slices.SortFunc(returns, func(a, b *Op) int { return cmp.Compare(a.Return, b.Return) })
-	var last *Op                   // of those answered, the one farthest down the journal
-	newest := make(map[string]*Op) // the same, by epoch
+	var last *Op                   // the answered operation with the largest position so far
+	newest := make(map[string]*Op) // the same by epoch
 	for _, op := range done {
 		for len(returns) > 0 && returns[0].Return < op.Call {
 			a := returns[0]

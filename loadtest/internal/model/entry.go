@@ -19,10 +19,10 @@ type Entry struct {
 	Node    string   `json:"node"`
 	Changes []Change `json:"changes"`
 
-	sum string // the mark that its text makes
+	sum string // the mark computed from its text
 }
 
-// Change is what became of one user, or of the room.
+// Change is a change of one user, or of the room.
 type Change struct {
 	Type     string         `json:"type"`
 	User     string         `json:"user"`
@@ -31,24 +31,24 @@ type Change struct {
 	Old      string         `json:"old"`
 	At       int64          `json:"at"`
 	Settings jsontext.Value `json:"settings"`
-	Ready    *bool          `json:"ready"` // of a member: nil if it is as before
-	Data     jsontext.Value `json:"data"`  // of a member, or its private ones: nil if it is as before, null for none
+	Ready    *bool          `json:"ready"` // of a member; nil if unchanged
+	Data     jsontext.Value `json:"data"`  // of a member, or private; nil if unchanged, null for none
 	Until    int64          `json:"until"`
 	Reason   string         `json:"reason"`
 	Text     string         `json:"text"`
 	Target   string         `json:"target"`
 	Shut     bool           `json:"shut"`
 	Again    bool           `json:"again"`
-	Of       string         `json:"of"` // of a join that comes back: the node, if it is not that of the entry
+	Of       string         `json:"of"` // for a join that restores a member: its node, if another than the entry's
 	To       []string       `json:"to"`
 	Timer    *Countdown     `json:"timer"`
 }
 
-// Countdown is what a change says of one of the room's timers.
+// Countdown is the state of a timer in a change.
 type Countdown struct {
 	Name string `json:"name"`
-	Due  int64  `json:"due"` // 0: there is none any more
-	Was  int64  `json:"was"` // the due of the one before; 0: there was none
+	Due  int64  `json:"due"` // 0 if it was cancelled
+	Was  int64  `json:"was"` // due of the timer before; 0 without one
 }
 
 // The types of changes.
@@ -86,10 +86,10 @@ func parseEntry(text string) (e Entry, err error) {
 	return e, nil
 }
 
-// settings are what the replay has to know of a room's settings.
+// settings are the settings that the replay needs.
 type settings struct {
-	Settings                // with a capacity also where the room has none
-	text     jsontext.Value // as they are compared
+	Settings                // the capacity is MaxSeats if the room has none
+	text     jsontext.Value // in normal form, for comparison
 	keep     bool
 	host     string // the policy
 	history  int
@@ -115,8 +115,7 @@ func (s *settings) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// normal returns JSON in the form in which it is compared: without spaces, names in order. JSON
-// null is nothing.
+// normal returns JSON in a form for comparison: without spaces, names in order. JSON null becomes "".
 func normal(text []byte) jsontext.Value {
 	v := jsontext.Value(bytes.Clone(text))
 	if err := v.Canonicalize(jsontext.CanonicalizeRawFloats(false), jsontext.CanonicalizeRawInts(false)); err != nil {
@@ -128,7 +127,7 @@ func normal(text []byte) jsontext.Value {
 	return v
 }
 
-// record is a member as Redis holds it.
+// record is a member in Redis.
 type record struct {
 	Seat    int    `json:"seat"`
 	Session string `json:"session"`
@@ -139,7 +138,7 @@ type record struct {
 	Private *datum `json:"private"`
 }
 
-// datum is the data of a member or a room as Redis holds it.
+// datum is the data of a member or a room in Redis.
 type datum struct {
 	Version uint64         `json:"version"`
 	Value   jsontext.Value `json:"value"`

@@ -9,21 +9,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Final is a room as Redis has it.
+// Final is a room in Redis.
 type Final struct {
 	Users map[string]string // user → member as JSON
 	Meta  map[string]string
 	Said  []string // the messages that the room keeps, oldest first
-	TTLs  []int64  // of the journal, users, meta and said, in ms; -1 for a key that stays, -2 for none
+	TTLs  []int64  // of the journal, users, meta and said, in ms; -1 without expiry, -2 without the key
 }
 
-// ending is the end of a journal, and the room there.
+// ending is the end of a journal, with the room there.
 type ending struct {
 	*Journal
 	*Final
 }
 
-// End judges the room by what the journal makes.
+// End compares the room in Redis with the journal's.
 func (j *Journal) End(f *Final) { (&ending{j, f}).compare() }
 
 func (o *ending) compare() {
@@ -59,7 +59,7 @@ func (o *ending) compare() {
 	o.compareExpiry()
 }
 
-// read reads a field of Meta. What cannot be read is a finding.
+// read reads a field of Meta. An unreadable field is a finding.
 func read[T any](o *ending, rule Rule, name string) (has T, there Side, ok bool) {
 	text := []byte(o.Meta[name])
 	there = says(inRedis, "%s %s", name, value(text))
@@ -133,7 +133,7 @@ func (o *ending) compareMember(user, text string) {
 	}
 }
 
-// differs says what the journal makes of data, if Redis has something else.
+// differs describes the journal's data if Redis has other data.
 func (d *Datum) differs(there *datum) string {
 	if there == nil {
 		there = new(datum)
@@ -160,11 +160,10 @@ func (o *ending) compareSettings() {
 	case o.settings == nil && s.text != nil:
 		o.judgeEarly(&s, there)
 	}
-	o.checkRush() // all who were there from the beginning are known now
+	o.checkRush() // all first members are known now
 }
 
-// judgeEarly judges joins by settings which the journal does not mention: the room had them
-// from the beginning.
+// judgeEarly judges joins by settings that the journal does not mention: the room had them from the beginning.
 func (o *ending) judgeEarly(s *settings, there Side) {
 	o.settings = s
 	o.rush = rush{over: s.Over(o.early.more), version: o.early.moreAt}
@@ -202,7 +201,7 @@ func (o *ending) compareBans() {
 		case mentioned:
 		case o.complete:
 			o.find(RuleBans, o.version, says(theJournal, "%s was never banned", quoted(user)), there)
-		case came: // the ban is as old as the journal
+		case came: // the ban may be older than the journal
 			o.checkBan(user, join, bans[user])
 		}
 	}
@@ -211,8 +210,8 @@ func (o *ending) compareBans() {
 // keyNames are the room's keys, in the order of Final.TTLs.
 var keyNames = []string{"Log", "Users", "Meta", "Said"}
 
-// compareExpiry judges whether Redis keeps the room: with members, or if the settings say so, no key
-// expires; else each does.
+// compareExpiry judges the expiry of the room's keys. With members, or if the settings say so, no key expires;
+// otherwise each does.
 func (o *ending) compareExpiry() {
 	stays := len(o.Users) > 0 || o.settings != nil && o.settings.keep
 	for i, ttl := range o.TTLs {

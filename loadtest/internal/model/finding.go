@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rule names what a finding breaks.
+// Rule names the broken rule of a finding.
 type Rule string
 
 // The rules.
@@ -40,18 +40,18 @@ const (
 	RuleExpiry   Rule = "expiry differs"
 )
 
-// Finding is something that does not fit. One and Other are its two sides.
+// Finding is a contradiction. One and Other are its two sides.
 type Finding struct {
 	Rule    Rule   `json:"rule"`
 	Room    string `json:"room"`
 	Epoch   string `json:"epoch,omitempty"`
 	Version uint64 `json:"version,omitempty"`
-	Entry   string `json:"entry,omitempty"` // the id in the stream; empty if it is about the end
+	Entry   string `json:"entry,omitempty"` // id in the stream; "" for the end
 	One     Side   `json:"one"`
 	Other   Side   `json:"other"`
 }
 
-// Side is what one source says.
+// Side is the statement of one source.
 type Side struct {
 	Source string `json:"source"`
 	Says   string `json:"says"`
@@ -79,7 +79,7 @@ func (f Finding) String() string {
 		f.Room, f.Version, at, f.Rule, f.One.Source, f.One.Says, f.Other.Source, f.Other.Says)
 }
 
-// maxQuoted bounds how much of a name or a value a finding shows.
+// maxQuoted is the longest part of a name or a value in a finding.
 const maxQuoted = 200
 
 // quoted returns text that is safe to show.

@@ -2,25 +2,25 @@ package model
 
 import "cmp"
 
-// The policies about who is the host of a room. Others are not judged.
+// The policies for choosing a host. Others are not judged.
 const (
 	hostNone    = "none"
 	hostLongest = "longest"
 )
 
-// hostState is who is the host.
+// hostState is the host of a room.
 type hostState struct {
 	known bool
-	user  string // empty: nobody
+	user  string // "" for nobody
 }
 
-// appoint replays that a member becomes the host, or, without a user, that nobody is it any more. The changes before
-// are those of the action that made it so, and of earlier ones.
+// appoint replays that a member becomes the host, or, without a user, that nobody is the host. Earlier changes
+// of the entry may belong to the action that caused this.
 func (r *Room) appoint(e *Entry, c *Change) {
 	was := r.host
 	r.host = hostState{known: true, user: c.User}
 	if c.Again && r.since == e.Version && r.mayBeIn(c.User) {
-		return // Redis had lost that he has the part
+		return // restores what Redis had lost
 	}
 	says1 := says(theEntry, "the host is %s", quoted(c.User))
 	switch {
@@ -39,7 +39,7 @@ func (r *Room) appoint(e *Entry, c *Change) {
 	}
 }
 
-// mayBeIn reports whether a user is a member, as far as it is known.
+// mayBeIn reports whether a user may be a member.
 func (r *Room) mayBeIn(user string) bool {
 	return r.Members[user] != nil || !r.complete && !r.gone[user]
 }
@@ -55,7 +55,7 @@ func (m *Member) sitsBefore(other *Member, seat, otherSeat int) bool {
 	return m.at != 0 && other.at != 0 && cmp.Or(cmp.Compare(m.at, other.at), cmp.Compare(seat, otherSeat)) < 0
 }
 
-// checkHost judges the host behind an entry: where the settings say so, there is one exactly as long as there are
+// checkHost judges the host after an entry: if the settings say so, there is a host exactly while there are
 // members.
 func (r *Room) checkHost(e *Entry) {
 	if r.settings == nil {
@@ -81,7 +81,7 @@ func (r *Room) checkHost(e *Entry) {
 	}
 }
 
-// compareHost judges the host that Redis has.
+// compareHost judges the host in Redis.
 func (o *ending) compareHost() {
 	host, there, ok := read[string](o, RuleHost, "host")
 	if !ok {

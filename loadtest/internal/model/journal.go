@@ -7,20 +7,19 @@ import (
 	"slices"
 )
 
-// Each entry has a mark that its text makes, and names the mark of the entry before. So who changes
-// an entry has to change all that come after it, and Meta, which has the last mark.
+// Each entry has a mark that is computed from its text, and the mark of the entry before. So to change an
+// entry, one has to change all later ones, and Meta, which has the last mark.
 
-// marksAt begins the mark in the text of an entry, and blankMark is what counts in its place.
+// marksAt precedes the mark in the text of an entry. blankMark replaces the mark while it is computed.
 var (
 	marksAt   = []byte(`"mark":"`)
 	blankMark = []byte("0000000000000000")
 )
 
-// markSum is how many bytes of the SHA-256 a mark has.
+// markSum is how many bytes of the SHA-256 form a mark.
 const markSum = 12
 
-// markOf returns the mark that the text of an entry makes, "" if there is no place for one. It blanks
-// the mark in text.
+// markOf computes the mark of an entry's text, "" if the text has no place for one. It blanks the mark in text.
 func markOf(text []byte) string {
 	at := bytes.Index(text, marksAt)
 	if at += len(marksAt); at < len(marksAt) || len(text) < at+len(blankMark) {
@@ -31,7 +30,7 @@ func markOf(text []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:markSum])
 }
 
-// knownMarks are the marks of the last versions.
+// knownMarks has the marks of the last versions.
 type knownMarks [64]struct {
 	version uint64
 	mark    string
@@ -42,7 +41,7 @@ func (k *knownMarks) put(version uint64, mark string) {
 	at.version, at.mark = version, mark
 }
 
-// of returns the mark of a version, "" if it is not known.
+// of returns the mark of a version, or "".
 func (k *knownMarks) of(version uint64) string {
 	if at := k[version%uint64(len(k))]; at.version == version {
 		return at.mark
@@ -50,22 +49,22 @@ func (k *knownMarks) of(version uint64) string {
 	return ""
 }
 
-// Journal replays the journal of a room, and compares what it makes with what Redis has.
+// Journal replays the journal of a room, and compares the result with Redis.
 type Journal struct {
 	*Room
 	Begun       bool   // an entry was read
-	Middle      bool   // it begins in the middle of its room
-	LostCommits uint64 // that were not in the room any more when an epoch began behind another one
+	Middle      bool   // its first entry is not the room's first commit
+	LostCommits uint64 // commits that the room had lost when a new epoch began
 
 	name   string
 	tell   func(Finding)
 	mark   string
-	epochs map[string]bool // that are over
+	epochs map[string]bool // earlier epochs
 	marks  knownMarks
-	at     string // the entry that is read; empty at the end
+	at     string // id of the current entry; "" at the end
 }
 
-// NewJournal returns the journal of the room of that name. report is told what does not fit.
+// NewJournal returns the journal of a room. It calls report for each contradiction.
 func NewJournal(room string, report func(Finding)) *Journal {
 	j := &Journal{name: room, tell: report, epochs: make(map[string]bool)}
 	j.Room = NewRoom(false, j.find)
@@ -83,7 +82,7 @@ func (j *Journal) Skip() {
 	j.Begun, j.Middle = false, true
 }
 
-// Next replays an entry: its id, and its text.
+// Next replays an entry with its id and text.
 func (j *Journal) Next(id, text string) {
 	j.at = id
 	defer func() { j.at = "" }()
@@ -106,11 +105,11 @@ func (j *Journal) Next(id, text string) {
 	j.Commit(&e)
 }
 
-// follows judges the entry's position. It reports whether the entry is to be applied.
+// follows judges the entry's position. It reports whether the entry has to be applied.
 func (j *Journal) follows(e *Entry) bool {
 	switch {
 	case !j.Begun:
-		if e.Prev == "" { // with what comes back, if Redis had forgotten the room
+		if e.Prev == "" { // it restores a room that Redis had forgotten
 			j.begin(true)
 		}
 		j.checkPrev(e, "", false)
@@ -131,10 +130,10 @@ func (j *Journal) follows(e *Entry) bool {
 	return true
 }
 
-// whyGap says what a gap can come from.
+// whyGap suggests causes of a gap.
 const whyGap = "did nodes with another --journal work, or were entries deleted?"
 
-// checkPrev judges whether the entry builds on the commit before it, if that is known.
+// checkPrev judges whether the entry builds on the previous commit, if that is known.
 func (j *Journal) checkPrev(e *Entry, before string, known bool) {
 	switch says1 := says(theEntry, "it builds on mark %s", quoted(e.Prev)); {
 	case known && e.Prev != before:
@@ -144,14 +143,14 @@ func (j *Journal) checkPrev(e *Entry, before string, known bool) {
 	}
 }
 
-// recalls reports whether the entry brings something back that Redis had lost.
+// recalls reports whether the entry restores data that Redis had lost.
 func (e *Entry) recalls() bool {
 	return slices.ContainsFunc(e.Changes, func(o Change) bool { return o.Again })
 }
 
-// renew judges where an epoch begins: a new one begins at 1, or goes on behind a version that Redis still had, or
-// that a node knew. What was committed after that is lost. Where Redis had forgotten the room, what comes back builds
-// on nothing.
+// renew judges the start of an epoch: at version 1, or after a version that Redis still had, or that a node
+// knew. Later commits of the old epoch are lost. If Redis had forgotten the room, the restored room builds on
+// nothing.
 func (j *Journal) renew(e *Entry) {
 	switch was := j.marks.of(e.Version - 1); {
 	case j.epochs[e.Epoch], e.Version > j.version+1 && !(e.recalls() && (e.Prev == "" || e.Prev == j.mark)):

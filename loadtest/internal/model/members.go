@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// join replays that a user came in.
+// join replays a join.
 func (r *Room) join(e *Entry, c *Change) {
 	says1 := says(theEntry, "%s joins on seat %d", quoted(c.User), c.Seat)
 	if other, taken := r.Seats.At[c.Seat]; taken && other != c.User {
@@ -67,8 +67,8 @@ func (r *Room) admit(e *Entry, c *Change, says1 Side) {
 	r.checkRush()
 }
 
-// checkBan reports a join before the user's ban is over. Ban and join are of the same clock,
-// that of a node, or of two which are in step.
+// checkBan reports a join before the user's ban is over. Both times are of the same node, or of two whose
+// clocks agree.
 func (r *Room) checkBan(user string, join sighting, until int64) {
 	if join.at < until && join.at > 0 {
 		r.report(RuleBanned, join.version, says(theJournal, "%s joins at %d", quoted(user), join.at),
@@ -76,9 +76,9 @@ func (r *Room) checkBan(user string, join sighting, until int64) {
 	}
 }
 
-// bringBack judges a join that brings back a session which had lost its place in a failure, since a
-// closed room lets it in: the user must have been in the room, and nobody may have taken the user out.
-// Who was never seen there was in a room that Redis has lost with its journal.
+// bringBack judges a join that restores a session after a failure, which even a closed room allows: the user
+// must have been in the room, and nobody may have removed the user. A user whom this journal never mentions
+// belonged to a room that Redis lost together with its journal.
 func (r *Room) bringBack(e *Entry, c *Change, says1 Side) {
 	removed, by := r.removals[c.User]
 	if !by {
@@ -94,7 +94,7 @@ func (r *Room) bringBack(e *Entry, c *Change, says1 Side) {
 	}
 }
 
-// leave replays that a user left.
+// leave replays a leave.
 func (r *Room) leave(e *Entry, c *Change) {
 	if r.present(c) == nil {
 		return
@@ -109,7 +109,7 @@ func (r *Room) leave(e *Entry, c *Change) {
 	}
 }
 
-// speak replays that another session, or the same one in another state, speaks for a member.
+// speak replays a change of a member's session or of its state.
 func (r *Room) speak(e *Entry, c *Change) {
 	m := r.present(c)
 	if m == nil {
@@ -128,7 +128,7 @@ func (r *Room) speak(e *Entry, c *Change) {
 		fits = fits && !wasAway && c.Session == "~"+c.Old
 	case typeBack:
 		fits = fits && wasAway && !isAway
-	case typeReplace: // of one who is there, or of one reservation by another
+	case typeReplace: // replaces a session, or one reservation by another
 		fits = fits && (!wasAway && !isAway || isReserved(c.Old) && isReserved(c.Session))
 	}
 	if !fits || m.session != "" && c.Old != m.session {
@@ -137,7 +137,7 @@ func (r *Room) speak(e *Entry, c *Change) {
 			says(before, "session %s speaks for %s", quoted(m.session), quoted(c.User)))
 	}
 	m.session, m.Away, m.orNode = c.Session, isAway, ""
-	if c.Type == typeAway && m.node != e.Node { // a member who goes away keeps the node's name, which may be its last
+	if c.Type == typeAway && m.node != e.Node { // a member that goes away keeps the name of its node, which may be its last one
 		m.orNode = m.node
 		if m.node == "" {
 			m.orNode = anyNode
@@ -146,14 +146,14 @@ func (r *Room) speak(e *Entry, c *Change) {
 	m.node = e.Node
 }
 
-// isReserved reports whether a session is none yet, but keeps a seat for one.
+// isReserved reports whether a session only reserves a seat.
 func isReserved(session string) bool { return strings.HasPrefix(session, "~+") }
 
-// anyNode stands for a node that is not known.
+// anyNode is an unknown node.
 const anyNode = "*"
 
-// present returns the member that a change is about. If the change is the first to mention the
-// user, the member was in from the beginning.
+// present returns the member of a change. If the change is the first to mention the user, the user was a member
+// from the beginning.
 func (r *Room) present(c *Change) *Member {
 	says1 := func() Side { return says(theEntry, "%s of %s on seat %d", c.Type, quoted(c.User), c.Seat) }
 	m := r.Members[c.User]
@@ -168,8 +168,7 @@ func (r *Room) present(c *Change) *Member {
 	return m
 }
 
-// infer concludes that a user who is mentioned for the first time was a member from the
-// beginning, on that seat.
+// infer adds a user who is mentioned for the first time as a member from the beginning, on that seat.
 func (r *Room) infer(user string, seat int) *Member {
 	here := says(theJournal, "%s was on seat %d when it began, as version %d shows", quoted(user), seat, r.version)
 	if other, taken := r.Seats.At[seat]; taken {
@@ -187,7 +186,7 @@ func (r *Room) infer(user string, seat int) *Member {
 	return m
 }
 
-// reseat replays that a member has got another seat. The change says only the new one.
+// reseat replays that a member gets another seat. The change has only the new one.
 func (r *Room) reseat(e *Entry, c *Change) {
 	says1 := says(theEntry, "%s gets seat %d", quoted(c.User), c.Seat)
 	if _, there := r.Seats.Of[c.User]; !there {
@@ -195,7 +194,7 @@ func (r *Room) reseat(e *Entry, c *Change) {
 			r.report(RuleAbsent, e.Version, says1, says(before, "%s is not in the room", quoted(c.User)))
 			return
 		}
-		// The member was there from the beginning, on a seat that nobody knows.
+		// The member was there from the beginning, on an unknown seat.
 		r.Members[c.User] = &Member{since: e.Version}
 		r.began++
 		r.checkRush()

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// removal is why somebody with authority has taken a user out of the room, as Meta keeps it of the
-// last users until they come back.
+// removal is the reason why somebody removed a user. Meta keeps it for the last removed users, until they come
+// back.
 type removal struct {
 	Version uint64 `json:"version"`
 	Reason  string `json:"reason"`
@@ -14,14 +14,14 @@ type removal struct {
 	Target  string `json:"target"`
 }
 
-// Reasons of a leave that are kept.
+// Reasons that Meta keeps.
 const (
 	reasonKicked = "kicked"
 	reasonMoved  = "moved"
 	reasonClosed = "closed"
 )
 
-// maxRemovals is how many users Meta has, and everybody the user whose removal is that of all.
+// maxRemovals is how many users Meta keeps. everybody is the user for a removal of all.
 const (
 	maxRemovals = 128
 	everybody   = ""
@@ -30,7 +30,8 @@ const (
 // removals are by user.
 type removals map[string]removal
 
-// add replays that a user was taken out. The oldest one makes room; of several, the first by name.
+// add replays a removal. If there are too many, it drops the oldest one, and of several oldest the first by
+// name.
 func (all removals) add(user string, why removal) {
 	all[user] = why
 	if len(all) <= maxRemovals {
@@ -45,7 +46,7 @@ func (all removals) add(user string, why removal) {
 	delete(all, oldest)
 }
 
-// reopen replays that a room was closed for good, which takes everybody out, or is open.
+// reopen replays that a room was closed for good, which removes everybody, or opened.
 func (r *Room) reopen(e *Entry, c *Change) {
 	switch {
 	case c.Shut:
@@ -56,8 +57,8 @@ func (r *Room) reopen(e *Entry, c *Change) {
 	}
 }
 
-// compareRemovals judges the removals that Meta has. Those of before the journal are not known, but
-// who came in since has none.
+// compareRemovals judges the removals in Meta. Those from before the journal are unknown, but users who joined
+// since have none.
 func (o *ending) compareRemovals() {
 	there, _, ok := read[map[string]removal](o, RuleGone, "gone")
 	if !ok {

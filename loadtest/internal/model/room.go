@@ -1,20 +1,20 @@
-// Package model says what a room allows. It replays what commits did ([Room]), a journal with its hashes ([Journal]),
-// and compares that with what Redis has ([Final]). What a change cannot do by what came before is a finding, and so
-// is each difference between the last state and Redis. Each entry has a hash of its own text, which names the one
-// before; so an entry that was changed is a finding, whatever it says.
+// Package model has the rules of a room. It replays commits ([Room]) and a journal with its hashes ([Journal]),
+// and compares the result with Redis ([Final]). A change that the state before does not allow is a finding, and
+// so is each difference between the last state and Redis. Each entry has a hash of its own text, and the hash
+// of the entry before; so a changed entry is a finding, whatever it says.
 //
-// A journal that was trimmed begins in the middle. What it has not said yet is unknown, and nothing contradicts that;
-// but all that it says later, and what Redis has in the end, must fit one state in which it can have begun. The same
-// holds behind a gap, which is a finding, and where an epoch begins, which is not: there Redis had lost something. To
-// the witness of histories nothing is unknown: its rooms begin empty, or with a list of all that is there. It is told
-// of changes as clients are, and so knows no sessions ([Room.Told]). Where entries stand is judged apart: a journal's
-// by their hashes, and those of a history by the faults that may have lost some, of which a journal says nothing.
+// A trimmed journal lacks its first entries. State that it has not mentioned yet is unknown, and contradicts
+// nothing. But all later entries, and Redis in the end, must fit one possible first state. The same holds after
+// a gap, which is a finding, and at a new epoch, which is none, because Redis had lost data there. The witness
+// of histories has no unknown state: its rooms start empty, or with a complete list. It gets changes in the
+// clients' form, and so knows no sessions ([Room.Told]). The order of entries is judged elsewhere: a journal's
+// by its hashes, and that of a history by the faults that may have lost entries.
 //
-// A journal that a correct node can write gives no finding. What neither the journal nor Redis shows is not seen: a
-// commit that is missing in both, entries that were deleted from the beginning, or hashes that somebody has computed
-// anew to the end, for which no key is needed.
+// A correct node's journal has no findings. Some defects show neither in the journal nor in Redis: a commit
+// that is missing in both, deleted first entries, or hashes that somebody has recomputed up to the end, for
+// which no key is needed.
 //
-// It imports nothing of ours. A mistake in the server's rules must not hide in the proof.
+// It imports nothing of ours, so that a mistake in the server's rules cannot hide in the proof.
 package model
 
 import (
@@ -25,22 +25,20 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Room is what changes have said of a room since it began, or since it is not known what was before. What they have
-// not said yet is unknown, and nothing contradicts that; but all that they say later must fit one state in which the
-// room can have been.
+// Room is the state of a room as far as its changes have shown it. State that they have not mentioned yet is
+// unknown, and contradicts nothing. But all later changes must fit one possible first state.
 type Room struct {
-	Members map[string]*Member // by user, as far as they are known
-	Seats   Seats              // of them
+	Members map[string]*Member // known members by user
+	Seats   Seats              // their seats
 	Data    Datum
 
-	// Told says that changes come as clients are told of them: without sessions, and of timers without when they are
-	// due.
+	// Told says that changes come in the clients' form: without sessions, and without the due times of timers.
 	Told bool
 
-	// Strange are the kinds of changes that came and are not known. They change nothing for all that is known.
+	// Strange has the unknown kinds of changes so far. They are ignored.
 	Strange []string
 
-	// Lost is how often the room was another one before, which was lost with all that was said of it.
+	// Lost counts how often the room was lost with all its state.
 	Lost int
 
 	report  func(rule Rule, version uint64, one, other Side)
@@ -49,66 +47,66 @@ type Room struct {
 	state
 }
 
-// state is the rest of what is known.
+// state is the rest of the room's state.
 type state struct {
-	// complete says that the room had nothing when it began: who was not mentioned is not in it.
+	// complete says that the room started empty: users who were not mentioned are not in it.
 	complete bool
-	anew     bool   // although before that there had been another room, which was lost
-	since    uint64 // the first version of which it is known what it did
+	anew     bool   // an earlier room of the same name was lost
+	since    uint64 // the first version whose changes are known
 
-	gone map[string]bool // who is known to have left
+	gone map[string]bool // users who left
 
-	// Unless complete: who is mentioned first with a seat had it from the beginning.
-	began int                 // how many such members there are
-	taken map[int]uint64      // seats that were joined, and the last version that did
-	came  map[string]sighting // by user: the first join, while it is not known who was banned
+	// Unless complete, a user first mentioned with a seat had it from the beginning.
+	began int                 // number of such members
+	taken map[int]uint64      // seats of joins, with the version of the last join
+	came  map[string]sighting // first join by user, while it is unknown who was banned
 
-	more int // joins less leaves
+	more int // number of joins minus leaves
 	rush rush
 
-	settings *settings // nil: not known
-	early    early     // what happened while they are not
+	settings *settings // nil if unknown
+	early    early     // joins while they are unknown
 
 	host   hostState
 	speech speech
-	timers map[string]setTimer // by name: those that were mentioned
-	bans   map[string]int64    // until when, in ms since 1970; 0 if it is known that there is none
+	timers map[string]setTimer // by name: timers that were mentioned
+	bans   map[string]int64    // end in ms since 1970; 0 if the user is certainly not banned
 
 	removals removals
-	reopened bool // nobody is removed by the room's having been closed before
+	reopened bool // no removal by closing the room counts any more
 }
 
-// sighting is when somebody joined.
+// sighting is the time of a join.
 type sighting struct {
 	version uint64
 	at      int64
 }
 
-// rush is when the members were nearest to the capacity, or farthest above it.
+// rush is the moment with the most members relative to the capacity.
 type rush struct {
-	over    int // members less seats, without those of the beginning
+	over    int // members minus seats, without the first members
 	version uint64
 	told    bool
 }
 
-// early is what is judged at the end, if the journal never says what the settings are.
+// early collects joins, to be judged at the end if the journal never mentions the settings.
 type early struct {
-	joins  uint64 // the version of the last join, 0 if there was none
-	more   int    // the most joins less leaves
+	joins  uint64 // version of the last join, or 0
+	more   int    // maximum of joins minus leaves
 	moreAt uint64
-	seat   int // the highest that was joined
+	seat   int // the highest seat of a join
 	seatAt uint64
 }
 
-// NewRoom returns a room that has nothing if it is complete. Else nothing is known of it. report is told what cannot
-// be.
+// NewRoom returns an empty room if complete, otherwise one with unknown state. It calls report for each
+// impossible change.
 func NewRoom(complete bool, report func(rule Rule, version uint64, one, other Side)) *Room {
 	r := &Room{report: report}
 	r.begin(complete)
 	return r
 }
 
-// begin forgets what was known of the room.
+// begin resets the state of the room.
 func (r *Room) begin(complete bool) {
 	r.Members, r.Seats, r.Data = make(map[string]*Member), NewSeats(), Datum{known: complete}
 	r.state = state{
@@ -119,32 +117,32 @@ func (r *Room) begin(complete bool) {
 	}
 }
 
-// Member is what is known of a member.
+// Member is the known state of a member.
 type Member struct {
 	Away    bool
-	Ready   bool // not known, if it is false
+	Ready   bool // false may mean unknown
 	Data    Datum
-	Private Datum // which no finding shows
+	Private Datum // findings do not show it
 
-	since      uint64 // the version that mentioned the member first
-	session    string // empty: not known
-	node       string // the same
-	orNode     string // another node that may be recorded instead; empty: none
-	at         int64  // 0: not known
+	since      uint64 // version that first mentioned the member
+	session    string // "" if unknown
+	node       string // "" if unknown
+	orNode     string // another node that Redis may have instead, or ""
+	at         int64  // 0 if unknown
 	readyKnown bool
 }
 
 // Datum is the data of a member or a room.
 type Datum struct {
-	Value string // normal JSON; empty: none, or not known
+	Value string // normal JSON; "" for none or unknown
 
 	known       bool
-	since, last uint64 // the versions between which it was set
+	since, last uint64 // first and last version that may have set it
 }
 
 func (d *Datum) set(value string, version uint64) {
 	switch {
-	case !d.known: // the same value may have been set before
+	case !d.known: // an earlier version may have set the same value
 		d.since = 0
 	case d.Value != value:
 		d.since = version
@@ -152,7 +150,7 @@ func (d *Datum) set(value string, version uint64) {
 	d.known, d.Value, d.last = true, value, version
 }
 
-// Timers returns the names of those that are set, in order.
+// Timers returns the sorted names of the timers that are set.
 func (r *Room) Timers() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.timers)) {
 		if r.timers[name].Due != 0 {
@@ -162,11 +160,11 @@ func (r *Room) Timers() (names []string) {
 	return names
 }
 
-// Host returns who is it, "" if nobody is, or it is not known.
+// Host returns the host; "" for nobody or unknown.
 func (r *Room) Host() string { return r.host.user }
 
-// See replays what somebody was shown of a room besides its members: the data, who is the host, and the timers that
-// are set.
+// See replays a client's view of a room apart from its members: the data, the host, and the timers that are
+// set.
 func (r *Room) See(data, host string, timers []string) {
 	r.Data.set(data, r.version)
 	r.host = hostState{known: true, user: host}
@@ -175,7 +173,7 @@ func (r *Room) See(data, host string, timers []string) {
 	}
 }
 
-// Commit replays what a commit did. Where that does not fit, the room goes on as it says.
+// Commit replays a commit. After a contradiction, the room has the commit's state.
 func (r *Room) Commit(e *Entry) {
 	r.epoch, r.version = e.Epoch, e.Version
 	if r.since == 0 {
@@ -187,7 +185,7 @@ func (r *Room) Commit(e *Entry) {
 			r.apply(e, &e.Changes[i])
 		}
 	}
-	for _, other := range r.Seats.Settle() { // who has still the seat that another one has got
+	for _, other := range r.Seats.Settle() { // members on a seat that another member got
 		seat := r.Seats.Of[other]
 		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat),
 			says(before, "%s", r.sitting(other)))
@@ -195,8 +193,8 @@ func (r *Room) Commit(e *Entry) {
 	r.checkHost(e)
 }
 
-// adoptDefaults takes over the settings that a room without any gets with an entry: they
-// counted for all of its changes. It returns which change that is, -1 if there is none.
+// adoptDefaults applies the default settings that an entry gives to a room without settings: they hold for all
+// changes of the entry. It returns the index of that change, or -1.
 func (r *Room) adoptDefaults(e *Entry) int {
 	for i := range e.Changes {
 		if c := &e.Changes[i]; r.settings == nil && c.Type == typeDefaults {
@@ -240,7 +238,7 @@ func (r *Room) apply(e *Entry, c *Change) {
 	case typeSettings:
 		r.configure(e, c)
 		r.reopen(e, c)
-	case typeData: // it is there only if the data changed
+	case typeData: // the field exists only if the data changed
 		r.Data = Datum{string(normal(c.Data)), true, e.Version, e.Version}
 	case typeBan:
 		r.bans[c.User] = c.Until
@@ -250,7 +248,7 @@ func (r *Room) apply(e *Entry, c *Change) {
 		r.appoint(e, c)
 	case typeMessage:
 		r.speech.say(e, c, r.settings != nil)
-	default: // who adds a kind that leaves the room as it was adds nothing here
+	default: // a new kind that does not change this state needs no case
 		if !slices.Contains(r.Strange, c.Type) {
 			r.Strange = append(r.Strange, c.Type)
 		}
@@ -279,7 +277,7 @@ func (r *Room) configure(e *Entry, c *Change) {
 	}
 }
 
-// checkRush reports that there were more members than seats.
+// checkRush reports more members than seats.
 func (r *Room) checkRush() {
 	if n := r.rush.over + r.began; n > 0 && !r.rush.told && r.settings != nil {
 		r.rush.told = true
@@ -289,7 +287,7 @@ func (r *Room) checkRush() {
 	}
 }
 
-// sitting says where a member sits.
+// sitting describes a member's seat.
 func (r *Room) sitting(user string) string {
 	return fmt.Sprintf("%s sits on seat %d, which version %d mentions first", quoted(user), r.Seats.Of[user],
 		r.Members[user].since)

@@ -7,13 +7,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// saidHeld is more messages than a room keeps, and saidBytes less than the bytes that they may have together.
+// saidHeld is more than a room's largest number of messages. saidBytes is less than their largest total size.
 const (
 	saidHeld  = 200
 	saidBytes = 32 << 10
 )
 
-// message is one that a room keeps.
+// message is a message that a room keeps.
 type message struct {
 	Epoch   string         `json:"epoch"`
 	Version uint64         `json:"version"`
@@ -28,7 +28,7 @@ func (m *message) equals(other *message) bool {
 		slices.Equal(m.To, other.To) && string(normal(m.Data)) == string(normal(other.Data))
 }
 
-// size is about how long Redis has it.
+// size returns about how many bytes Redis counts for it.
 func (m *message) size() (n int) {
 	for _, user := range m.To {
 		n += len(user) + 8
@@ -36,14 +36,14 @@ func (m *message) size() (n int) {
 	return n + len(m.Text) + len(m.Data) + len(m.User) + 200
 }
 
-// speech is the messages of which the journal knows, the last ones.
+// speech has the last messages in the journal.
 type speech struct {
 	all   []message
-	since int // how many of them were said while the settings were known as they are now
-	bytes int // of these, about
+	since int // number of messages since the current settings were known
+	bytes int // about their total size
 }
 
-// say replays a message. known says that so are the settings.
+// say replays a message. known says that the settings are known.
 func (s *speech) say(e *Entry, c *Change, known bool) {
 	m := message{e.Epoch, e.Version, c.User, c.Text, c.Data, c.To}
 	if s.all = append(s.all, m); len(s.all) > saidHeld {
@@ -55,18 +55,18 @@ func (s *speech) say(e *Entry, c *Change, known bool) {
 	}
 }
 
-// keep replays that the room keeps so many messages from now on.
+// keep replays a change of the number of messages that the room keeps.
 func (s *speech) keep(history int) {
 	if s.since, s.bytes = 0, 0; history == 0 {
 		s.all = nil
 	}
 }
 
-// compareSaid judges the messages that Redis has: they are the last ones, and none is missing that the room should
-// keep.
+// compareSaid judges the messages in Redis: they are the last ones, and none that the room should keep is
+// missing.
 func (o *ending) compareSaid() {
 	s := &o.speech
-	var known []message // of the versions that the journal has
+	var known []message // messages of the versions in the journal
 	for _, text := range o.Said {
 		var m message
 		if err := json.Unmarshal([]byte(text), &m); err != nil {

@@ -2,16 +2,16 @@ package model
 
 import "slices"
 
-// MaxSeats is how many seats a room without a capacity has.
+// MaxSeats is the number of seats of a room without a capacity.
 const MaxSeats = 1 << 16
 
-// Seats is who sits where. Read its maps, and change them by Put and Drop.
+// Seats maps members and seats. Only Put, Drop and Reseat change it.
 type Seats struct {
 	Of map[string]int // user to seat
-	At map[int]string // seat to the user who was there first
+	At map[int]string // seat to its first user
 
-	displaced map[string]int   // by the present commit: who sat on a seat that another one has got, and the seat
-	given     map[int]struct{} // by the present commit: seats that members have left for others
+	displaced map[string]int   // in this commit: users whose seat another member got, with that seat
+	given     map[int]struct{} // in this commit: seats that members left for other seats
 }
 
 // NewSeats returns the seats of an empty room.
@@ -19,7 +19,7 @@ func NewSeats() Seats {
 	return Seats{make(map[string]int), make(map[int]string), make(map[string]int), make(map[int]struct{})}
 }
 
-// Put seats a user who is not there.
+// Put seats a new member.
 func (s *Seats) Put(user string, seat int) {
 	s.Of[user] = seat
 	if _, taken := s.At[seat]; !taken {
@@ -27,7 +27,7 @@ func (s *Seats) Put(user string, seat int) {
 	}
 }
 
-// Drop removes a user, and returns the seat of one who was there.
+// Drop removes a member, and returns the seat.
 func (s *Seats) Drop(user string) (seat int, there bool) {
 	if seat, there = s.Of[user]; there {
 		delete(s.Of, user)
@@ -38,8 +38,9 @@ func (s *Seats) Drop(user string) (seat int, there bool) {
 	return seat, there
 }
 
-// Reseat gives a member another seat. Who has that has to get another one by the same commit; see Settle. It reports
-// whether the seat was another member's: members change places, and nobody gets a seat that was free.
+// Reseat gives a member another seat. The member on that seat has to get another one in the same commit; see
+// Settle. Reseat reports whether the seat was another member's, as it must be: members exchange seats, and
+// nobody gets a free one.
 func (s *Seats) Reseat(user string, seat int) (fits bool) {
 	if was, there := s.Drop(user); there {
 		s.given[was] = struct{}{}
@@ -55,7 +56,7 @@ func (s *Seats) Reseat(user string, seat int) (fits bool) {
 	return fits
 }
 
-// Settle ends a commit. It returns who sits all the same on a seat that another one has got, by name.
+// Settle ends a commit. It returns the sorted names of members who are still on a seat that another member got.
 func (s *Seats) Settle() (clashes []string) {
 	for other, seat := range s.displaced {
 		if is, there := s.Of[other]; there && is == seat {
@@ -68,13 +69,13 @@ func (s *Seats) Settle() (clashes []string) {
 	return clashes
 }
 
-// Settings are those of a room that limit who comes in. A Capacity of 0 sets no limit.
+// Settings limit the members of a room. A Capacity of 0 sets no limit.
 type Settings struct {
 	Capacity int
 	Closed   bool
 }
 
-// Beyond reports whether there is no such seat.
+// Beyond reports whether the room has no such seat.
 func (s Settings) Beyond(seat int) bool {
 	return seat < 0 || seat >= MaxSeats || s.Capacity > 0 && seat >= s.Capacity
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// setTimer is a timer as the journal makes it.
+// setTimer is a timer in the journal.
 type setTimer struct {
-	Due     int64  `json:"due"` // 0: there is none
+	Due     int64  `json:"due"` // 0 if it is not set
 	Version uint64 `json:"version"`
 }
 
-// countdown replays that a timer was set or cancelled, or has fired. It fires once: what is not set cannot.
+// countdown replays that a timer was set or cancelled, or has fired. Only a timer that is set fires, and only
+// once.
 func (r *Room) countdown(e *Entry, c *Change) {
 	if c.Timer == nil {
 		r.report(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type),
@@ -31,7 +32,7 @@ func (r *Room) countdown(e *Entry, c *Change) {
 	r.timers[t.Name] = setTimer{t.Due, e.Version}
 }
 
-// compareTimers judges the timers that Redis has.
+// compareTimers judges the timers in Redis.
 func (o *ending) compareTimers() {
 	has, there, ok := read[struct {
 		Version uint64              `json:"version"`

@@ -1,4 +1,4 @@
-// Package process says what this process has used, and may use.
+// Package process returns the usage and limits of this process.
 package process
 
 import (
@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// CPU returns the processor time of this process in microseconds, or NaN if it is
-// unknown.
+// CPU returns the processor time of this process in microseconds, or NaN.
 func CPU() float64 {
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
@@ -16,8 +15,8 @@ func CPU() float64 {
 	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1000
 }
 
-// MaxFiles returns how many files a process may have open, or 0 if that is not known. Go raises
-// the soft limit to the hard one when a process starts.
+// MaxFiles returns how many files a process may have open, or 0 if it is unknown. Go raises the soft limit to
+// the hard one when a process starts.
 func MaxFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

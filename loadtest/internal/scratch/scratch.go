@@ -1,5 +1,5 @@
-// Package scratch is the Redis on which the bench and the lab work: that of a URL, in which nothing
-// of theirs stays, or one of their own.
+// Package scratch opens the Redis of the bench and the lab: that of a URL, from which they remove their keys,
+// or one of their own.
 package scratch
 
 import (
@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	helloTimeout  = 5 * time.Second // for the first question to Redis
+	helloTimeout  = 5 * time.Second // timeout of the first request
 	removeTimeout = time.Minute
 )
 
 // Redis is a single Redis that answered when it was opened.
 type Redis struct {
 	*redisurl.DB
-	URL string // where other processes find it; for them redisurl.Embedded is another one
+	URL string // for other processes, where redisurl.Embedded would mean another Redis
 
 	options redis.Options
 	server  *launch.Server // nil unless Open started it
-	version string         // empty if Redis does not say
+	version string         // "" if unknown
 }
 
-// Validate returns an error, which begins with "redis", if Open cannot use the URL.
+// Validate returns an error, starting with "redis", if Open cannot use the URL.
 func Validate(url string) error {
 	if url == "" {
 		return nil
@@ -45,9 +45,8 @@ func Validate(url string) error {
 	return err
 }
 
-// Open returns the Redis of a URL as package redisurl has it. For an empty one it starts a redis-server
-// without persistence, or the embedded Redis if none is installed. It fails if Redis does not answer, or
-// is a Cluster.
+// Open opens the Redis of a URL of package redisurl. For "" it starts a redis-server without persistence, or
+// the embedded Redis if none is installed. It fails if Redis does not answer, or is a Cluster.
 func Open(ctx context.Context, url string) (r *Redis, err error) {
 	var server *launch.Server
 	if url == "" {
@@ -93,7 +92,7 @@ func (r *Redis) greet(ctx context.Context) error {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%s does not answer: %w", r.DB, err)
 	}
-	if info, err := client.InfoMap(ctx, "server").Result(); err == nil { // the embedded one does not say
+	if info, err := client.InfoMap(ctx, "server").Result(); err == nil { // the embedded one has no version
 		r.version = info["Server"]["redis_version"]
 	}
 	return nil
@@ -118,8 +117,8 @@ func (r *Redis) String() string {
 	return text
 }
 
-// Remove removes all keys with text in their names, and the nodes and rooms with it from the lists of
-// all. It does so also when ctx has ended, within a minute.
+// Remove removes all keys with text in their names, and nodes and rooms with it from the shared lists. It does
+// so even after the end of ctx, within a minute.
 func (r *Redis) Remove(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
@@ -134,8 +133,8 @@ func (r *Redis) Remove(ctx context.Context, text string) error {
 	return errors.Join(err, unlist(ctx, client, text))
 }
 
-// unlist removes names with text in them from the nodes, and from the rooms of the lobby, of which nothing
-// stays where no room does.
+// unlist removes names with text in them from the nodes, and from the rooms of the lobby, whose key goes with
+// the last room.
 func unlist(ctx context.Context, client *redis.Client, text string) error {
 	others := func(name string) bool { return !strings.Contains(name, text) }
 	var all []error

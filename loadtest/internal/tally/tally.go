@@ -1,5 +1,5 @@
-// Package tally counts what came of many actions: how each kind ended, how long they took, and what failed. The load
-// test, the bench, and the lab count with it.
+// Package tally counts the results of many actions: the outcomes by kind, their latency, and errors. The load
+// test, the bench, and the lab use it.
 package tally
 
 import (
@@ -11,46 +11,46 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Outcome is how an action ended.
+// Outcome is the result of an action.
 type Outcome int
 
 const (
 	Done     Outcome = iota // acknowledged
-	Refused                 // for a reason that the rules give
-	Conflict                // a compare-and-set that came too late
+	Refused                 // for a reason in the rules
+	Conflict                // refused compare-and-set
 	Unknown                 // it may or may not have happened
 )
 
-// Counts are how many actions ended how.
+// Counts is the number of actions by outcome.
 type Counts struct {
 	Done      int64 `json:"done"`
 	Refused   int64 `json:"refused"`
-	Conflicts int64 `json:"conflicts"` // a compare-and-set that came too late
+	Conflicts int64 `json:"conflicts"` // refused compare-and-set
 	Unknown   int64 `json:"unknown"`
 }
 
 const (
-	// Longest is what a longer latency counts as.
+	// Longest is the largest latency; longer ones count as this.
 	Longest = 5 * time.Minute
 
-	// digits are the significant ones of a latency. With two, the histograms of 2,000
-	// clients leave room for everything else in the processor's caches.
+	// digits is the number of significant digits of a latency. With two, the histograms of 2,000 clients leave
+	// room for everything else in the processor's caches.
 	digits = 2
 
-	maxTexts = 20 // of errors; others are counted without their texts
+	maxTexts = 20 // of errors; further errors are only counted
 )
 
-// Tally is the counts of one actor, or of many; the zero value has counted nothing. It is safe for concurrent use.
+// Tally has the counts of one actor, or of many. The zero value is empty. It is safe for concurrent use.
 type Tally struct {
 	mu      sync.Mutex
-	counts  map[string]*Counts      // guarded by mu; by name: an action, or what a refusal says
+	counts  map[string]*Counts      // guarded by mu; by name of an action or a refusal
 	latency *hdrhistogram.Histogram // guarded by mu; in µs
 	errors  int64                   // guarded by mu
-	texts   map[string]int64        // guarded by mu; how often each of the first few errors came
-	first   string                  // guarded by mu; of the errors
+	texts   map[string]int64        // guarded by mu; number of errors by text
+	first   string                  // guarded by mu; the first error
 }
 
-// lock takes t.mu, and makes what the zero value lacks.
+// lock locks t.mu, and initializes the zero value.
 func (t *Tally) lock() {
 	t.mu.Lock()
 	if t.latency == nil {
@@ -59,7 +59,7 @@ func (t *Tally) lock() {
 	}
 }
 
-// Sum returns the counts of all together.
+// Sum returns the sum of all tallies.
 func Sum(all ...*Tally) *Tally {
 	sum := new(Tally)
 	for _, t := range all {
@@ -138,7 +138,7 @@ func (t *Tally) AddErrors(other *Tally) {
 	for text, n := range other.texts {
 		t.failLocked(text, n)
 	}
-	t.errors = known + other.errors // also those without a text
+	t.errors = known + other.errors // including those without a text
 }
 
 // Of returns the outcomes of one name.
@@ -151,14 +151,14 @@ func (t *Tally) Of(name string) Counts {
 	return Counts{}
 }
 
-// Errors returns how many errors there were, and the texts of some with how often each came.
+// Errors returns the number of errors, and how often some texts came.
 func (t *Tally) Errors() (n int64, texts map[string]int64) {
 	t.lock()
 	defer t.mu.Unlock()
 	return t.errors, maps.Clone(t.texts)
 }
 
-// FirstError returns one of the errors that came first, nil if there was none.
+// FirstError returns one of the first errors, or nil.
 func (t *Tally) FirstError() error {
 	t.lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// What a run can have besides joins, leaves and reads; see Config.Mix.
+// Actions of a run in addition to joins, leaves and reads; see Config.Mix.
 const (
 	MixReady     = "ready"     // members say that they are ready, or not
 	MixData      = "data"      // members set data of the room, half of them by compare-and-set, and their own
@@ -31,23 +31,23 @@ const (
 	MixMatch     = "match"     // players, and parties, look for a table, and new rooms begin
 )
 
-// The actions that are counted apart from those of their mix.
+// Actions that are counted separately within their mix.
 const (
 	actionWhisper = "whisper" // a message to some
 	actionMember  = "member"  // data of a member
 	actionParty   = "match party"
-	actionOpen    = "open" // counts as configure: a room of hosts, with the settings of before
+	actionOpen    = "open" // counts as configure: opens a room of hosts, with its old settings
 )
 
 // played is an action of a run.
 type played struct {
-	name   string // that the tally counts
-	mix    string // of which it is a part; empty if every run has it
-	action string // of the protocol; empty for what only the API can do, and for several
+	name   string // name in the tally
+	mix    string // its mix; "" if it belongs to every run
+	action string // of the protocol; "" if only the API has it, and for several
 	admin  bool   // the administrator does it, and not players
 }
 
-// plays are all of them, in the order of the report. What the protocol says of an action stands in its table.
+// plays has all actions in the order of the report. The protocol's table describes them.
 var plays = []played{
 	{protocol.ActionJoin, "", protocol.ActionJoin, false},
 	{protocol.ActionLeave, "", protocol.ActionLeave, false},
@@ -60,7 +60,7 @@ var plays = []played{
 	{MixSay, MixSay, protocol.ActionSay, false},
 	{actionWhisper, MixSay, protocol.ActionSay, false},
 	{MixHost, MixHost, "", false},
-	{actionOpen, MixHost, protocol.ActionConfigure, true}, // or else a room that its host has closed would stay so
+	{actionOpen, MixHost, protocol.ActionConfigure, true}, // reopens rooms that their hosts have closed
 	{MixMatch, MixMatch, protocol.ActionMatch, false},
 	{actionParty, MixMatch, "", true},
 	{MixConfigure, MixConfigure, protocol.ActionConfigure, true},
@@ -73,10 +73,10 @@ var plays = []played{
 	{MixMove, MixMove, "", true},
 }
 
-// MixNames are the names that Config.Mix can have.
+// MixNames has the possible names in Config.Mix.
 var MixNames = mixes(func(played) bool { return true })
 
-// mixes returns the names of the mixes that have such an action, in order.
+// mixes returns the mixes with an action that has selects, in order.
 func mixes(has func(played) bool) (names []string) {
 	for _, p := range plays {
 		if p.mix != "" && has(p) && !slices.Contains(names, p.mix) {
@@ -86,7 +86,7 @@ func mixes(has func(played) bool) (names []string) {
 	return names
 }
 
-// CheckMix returns an error, as that of Config.Validate, if a name is none of MixNames.
+// CheckMix returns an error like that of Config.Validate if a name is not in MixNames.
 func CheckMix(names []string) error {
 	for _, name := range ExpandMix(names) {
 		if !slices.Contains(MixNames, name) {
@@ -96,7 +96,7 @@ func CheckMix(names []string) error {
 	return nil
 }
 
-// ExpandMix returns the names that all and none stand for, if they stand alone.
+// ExpandMix replaces all and none if they are the only name.
 func ExpandMix(names []string) []string {
 	switch {
 	case slices.Equal(names, []string{"all"}):
@@ -107,12 +107,12 @@ func ExpandMix(names []string) []string {
 	return names
 }
 
-// mixOf returns what of a mix is for players, or for the administrator.
+// mixOf returns the part of a mix for players, or for the administrator.
 func mixOf(mix []string, admin bool) []string {
 	return mixes(func(p played) bool { return p.admin == admin && slices.Contains(mix, p.mix) })
 }
 
-// countedAs returns the name under which a report counts an operation.
+// countedAs returns an operation's name in a report.
 func countedAs(op *check.Op) string {
 	switch op.Action {
 	case check.SetData:
@@ -139,8 +139,8 @@ func countedAs(op *check.Op) string {
 	return op.Action
 }
 
-// name returns the i-th player's name as the player types it, and in the server's normal
-// form. Some of the names break code that was only tried with ASCII.
+// name returns the i-th player's name as the player types it, and in the server's normal form. Some of the
+// names break code that was only tried with ASCII.
 func name(i int) (typed, normal string) {
 	switch i % 6 {
 	case 0:

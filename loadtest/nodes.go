@@ -16,7 +16,7 @@ import (
 
 const stopTimeout = 15 * time.Second
 
-// fleet is the nodes to which the players connect, and one of the administrator.
+// fleet has the nodes of the players, and one for the administrator.
 type fleet struct {
 	nodes []Node
 	api   []API
@@ -25,8 +25,8 @@ type fleet struct {
 
 func (c Config) rules() room.Rules { return room.Rules{Seating: room.Capacity(c.Capacity)} }
 
-// startFleet starts the nodes that cfg asks for, unless cfg names running ones. If an administrator has something to
-// do, and a Redis to do it with, it has a node of its own, without players.
+// startFleet starts the nodes of cfg, unless cfg names running ones. If the administrator has something to do
+// and can reach Redis, it gets a node of its own, without players.
 func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err error) {
 	f := new(fleet)
 	defer func() {
@@ -43,7 +43,8 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 			Listen: "127.0.0.1:0", AdminListen: admin,
 			Redis: db,
 			Room:  coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules(), Journal: journal},
-			// No late leave of a broken connection changes the lists at the end, and players play without a pause.
+			// Without Grace, so that no late leave changes the final lists. Without limits, so that players
+			// need no pauses.
 			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
 		})
 		if err != nil {
@@ -78,8 +79,8 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 	return f, nil
 }
 
-// longestJournal returns how long a journal the nodes of a Redis keep: what the administrator's node commits would be
-// missing in a shorter one.
+// longestJournal returns the longest journal that the nodes of a Redis keep. The administrator's node must not
+// keep a shorter one, or its commits would be missing.
 func longestJournal(ctx context.Context, cfg Config, db *redisurl.DB) (longest int, err error) {
 	rdb := db.NewClient()
 	defer rdb.Close()
@@ -95,7 +96,7 @@ func longestJournal(ctx context.Context, cfg Config, db *redisurl.DB) (longest i
 	return longest, err
 }
 
-// store returns what reads the Redis of the nodes, nil if cfg does not say which that is.
+// store returns a Store for the nodes' Redis, or nil if cfg does not name it.
 func (c Config) store(db *redisurl.DB) *Store {
 	if !c.readsStore() {
 		return nil

@@ -17,18 +17,18 @@ const (
 	outsiderPause = 150 * time.Millisecond
 )
 
-// outsider takes the lock of a room as the published client does, with SET NX PX, and looks whether it is respected:
-// nobody else may write to the room, or take the lock away, as long as the TTL lasts.
+// outsider acquires the lock of a room like the published client, with SET NX PX, and checks that it is
+// respected: nobody else may write to the room, or remove the lock, before the TTL is over.
 type outsider struct {
 	game   *Game
 	random *rand.Rand
-	holds  int // that were judged
+	holds  int // number of judged holds
 }
 
-// giveBack deletes a lock if it is the caller's.
+// giveBack deletes a lock if it has the caller's value.
 var giveBack = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1])`)
 
-// act holds locks until ctx ends.
+// act acquires locks until ctx ends.
 func (o *outsider) act(ctx context.Context) {
 	for ctx.Err() == nil && o.game.cfg.Store != nil {
 		o.hold(o.game.rooms[o.random.IntN(len(o.game.rooms))])
@@ -36,7 +36,7 @@ func (o *outsider) act(ctx context.Context) {
 	}
 }
 
-// hold takes a lock, if it is free, for a moment.
+// hold acquires a lock for a moment, if it is free.
 func (o *outsider) hold(room string) {
 	ctx, cancel := context.WithTimeout(context.Background(), outsiderTTL/2)
 	defer cancel()
@@ -59,7 +59,7 @@ func (o *outsider) hold(room string) {
 	_ = giveBack.Run(ctx, rdb, []string{key}, token).Err()
 }
 
-// look returns who has the lock, and the room's epoch and version, at one moment.
+// look returns the lock's holder, and the room's epoch and version, at one moment.
 func (o *outsider) look(ctx context.Context, room string) ([]string, error) {
 	s := o.game.cfg.Store
 	pipe := s.Client.TxPipeline()

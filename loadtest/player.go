@@ -22,34 +22,34 @@ const (
 	longestTimer = 1500 * time.Millisecond
 )
 
-// player is one client after the other. A user of whom a call has an unknown end does not come back: another one does,
-// so that no user has two calls that may both be under way.
+// player is a sequence of clients. A user with a call whose outcome is unknown does not come back: another one
+// does, so that no user has two calls that may both be under way.
 type player struct {
 	game   *Game
 	number int
 	random *rand.Rand
 	log    *log
 	lives  int
-	typed  string // the name as it is sent
-	name   string // and in normal form
+	typed  string // name as the player types it
+	name   string // name in normal form
 	node   int    // index
 	conn   *conn
-	heard  *check.Conn // the connection, in the history
+	heard  *check.Conn // the connection's record in the history
 	closes sync.WaitGroup
-	pace   time.Duration // from one call to the next, where a node has told the player to wait
+	pace   time.Duration // time between two calls, once a node has asked for it
 
-	watches bool // it does nothing else
-	direct  bool // it connects to the node itself
+	watches bool // it only watches
+	direct  bool // it connects without a proxy
 
 	mu    sync.Mutex
-	rooms map[string]*place // guarded by mu: where it is a member, as far as it was told
+	rooms map[string]*place // guarded by mu: where it is a member, according to the nodes
 }
 
-// place is what a player knows of a room.
+// place is a player's knowledge of a room.
 type place struct {
 	epoch   string
 	version uint64
-	later   []*check.Frame // what was told, and is not in what follows
+	later   []*check.Frame // frames that the fields below do not include yet
 
 	users    map[string]bool
 	host     string
@@ -63,7 +63,7 @@ func newPlayer(g *Game, number int) *player {
 	return p
 }
 
-// rename makes the player another user.
+// rename gives the player another user.
 func (p *player) rename() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *player) rename() {
 	clear(p.rooms)
 }
 
-// play plays until ctx ends, and leaves the connection open.
+// play plays until ctx ends. The connection stays open.
 func (p *player) play(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.conn == nil && !p.connect(ctx) {
@@ -103,7 +103,7 @@ func (p *player) dial(ctx context.Context) error {
 	return p.dialTo(ctx, p.random.IntN(len(p.game.cfg.Nodes)))
 }
 
-// dialTo connects to a node. If that fails there is no connection.
+// dialTo connects to a node.
 func (p *player) dialTo(ctx context.Context, node int) error {
 	p.node = node
 	name, url, token := p.name, p.game.cfg.Nodes[node].URL, ""
@@ -155,14 +155,14 @@ func (p *player) closed() {
 	p.heard.Open = false
 }
 
-// members returns the rooms that the player is in, as far as it was told.
+// members returns the player's rooms, according to the nodes.
 func (p *player) members() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(maps.Keys(p.rooms))
 }
 
-// step makes one call, or looks after the connection.
+// step makes one call, or reconnects.
 func (p *player) step(ctx context.Context) {
 	select {
 	case <-p.conn.done:
@@ -172,7 +172,7 @@ func (p *player) step(ctx context.Context) {
 		return
 	default:
 	}
-	if p.game.cfg.Closes > 0 && p.random.IntN(p.game.cfg.Closes) == 0 { // a client that closes leaves its rooms
+	if p.game.cfg.Closes > 0 && p.random.IntN(p.game.cfg.Closes) == 0 { // a client that closes the connection leaves its rooms
 		p.disconnect()
 		p.rename()
 		return
@@ -180,7 +180,7 @@ func (p *player) step(ctx context.Context) {
 	p.perform(ctx, p.choose())
 }
 
-// rejoin comes back to the rooms of before, as clients do.
+// rejoin joins the old rooms again, as clients do.
 func (p *player) rejoin(ctx context.Context) {
 	rooms := p.members()
 	for ctx.Err() == nil && !p.connect(ctx) {
@@ -221,7 +221,7 @@ func (p *player) choose() *check.Op {
 	return op
 }
 
-// perform makes a call, and records it. Whoever does not know how it ended is somebody else afterwards.
+// perform makes a call, and records it. After an unknown outcome the player gets another user.
 func (p *player) perform(ctx context.Context, op *check.Op) {
 	op.Process, op.Node = p.name, p.node+1
 	sending, cancel := context.WithTimeout(context.Background(), p.game.cfg.CallTimeout)
@@ -249,14 +249,14 @@ func (p *player) perform(ctx context.Context, op *check.Op) {
 		p.game.fail(err)
 		p.disconnect()
 		p.rename()
-	case m == nil: // the connection is of no use
+	case m == nil: // the connection is useless
 		p.game.fail(err)
 		p.disconnect()
 		p.rejoin(ctx)
 	}
 }
 
-// refused waits if the node says so, and counts what is no player's fault.
+// refused pauses if the node asks for it, and counts refusals that no player caused.
 func (p *player) refused(ctx context.Context, op *check.Op, why *protocol.Error) {
 	wait, ok := told(why)
 	if !ok {
@@ -265,13 +265,13 @@ func (p *player) refused(ctx context.Context, op *check.Op, why *protocol.Error)
 		}
 		return
 	}
-	if op.Action != check.Join && op.Action != check.Match { // else it may be the limit of new rooms
+	if op.Action != check.Join && op.Action != check.Match { // otherwise it may be the limit of new rooms
 		p.pace = min(p.pace+wait, time.Second)
 	}
 	_ = pause.For(ctx, wait)
 }
 
-// request returns an operation as the protocol has it.
+// request returns an operation as a request of the protocol.
 func (p *player) request(op *check.Op) protocol.Request {
 	r := protocol.Request{Action: op.Action, Room: op.Room, Seat: op.Asked, Expect: op.Expect, Epoch: op.InEpoch}
 	switch op.Action {
@@ -293,7 +293,7 @@ func (p *player) request(op *check.Op) protocol.Request {
 	case check.Configure:
 		s := room.Settings{Capacity: op.Settings.Capacity, Closed: op.Settings.Closed,
 			Labels: room.Labels(op.Settings.Labels), Host: room.HostLongest}
-		s.Keep = s.Labels == "" // as the administrator has it
+		s.Keep = s.Labels == "" // like the administrator
 		r.Settings = &s
 	case check.Ready:
 		r.Value = p.random.IntN(2) == 0

@@ -13,11 +13,11 @@ import (
 	"roomd/loadtest/check"
 )
 
-// Recorder is the history of a run, while it happens. Its methods are safe for concurrent use.
+// Recorder collects the history of a run. Its methods are safe for concurrent use.
 type Recorder struct {
 	start  time.Time
-	ids    atomic.Int64 // of operations
-	values atomic.Int64 // that were drawn
+	ids    atomic.Int64 // last operation id
+	values atomic.Int64 // last value
 	counts struct{ done, refused, unknown atomic.Int64 }
 
 	mu     sync.Mutex
@@ -26,12 +26,12 @@ type Recorder struct {
 	conns  []*check.Conn // guarded by mu
 
 	writing sync.Mutex
-	lines   *bufio.Writer // guarded by writing; nil: nobody wants them
-	encoder *json.Encoder // guarded by writing; of lines
-	failed  error         // guarded by writing: that did
+	lines   *bufio.Writer // guarded by writing; nil without a file
+	encoder *json.Encoder // guarded by writing; writes to lines
+	failed  error         // guarded by writing: the first error of lines
 }
 
-// log is what one client has recorded: clients do not wait for one another.
+// log is one client's part of the history. So clients do not wait for one another.
 type log struct {
 	*Recorder
 	mu     sync.Mutex
@@ -39,7 +39,7 @@ type log struct {
 	events []check.Event // guarded by mu
 }
 
-// line is a line of the history's file: one of its fields is set.
+// line is a line of the history's file, with one of its fields set.
 type line struct {
 	At     time.Duration `json:"at"` // ns
 	Call   *check.Op     `json:"call,omitzero"`
@@ -47,7 +47,7 @@ type line struct {
 	Event  *check.Event  `json:"event,omitzero"`
 	Fault  *check.Fault  `json:"fault,omitzero"`
 	Told   *check.Told   `json:"told,omitzero"`
-	Reader string        `json:"reader,omitzero"` // of the feed, who was told
+	Reader string        `json:"reader,omitzero"` // reader of the feed, for Told
 }
 
 func newRecorder(w io.Writer) *Recorder {
@@ -94,7 +94,7 @@ func (r *Recorder) flush() error {
 	return r.failed
 }
 
-// call records that an operation begins.
+// call records the start of an operation.
 func (l *log) call(op *check.Op) {
 	op.ID, op.Call = int(l.ids.Add(1)), l.Now()
 	l.mu.Lock()
@@ -103,7 +103,7 @@ func (l *log) call(op *check.Op) {
 	l.write(line{Call: op})
 }
 
-// returned records how it ended, by a copy that says so.
+// returned replaces an operation by a copy with its result.
 func (l *log) returned(op *check.Op, end check.Op) {
 	l.mu.Lock()
 	*op = end
@@ -121,7 +121,7 @@ func (l *log) returned(op *check.Op, end check.Op) {
 	l.write(line{Return: op})
 }
 
-// heard records that a connection lives, and what it was told, if that is of a room.
+// heard records a sign of life of a connection, and the frame, if it is about a room.
 func (l *log) heard(conn int, c *check.Conn, f *check.Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *log) heard(conn int, c *check.Conn, f *check.Frame) {
 	}
 }
 
-// Told writes what a reader of the feed was told.
+// Told writes an entry that a reader of the feed got.
 func (r *Recorder) Told(reader string, t *check.Told) { r.write(line{Told: t, Reader: reader}) }
 
 // connected records a new connection, and returns its number.
@@ -147,7 +147,7 @@ func (r *Recorder) connected(user string, node int, watches bool) (int, *check.C
 	return len(r.conns) - 1, r.conns[len(r.conns)-1]
 }
 
-// Fault records a fault that begins, and returns its index.
+// Fault records the start of a fault, and returns its index.
 func (r *Recorder) Fault(f check.Fault) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +156,7 @@ func (r *Recorder) Fault(f check.Fault) int {
 	return len(r.faults) - 1
 }
 
-// Update changes what is known of a fault.
+// Update changes the record of a fault.
 func (r *Recorder) Update(i int, change func(*check.Fault)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,22 +165,22 @@ func (r *Recorder) Update(i int, change func(*check.Fault)) {
 	r.write(line{Fault: &f})
 }
 
-// Faults returns those that were recorded so far.
+// Faults returns the faults so far.
 func (r *Recorder) Faults() []check.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.faults)
 }
 
-// Value returns a number that no other call has got.
+// Value returns a unique number.
 func (r *Recorder) Value() int64 { return r.values.Add(1) }
 
-// Counts returns how many operations were acknowledged, without reads, and how many ended otherwise.
+// Counts returns how many operations were acknowledged (without reads), refused, or have an unknown outcome.
 func (r *Recorder) Counts() (done, refused, unknown int64) {
 	return r.counts.done.Load(), r.counts.refused.Load(), r.counts.unknown.Load()
 }
 
-// Since returns which rooms and nodes have acknowledged an action that was called after a time.
+// Since returns the rooms and nodes that have acknowledged an action called after from.
 func (r *Recorder) Since(from time.Duration) (rooms map[string]bool, nodes map[int]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +200,7 @@ func (r *Recorder) Since(from time.Duration) (rooms map[string]bool, nodes map[i
 	return rooms, nodes
 }
 
-// End returns the history when nothing more is recorded. The recorder is empty behind it.
+// End returns the history, and empties the recorder. Nothing may be recorded afterwards.
 func (r *Recorder) End() *check.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"roomd/loadtest/report"
 )
 
-// Report is the outcome of a run. Its JSON form is a contract that scripts rely on.
+// Report is the result of a run. Its JSON form is a contract that scripts rely on.
 type Report struct {
 	Nodes    int `json:"nodes"`
 	Clients  int `json:"clients"`
@@ -25,67 +25,67 @@ type Report struct {
 	Leaves  int64 `json:"leaves"`
 	Reads   int64 `json:"reads"`
 	Refused int64 `json:"refused"` // full rooms, taken seats, conflicts and so on
-	Unknown int64 `json:"unknown"` // may or may not have happened
-	Errors  int   `json:"errors"`  // failed for no fault of a player
+	Unknown int64 `json:"unknown"` // possibly executed
+	Errors  int   `json:"errors"`  // caused by no player
 	Events  int64 `json:"events"`  // frames about other players' actions
 
-	ByAction []Outcomes `json:"by_action"` // of each kind that was tried
+	ByAction []Outcomes `json:"by_action"` // only kinds that were tried
 
 	Duration      float64       `json:"duration_s"`
 	ActionsPerSec float64       `json:"actions_per_s"`
-	Latency       tally.Latency `json:"latency_ms"` // of acknowledged actions of players
+	Latency       tally.Latency `json:"latency_ms"` // of players' acknowledged actions
 
-	// processor time of this process: the players, and nodes that it started; not with faults
+	// processor time of this process: players, and nodes that it started; not with faults
 	OwnCPU   report.Figure `json:"own_cpu_s"`
 	OwnShare report.Figure `json:"own_cpu_share"` // of the machine's processors
 
-	Witnessed  int `json:"witnessed"`        // operations that were judged by the journals
-	Linearized int `json:"linearized"`       // and without them
-	Watched    int `json:"watched_journals"` // of rooms without a journal: what watchers were told stood for it
+	Witnessed  int `json:"witnessed"`        // operations judged by the journals
+	Linearized int `json:"linearized"`       // operations judged without them
+	Watched    int `json:"watched_journals"` // rooms in which events to watchers replaced the journal
 
 	Violations check.Counts `json:"violations"`
 	Verdict    string       `json:"verdict"` // consistent, inconsistent or undecided
 
-	Details    []string `json:"details,omitempty"`         // the first violations, in words
+	Details    []string `json:"details,omitempty"`         // descriptions of the first violations
 	Undecided  []string `json:"undecided,omitempty"`       // what could not be decided
 	Strange    []string `json:"unknown_changes,omitempty"` // kinds of changes that the checkers do not know
-	ErrorTexts []string `json:"error_texts,omitempty"`     // the first errors, and how often
+	ErrorTexts []string `json:"error_texts,omitempty"`     // the first errors, with their numbers
 
-	// With faults: how many acknowledged actions each of them had Redis lose, and what the report says besides.
+	// With faults: the number of acknowledged actions that each made Redis lose, and additions to the report.
 	LostBy map[int]int `json:"-"` // by the index of the fault
 	More   Addition    `json:"-"`
 
-	ownNodes      bool                   // this process has the nodes, too
-	curve         []hdrhistogram.Bracket // latency in µs by percentile, for the plot
-	rate, slowest report.Series          // of actions, over time
+	ownNodes      bool                   // the nodes are in this process, too
+	curve         []hdrhistogram.Bracket // latency in µs by percentile, for the chart
+	rate, slowest report.Series          // of actions over time
 }
 
-// Addition is what the report of a game with faults says besides.
+// Addition is what faults add to the report of a game.
 type Addition struct {
 	Command, Question, Setup string
-	Spans                    []report.Span    // behind the charts
-	Facts                    []report.Fact    // of what was proved
+	Spans                    []report.Span    // in the background of charts
+	Facts                    []report.Fact    // facts about the proof
 	Tables                   []*report.Table  // for a terminal
 	Sections                 []report.Section // of the page
-	Repeat                   string           // the command that does it again
+	Repeat                   string           // command that repeats the run
 }
 
-// Outcomes are how the actions of one kind ended.
+// Outcomes are the outcomes of the actions of one kind.
 type Outcomes struct {
 	Action string `json:"action"`
 	tally.Counts
 }
 
-// Consistent reports whether nothing was wrong, and all of it was decided.
+// Consistent reports whether nothing was wrong or undecided.
 func (r *Report) Consistent() bool { return r.Verdict == Consistent }
 
-// Judge returns the report of a game that was played for so long. Whatever else was found is a violation, too.
+// Judge returns the report of a game that lasted for played. found has violations that others have found.
 func (g *Game) Judge(h *check.History, played time.Duration, found ...check.Violation) *Report {
 	r := &Report{Nodes: len(g.cfg.Nodes), Clients: g.cfg.Clients, Rooms: g.cfg.Rooms, Capacity: g.cfg.Capacity,
 		Duration: played.Seconds()}
 	r.Actions, r.Refused, r.Unknown = g.History.Counts()
 	r.count(h, &g.errors)
-	defer debug.SetGCPercent(debug.SetGCPercent(30)) // the history is most of the memory, and nothing more comes
+	defer debug.SetGCPercent(debug.SetGCPercent(30)) // most of the memory is the history, which does not grow any more
 	witness, porcupine := check.Witness(h), check.Linearize(h, check.DefaultPatience)
 	all := slices.Concat(g.Problems(), found, witness.Violations, porcupine.Violations)
 	r.Violations = check.Count(all)
@@ -106,10 +106,10 @@ func (g *Game) Judge(h *check.History, played time.Duration, found ...check.Viol
 	return r
 }
 
-// bucket is for how long actions are one point of a chart.
+// bucket is the interval of a point in a chart.
 const bucket = 500 * time.Millisecond
 
-// count counts what was played.
+// count fills in the numbers of actions.
 func (r *Report) count(h *check.History, failed *tally.Tally) {
 	t := new(tally.Tally)
 	for _, op := range h.Ops {

@@ -1,10 +1,10 @@
-// Package loadtest sends players at roomd nodes and proves that the rooms' lists are right.
+// Package loadtest sends players to roomd nodes and proves that the rooms' lists are right.
 //
-// Start with [Run]. It lets players and an administrator do all that rooms allow, over real WebSockets, at its own
-// nodes or at those given to it. What they were told is a history (package check), which two checkers judge in the
-// end: by the rooms' journals, and without them.
+// Start with [Run]. It makes players and an administrator do all that rooms allow, over real WebSockets, at its
+// own nodes or at running ones. Two checkers judge the history of what they were told (package check): one by
+// the rooms' journals, and one without them.
 //
-// [Game] is the part of it that package chaos plays, too, while it disturbs the nodes and their Redis.
+// Package chaos also plays a [Game], while it disturbs the nodes and their Redis.
 package loadtest
 
 import (
@@ -25,18 +25,18 @@ import (
 const (
 	progressInterval = 250 * time.Millisecond
 
-	callTimeout = 30 * time.Second // far longer than a node needs to answer busy
+	callTimeout = 30 * time.Second // far longer than a node takes to answer "busy"
 	adminPause  = 10 * time.Millisecond
 	closes      = 2000
 	holds       = 3 * time.Millisecond
 )
 
-// ErrNothingDone says that no action succeeded, so that the run proves nothing.
+// ErrNothingDone says that no action succeeded.
 var ErrNothingDone = errors.New("no action succeeded, so the run proves nothing")
 
-// Run lets players play for cfg.Duration, or until ctx ends, and returns the outcome. The
-// report's verdict says whether the lists were right. An error says that the run was not
-// possible; see Config.Validate and ErrNothingDone.
+// Run makes players play for cfg.Duration, or until ctx ends, and returns the result. The report's verdict says
+// whether the lists were right. An error says that the run was impossible; see Config.Validate and
+// ErrNothingDone.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 	if done, _, _ := g.History.Counts(); done == 0 {
 		return nil, errors.Join(ErrNothingDone, g.errors.FirstError())
 	}
-	ctx = context.WithoutCancel(ctx) // a run that was stopped is checked, too
+	ctx = context.WithoutCancel(ctx) // a run that was stopped is also judged
 	if err := g.Settle(ctx, cmp.Or(cfg.catchUp, defaultCatchUp)); err != nil {
 		return nil, fmt.Errorf("read the lists at the end: %w", err)
 	}
@@ -111,8 +111,8 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 	return r, nil
 }
 
-// time lets all play for as long as cfg says, and returns for how long they did, and the processor seconds of this
-// process meanwhile.
+// time plays for as long as cfg says. It returns how long that was, and the processor seconds that this process
+// used.
 func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used float64) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"roomd/loadtest/check"
 )
 
-// seats has two members change places, or all of them.
+// seats exchanges the seats of two members, or permutes all.
 func (a *administrator) seats(room string) {
 	one, other := a.someone(room), a.someone(room)
 	if one == other || a.random.IntN(2) == 0 {
@@ -18,7 +18,7 @@ func (a *administrator) seats(room string) {
 	a.call(room, check.Op{Action: check.Swap, Users: users}, http.MethodPost, "/swap", map[string]any{"users": users})
 }
 
-// match reserves seats for guests in one room that it finds, or that begins.
+// match reserves seats for guests in one room, which it finds or creates.
 func (a *administrator) match() {
 	wanted, guests := a.game.wanted(a.random.IntN(kindsOfTables)), a.invite()
 	op := &check.Op{Action: check.Reserve, Users: guests, Settings: wanted}
@@ -34,7 +34,7 @@ func (a *administrator) match() {
 	a.end(op, code, err, at)
 }
 
-// invite returns guests, whom nobody has seen.
+// invite returns new guests.
 func (a *administrator) invite() (guests []string) {
 	for range 2 + a.random.IntN(2) {
 		a.number++
@@ -43,7 +43,7 @@ func (a *administrator) invite() (guests []string) {
 	return guests
 }
 
-// move takes a member to another room: two operations, one in each.
+// move moves a member to another room. That is two operations, one in each room.
 func (a *administrator) move(from string) {
 	to := a.game.rooms[a.random.IntN(len(a.game.rooms))]
 	user := a.someone(from)

@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	lookPause  = 20 * time.Millisecond // between two looks at what has to become well
+	lookPause  = 20 * time.Millisecond // between two checks whether all is well
 	endTimeout = 2 * time.Minute
 )
 
-// Settle waits until every player who is connected, and every watcher, knows its rooms as Redis has them, and all
-// timers have fired: events have reached all. That may take patience. Then it reads each room at each node, and in
-// Redis.
+// Settle waits for up to patience until every connected player and watcher knows its rooms as they are in
+// Redis, and all timers have fired. Then it reads each room at each node, and in Redis.
 func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(endTimeout, 2*patience))
 	defer cancel()
@@ -52,7 +51,7 @@ func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 // settling is the end of a game.
 type settling struct {
 	*Game
-	observers []*player // one at each node, by which the node is asked
+	observers []*player // one at each node, to read its rooms
 }
 
 func (s *settling) connect(ctx context.Context) error {
@@ -73,7 +72,7 @@ func (s *settling) close() {
 	}
 }
 
-// read asks for a room: an operation of the history.
+// read reads a room, as an operation of the history.
 func (p *player) read(ctx context.Context, as, room string) (end check.Op) {
 	op := &check.Op{Process: as, Node: p.node + 1, Room: room, Action: check.Read}
 	p.log.call(op)
@@ -90,10 +89,10 @@ func (p *player) read(ctx context.Context, as, room string) (end check.Op) {
 	return end
 }
 
-// storeProcess is whose operations are what Redis has.
+// storeProcess is the process of operations that read Redis itself.
 const storeProcess = "Redis"
 
-// readStore reads each room in Redis: operations of the history, too, of which each sees all.
+// readStore reads each room in Redis, as operations of the history with all private data.
 func (s *settling) readStore(ctx context.Context) error {
 	if s.cfg.Store == nil {
 		return nil
@@ -116,7 +115,7 @@ func (s *settling) readStore(ctx context.Context) error {
 	return nil
 }
 
-// at returns the epoch and version of a room, and one of its timers, as Redis has them, or as a node says.
+// at returns the epoch and version of a room, and one of its timers, from Redis or a node.
 func (s *settling) at(ctx context.Context, room string) (at string, timer string, err error) {
 	var epoch string
 	var version uint64
@@ -138,7 +137,7 @@ func (s *settling) at(ctx context.Context, room string) (at string, timer string
 	return fmt.Sprint(epoch, " ", version), timer, err
 }
 
-// behind names a player who does not know a room as it is.
+// behind names a player who does not know the last version of a room.
 func (s *settling) behind(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	all := slices.Concat(s.players, s.watchers)
@@ -160,7 +159,7 @@ func (s *settling) behind(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// knows returns at which epoch and version a connected player knows a room of which it is a member.
+// knows returns the epoch and version of a room that a connected player knows, if it is a member.
 func (p *player) knows(room string) (name, at string, in bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +183,7 @@ func (g *Game) Disconnect() {
 	}
 }
 
-// Leave lets all players go, and waits for so long at most until the rooms are empty.
+// Leave makes all players leave, and waits until the rooms are empty, for within at most.
 func (g *Game) Leave(ctx context.Context, within time.Duration) {
 	g.Disconnect()
 	for end := time.Now().Add(within); ; {
@@ -200,7 +199,7 @@ func (g *Game) Leave(ctx context.Context, within time.Duration) {
 	}
 }
 
-// left names what is left of a room that everybody has left: members, or a lock.
+// left names a member or lock that is left in a room after everybody has left.
 func (g *Game) left(ctx context.Context) string {
 	s := g.cfg.Store
 	for _, room := range g.AllRooms() {
@@ -218,20 +217,20 @@ func (g *Game) left(ctx context.Context) string {
 	return ""
 }
 
-// keepEvery is how often the journals of rooms that matches began are read during a run: a minute after the last one
-// has left such a room, it may be forgotten with its journal.
+// keepEvery is how often the run reads the journals of rooms that matches created. Such a room may vanish with
+// its journal a minute after its last member has left.
 const keepEvery = 10 * time.Second
 
-// keep reads the journals of rooms that may be gone when the run is over.
+// keep reads the journals of rooms that may vanish before the end.
 func (g *Game) keep(ctx context.Context) {
 	for g.cfg.Store != nil && pause.For(ctx, keepEvery) == nil {
 		for _, room := range g.AllRooms()[len(g.rooms):] {
-			_ = g.read(ctx, room) // again later, and in the end
+			_ = g.read(ctx, room) // retried later, and at the end
 		}
 	}
 }
 
-// read reads what has come to the journal of a room.
+// read reads new entries of a room's journal.
 func (g *Game) read(ctx context.Context, room string) error {
 	if g.kept[room] == nil {
 		g.kept[room] = new(journal)
@@ -239,7 +238,7 @@ func (g *Game) read(ctx context.Context, room string) error {
 	return g.kept[room].read(ctx, g.cfg.Store, room)
 }
 
-// End returns the history of a game that is over, with the journals of all rooms.
+// End returns the history of a finished game, with the journals of all rooms.
 func (g *Game) End(ctx context.Context) (*check.History, error) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"roomd/loadtest/internal/model"
 )
 
-// Store reads rooms from Redis by the keys of the contract. It does not use the server's code, so that a mistake
-// there cannot hide itself.
+// Store reads rooms from Redis by the documented keys. It does not use the server's code, so that a mistake
+// there cannot hide.
 type Store struct {
 	Client    redis.UniversalClient
 	KeyPrefix string
@@ -37,7 +37,7 @@ func (s *Store) tagged(room string) string {
 	return room
 }
 
-// at returns the epoch and version of a room, and the name of a timer that is set, if one is.
+// at returns the epoch and version of a room, and the name of one of its timers, if any.
 func (s *Store) at(ctx context.Context, room string) (epoch string, version uint64, timer string, err error) {
 	meta, err := s.Client.HMGet(ctx, s.Key(room, "Meta"), "epoch", "version", "timers").Result()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) at(ctx context.Context, room string) (epoch string, version uint
 	return epoch, version, timer, err
 }
 
-// room reads a room. The list has the private data of all.
+// room reads a room. The list has the private data of all members.
 func (s *Store) room(ctx context.Context, room string) (epoch string, version uint64, list *check.List, err error) {
 	var users, meta *redis.MapStringStringCmd
 	if _, err := s.Client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
@@ -103,13 +103,13 @@ func (s *Store) room(ctx context.Context, room string) (epoch string, version ui
 // journalPage is how many entries are read at once.
 const journalPage = 5000
 
-// journal is what was read of the journal of a room.
+// journal is the part of a room's journal that was read.
 type journal struct {
 	entries []check.Entry
-	last    string // the id of the last one, empty before that
+	last    string // id of the last entry; "" before the first
 }
 
-// read reads what has come since.
+// read reads new entries.
 func (j *journal) read(ctx context.Context, s *Store, room string) error {
 	for {
 		from := "-"
@@ -134,7 +134,7 @@ func (j *journal) read(ctx context.Context, s *Store, room string) error {
 	}
 }
 
-// entryOf reads an entry of a journal.
+// entryOf parses an entry of a journal.
 func entryOf(text string) (check.Entry, error) {
 	var in model.Entry
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
@@ -144,7 +144,7 @@ func entryOf(text string) (check.Entry, error) {
 		Changes: make([]check.Change, len(in.Changes))}
 	for i, c := range in.Changes {
 		if c.Type == "message" || c.Type == "data" {
-			c.Seat = 0 // clients are not told
+			c.Seat = 0 // clients do not get it
 		}
 		if c.Type != "join" {
 			c.At = 0
@@ -167,10 +167,10 @@ func entryOf(text string) (check.Entry, error) {
 	return e, nil
 }
 
-// detached is how the session of a reserved seat begins.
+// detached starts the session of a reserved seat.
 const detached = "~"
 
-// Plain returns the string that JSON is. Players set nothing else, and "null" says that there is nothing any more.
+// Plain returns the string in JSON. Players set only strings; "null" means that the data was removed.
 func Plain(data []byte) string {
 	if len(data) == 0 || data[0] != '"' {
 		return string(data)

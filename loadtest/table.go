@@ -16,7 +16,7 @@ import (
 // nameWidth is the width of the first column in a terminal.
 const nameWidth = 10
 
-// WriteTable writes the report for people.
+// WriteTable writes the report as text.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	_ = r.played().WriteText(&b, nameWidth)
@@ -58,7 +58,7 @@ func together(facts []report.Fact) string {
 	return strings.Join(texts, ", ")
 }
 
-// judged says by what the run was judged.
+// judged returns facts about the checkers.
 func (r *Report) judged() []report.Fact {
 	text := fmt.Sprintf("%d operations by the journals, %d without them", r.Witnessed, r.Linearized)
 	if r.Watched > 0 {
@@ -72,10 +72,10 @@ func (r *Report) judged() []report.Fact {
 		About: "By each room's journal, and by an order in which all can have happened."}}, r.More.Facts...)
 }
 
-// busy is the share of the machine's processors from which on the players measure themselves.
+// busy is the share of the machine's processors above which the players measure themselves.
 const busy = 0.5
 
-// processor says what this process used, and whether that was what limited the rate.
+// processor returns the usage of this process, and whether it limited the rate.
 func (r *Report) processor() []report.Fact {
 	if r.OwnCPU == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (r *Report) processor() []report.Fact {
 	return []report.Fact{{Name: "processor", Text: text, About: "Processor time of the process that has the players."}}
 }
 
-// played returns what was run, and how much of it there was.
+// played describes the run, with its numbers.
 func (r *Report) played() *report.Facts {
 	capacity := ""
 	if r.Capacity > 0 {
@@ -111,7 +111,7 @@ func (r *Report) played() *report.Facts {
 	}}
 }
 
-// mixed returns what happened besides joins and leaves.
+// mixed returns a table of the actions other than joins and leaves.
 func (r *Report) mixed() *report.Table {
 	t := &report.Table{
 		Title: "Mix", Subtitle: "how the actions besides joins and leaves ended", Columns: []report.Column{
@@ -142,7 +142,7 @@ func latencyFacts(l tally.Latency) []report.Fact {
 	}
 }
 
-// violations returns how many of each kind there were.
+// violations returns the number of violations by kind.
 func violations(v check.Counts) (list []report.Fact) {
 	for _, k := range check.Kinds {
 		class := "good"
@@ -155,8 +155,8 @@ func violations(v check.Counts) (list []report.Fact) {
 	return list
 }
 
-// WriteHTML writes the report as one self-contained page: the verdict and its reasons, what was
-// played, actions per second over time, and latency by percentile.
+// WriteHTML writes the report as one self-contained page: the verdict and its reasons, the numbers of the run,
+// actions per second over time, and latency by percentile.
 func (r *Report) WriteHTML(w io.Writer) error {
 	played := r.played()
 	lists := &report.Facts{Rows: violations(r.Violations),
@@ -188,7 +188,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return page.Write(w)
 }
 
-// OverTime draws lines over the time of the run, with the faults behind them.
+// OverTime draws lines over the time of the run, with the faults in the background.
 func (r *Report) OverTime(title, subtitle, about, unit string, lines ...report.Series) template.HTML {
 	subtitle += "over the time of the run"
 	if len(r.More.Spans) > 0 {

@@ -7,10 +7,10 @@ import (
 	"roomd/loadtest/check"
 )
 
-// kindsOfTables is how many labels matches look for.
+// kindsOfTables is the number of labels that matches look for.
 const kindsOfTables = 3
 
-// wanted returns the settings of a room of that kind, which no other game plays.
+// wanted returns the settings of a kind of room, with a label that no other game uses.
 func (g *Game) wanted(kind int) *check.Settings {
 	return &check.Settings{Capacity: 4, Host: check.Longest,
 		Labels: check.Labels(fmt.Sprintf(`{"kind":"%s-%d"}`, g.id, kind))}
@@ -24,7 +24,7 @@ func (p *player) talk(room string) *check.Op {
 	op := &check.Op{Room: room}
 	value := func(what string) string { return fmt.Sprint(what, "-", p.game.History.Value()) }
 	switch mix := p.game.talks[p.random.IntN(len(p.game.talks))]; mix {
-	default: // one action, and request says with what
+	default: // its action needs no more; request adds the rest
 		op.Action = plays[slices.IndexFunc(plays, func(row played) bool { return row.mix == mix })].action
 	case MixSay:
 		op.Action, op.Value = check.Say, value("say")
@@ -39,7 +39,7 @@ func (p *player) talk(room string) *check.Op {
 		case p.random.IntN(6) == 0:
 			op.Action = check.StopTimer
 		case room == p.game.rooms[0]:
-			// not everywhere: from then on porcupine has to believe that the data may be these
+			// only some timers, because from then on porcupine has to allow this value
 			op.Value = value("fired")
 		}
 	case MixHost:
@@ -60,7 +60,8 @@ func (p *player) talk(room string) *check.Op {
 	return op
 }
 
-// govern returns a call that only the host may make, or nil if the player is not, mostly: who is not is refused.
+// govern returns a call that only the host may make, or nil. Mostly it returns nil unless the player is the
+// host; others are refused.
 func (p *player) govern(room string) *check.Op {
 	others := p.others(room)
 	p.mu.Lock()
@@ -90,7 +91,7 @@ func (p *player) govern(room string) *check.Op {
 	return op
 }
 
-// others returns who else is in a room, as far as the player knows.
+// others returns the other members of a room that the player knows of.
 func (p *player) others(room string) (users []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	roomsOfWatcher = 50 // of 64 that a connection may have
+	roomsOfWatcher = 50 // a connection may have 64
 	watchPause     = 20 * time.Millisecond
 )
 
-// watch has watchers at each node hear of all rooms, until end. It returns when they do of those that there are.
+// watch makes watchers at each node watch all rooms, until end. It returns when they watch all rooms that
+// exist.
 func (g *Game) watch(ctx context.Context) error {
 	ctx, g.unwatch = context.WithCancel(ctx)
 	for n := range g.cfg.Nodes {
@@ -47,7 +48,7 @@ func (g *Game) watch(ctx context.Context) error {
 	return nil
 }
 
-// watchNew has the watchers of a node watch the rooms that they do not.
+// watchNew makes the watchers of a node watch new rooms.
 func (g *Game) watchNew(ctx context.Context, node int, own *[]*player, watched map[string]bool) error {
 	for i, room := range g.AllRooms() {
 		if watched[room] {
@@ -80,7 +81,7 @@ func (g *Game) watchNew(ctx context.Context, node int, own *[]*player, watched m
 	return nil
 }
 
-// ask sends a request, again as long as the node says that it is too early.
+// ask sends a request, and repeats it while the node says that it comes too early.
 func (p *player) ask(ctx context.Context, r protocol.Request) (*message, error) {
 	for {
 		sending, cancel := context.WithTimeout(ctx, p.game.cfg.CallTimeout)

@@ -13,68 +13,69 @@ import (
 	"roomd/loadtest/report"
 )
 
-// CacheResult is how one lock handled the callers of an expired entry.
+// CacheResult is how one lock served the callers of an expired entry.
 type CacheResult struct {
 	Guard string      `json:"guard"`
-	Gone  CacheCounts `json:"gone"` // many callers at once, and no value at all
-	Old   CacheCounts `json:"old"`  // many callers at once, and the old value kept
-	Slow  CacheCounts `json:"slow"` // three callers, and a load outlasts the lock's TTL
-	Dead  CacheCounts `json:"dead"` // the first loader dies, the others use the old value
-	// three in turn, and the database has nothing; zero if nothing is published about that
+	Gone  CacheCounts `json:"gone"` // many concurrent callers, and no value
+	Old   CacheCounts `json:"old"`  // many concurrent callers, and an old value
+	Slow  CacheCounts `json:"slow"` // three callers, and a load longer than the lock's TTL
+	Dead  CacheCounts `json:"dead"` // the first loader dies; the others use the old value
+	// three callers in turn, and the database has no value; zero if nothing is published about that
 	Empty CacheCounts `json:"empty,omitzero"`
 }
 
-// CacheCounts are the outcomes of an expired entry's callers.
+// CacheCounts has the results of an expired entry's callers.
 type CacheCounts struct {
 	Callers       int     `json:"callers"`
 	Loads         int     `json:"loads"`   // requests to the database
-	AtOnce        int     `json:"at_once"` // most loads at the same time
+	AtOnce        int     `json:"at_once"` // most concurrent loads
 	Freed         int     `json:"freed"`   // locks deleted by another caller's command
 	LongestWaitMS float64 `json:"longest_wait_ms"`
 	Stale         int     `json:"stale"` // callers that got the old value
 	Errors        int     `json:"errors"`
-	UpdatedMS     float64 `json:"updated_ms"` // until the new value was there
-	Never         bool    `json:"never"`      // it was not, as long as callers came
+	UpdatedMS     float64 `json:"updated_ms"` // until the new value was stored
+	Never         bool    `json:"never"`      // the new value was not stored while callers came
 }
 
-// The cache, in published seconds. A load ends well before the shortest TTL.
+// The cache's times in published seconds. A load ends well before the shortest TTL.
 const (
 	cacheCallers = 20
 	cacheFresh   = 180 // how long a value lives
 	cacheLoad    = 0.5 // how long a load takes
-	slowLoad     = 1.6 // in TTLs: one that outlasts the lock
+	slowLoad     = 1.6 // in TTLs: longer than the lock
 )
 
-// What an entry holds.
+// Contents of an entry.
 const (
 	oldValue  = "old"
 	newValue  = "new"
-	emptyCode = "(empty)" // the database has nothing; the code is the lab's choice
+	emptyCode = "(empty)" // the database has no value; the code is the lab's choice
 )
 
-// unguarded is no lock at all.
+// unguarded is a discipline without a lock.
 var unguarded = discipline{name: "no-guard", ttl: 2}
 
-// entry is one expired entry and its callers. A few have a process each, under the observer; many share some.
+// entry is one expired entry and its callers. A few callers have a process each, under the observer; many share
+// some.
 type entry struct {
-	comes []float64 // when each of them comes, in published seconds
-	slow  bool      // a load takes slowLoad
-	keeps bool      // the old value is there
-	dies  bool      // the first caller, while it loads
-	empty bool      // the database has nothing
+	comes []float64 // arrivals of the callers, in published seconds
+	slow  bool      // loads take slowLoad
+	keeps bool      // there is an old value
+	dies  bool      // the first caller dies while it loads
+	empty bool      // the database has no value
 
-	x     *cell // for its processes; no fault strikes here
+	x     *cell // has its processes, without a fault
 	value string
 	old   string
-	takes time.Duration // how long a load takes
-	dying *caller       // while it loads
+	takes time.Duration // duration of a load
+	dying *caller       // the caller that dies
 
 	mu      sync.Mutex
-	loading int         // guarded by mu; loads that run now
+	loading int         // guarded by mu; number of running loads
 	counts  CacheCounts // guarded by mu
 }
 
-// playCache sends callers to an expired entry without a guard, and behind every lock.
+// playCache sends callers to an expired entry without a lock, and with every lock.
 func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	all := []*discipline{&unguarded}
 	for _, row := range l.report.Disciplines {
@@ -89,7 +90,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 		group.Go(func() (err error) {
 			r := &results[i]
 			r.Guard = d.name
-			// until the new value is there, or nobody hopes for it any more
+			// plays until the new value is stored, or it is clear that it will not be
 			play := func(counts *CacheCounts, e *entry) {
 				if err != nil {
 					return
@@ -102,7 +103,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 			}
 			play(&r.Gone, &entry{comes: make([]float64, cacheCallers)})
 			play(&r.Old, &entry{comes: make([]float64, cacheCallers), keeps: true})
-			// before the lock expires, and after
+			// one before the lock expires, one after
 			play(&r.Slow, &entry{comes: []float64{0, 0.5 * d.ttl, 1.25 * d.ttl}, slow: true})
 			play(&r.Dead, &entry{comes: []float64{0, 1}, keeps: true, dies: true})
 			if d.lock == nil || d.article == stampArticle {
@@ -114,7 +115,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	return results, group.Wait()
 }
 
-// in names the entry's keys in a cell.
+// in sets the entry's keys for a cell.
 func (e *entry) in(x *cell) *entry {
 	e.x, e.value, e.old, e.takes = x, "Cache:"+x.id, "Cache:"+x.id+":Old", x.seconds(cacheLoad)
 	if e.slow {
@@ -123,7 +124,7 @@ func (e *entry) in(x *cell) *entry {
 	return e
 }
 
-// play lets callers come, each as soon as all are connected.
+// play makes callers come at their times, once all are connected.
 func (e *entry) play(ctx context.Context) error {
 	x := e.x
 	callers := make([]*caller, len(e.comes))
@@ -145,7 +146,7 @@ func (e *entry) play(ctx context.Context) error {
 	connected.Add(len(callers))
 	for i, c := range callers {
 		all.Go(func() {
-			_ = c.rdb.Ping(ctx).Err() // if it fails, so does the next
+			_ = c.rdb.Ping(ctx).Err() // only connects; later commands report errors
 			connected.Done()
 			connected.Wait()
 			if sleep(ctx, x.seconds(e.comes[i])) == nil {
@@ -170,7 +171,7 @@ func (e *entry) play(ctx context.Context) error {
 	return nil
 }
 
-// visit lets a caller come, and counts what it got.
+// visit lets a caller ask for the value, and counts the result.
 func (e *entry) visit(ctx context.Context, c *caller) {
 	c.asked = time.Now()
 	value, err := e.get(ctx, c)
@@ -184,7 +185,7 @@ func (e *entry) visit(ctx context.Context, c *caller) {
 	}
 }
 
-// load asks the database.
+// load loads the value from the database.
 func (e *entry) load(ctx context.Context, c *caller) (string, error) {
 	loads := func(n int) {
 		e.mu.Lock()
@@ -215,10 +216,10 @@ var (
 	errDied     = errors.New("the loader has died") // it does nothing more
 )
 
-// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value, without
-// looking again. The others use the old value if there is one and the lock does not wait, and otherwise wait. Each
-// outcome of a lock that waits means what it means to its article's caller: 1, load; 2, read the value, which should
-// be there; 0, an error, unless the caller may look once more.
+// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value,
+// without checking again. Other callers use the old value if there is one and the lock does not wait; otherwise
+// they wait. Each outcome of a lock that waits has its meaning in the article: 1, load; 2, read the value,
+// which should be there; 0, an error, unless the caller may check once more.
 func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 	if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
 		return value, err
@@ -249,7 +250,7 @@ func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 	return value, lock.unlock(ctx, c)
 }
 
-// await reads until somebody else has stored the value.
+// await polls until another caller has stored the value.
 func (e *entry) await(ctx context.Context, c *caller) (value string, err error) {
 	for err = errNoValue; errors.Is(err, errNoValue); value, err = c.read(ctx, e.value) {
 		if err := c.pause(ctx, spinPause); err != nil {
@@ -268,7 +269,7 @@ func (p *process) read(ctx context.Context, key string) (string, error) {
 	return value, err
 }
 
-// cache returns the results of the guards.
+// cache returns the results of the locks.
 func (r *Report) cache() *report.Table {
 	const gone, old, slow, dead, empty = "no value", "old kept", "slow load", "dead loader", "empty"
 	t := &report.Table{

@@ -13,33 +13,33 @@ import (
 // errBusy says that the player did not get the lock in time.
 var errBusy = errors.New("the room is busy")
 
-// spinPause is the pause between two attempts in the articles that spin. It is not scaled.
+// spinPause is the pause between two attempts in articles that spin. It is not scaled.
 const spinPause = 5 * time.Millisecond
 
-// caller asks to join or to leave on behalf of one player.
+// caller is a process that asks to join or to leave for one player.
 type caller struct {
 	*process
 	user    string
 	leave   bool
-	ahead   int64              // published seconds by which its clock is ahead
-	value   string             // drawn for the lock
-	end     string             // the last that it has set there with its clock
-	drawsAt time.Time          // two with the same time draw the same; zero means now
-	cancel  context.CancelFunc // of its request, once that has begun
+	ahead   int64              // published seconds by which its clock is fast
+	value   string             // its value for the lock
+	end     string             // end of the hold by its clock, as last written into the lock
+	drawsAt time.Time          // time from which it draws its value: equal times draw equal values; zero means now
+	cancel  context.CancelFunc // cancels its request; nil before that
 
 	asked time.Time
-	sent  bool // its write; an error after that leaves the outcome unknown
+	sent  bool // it has sent its write; an error after that leaves the outcome unknown
 
 	// Guarded by x.mu.
-	strikeAt step // where the driver stops it
-	dies     bool // there
-	held     bool // stopped at a step
-	dead     bool // crashed
-	done     bool // got its answer, or died
-	waited   bool // found the lock taken
+	strikeAt step // step where the driver stops it
+	dies     bool // it crashes at strikeAt
+	held     bool // it is stopped at a step
+	dead     bool // it has crashed
+	done     bool // it has its answer, or has died
+	waited   bool // it found the lock held
 }
 
-// The states of a caller that the driver waits for. The cell's mu is held.
+// States of a caller that the driver waits for. The cell's mu is held.
 func (c *caller) stopped() bool { return c.held || c.ended() }
 func (c *caller) idle() bool    { return c.waited || c.ended() }
 func (c *caller) ended() bool   { return c.dead || c.done }
@@ -71,7 +71,7 @@ func (c *caller) request(ctx context.Context) {
 	}
 }
 
-// turnedAway records that the caller found the lock taken.
+// turnedAway records that the caller found the lock held.
 func (c *caller) turnedAway() {
 	c.x.mu.Lock()
 	defer c.x.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *caller) turnedAway() {
 	}
 }
 
-// pause sleeps between two attempts. It fails with errBusy when the player has lost patience, or the time is up.
+// pause sleeps between two attempts. It returns errBusy when the player's patience or the cell's time is over.
 func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	c.turnedAway()
 	if x := c.x; time.Since(c.asked) > x.patience || !x.ends.IsZero() && time.Now().After(x.ends) {
@@ -91,7 +91,7 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	return sleep(ctx, d)
 }
 
-// sleep returns after d, or the cause of ctx if that ends before.
+// sleep returns after d, or with the cause of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -101,7 +101,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// now returns what the caller's clock shows, in whole published seconds, and nowMillis in published milliseconds.
+// now returns the time of the caller's clock in whole published seconds, and nowMillis in published
+// milliseconds.
 func (c *caller) now() int64 { return time.Now().UnixNano()/int64(c.x.second) + c.ahead }
 func (c *caller) nowMillis() int64 {
 	return time.Now().UnixNano()/int64(c.x.second/1000) + 1000*c.ahead
@@ -111,21 +112,22 @@ func (c *caller) nowMillis() int64 {
 type step string
 
 const (
-	stepDrawn     step = "drawn"     // the caller has drawn a value that another may draw, too
+	stepDrawn     step = "drawn"     // the caller has a value that another may have, too
 	stepSet       step = "set"       // SETNX has set the lock, EXPIRE has not been sent
 	stepTried     step = "tried"     // SETNX has not set the lock, GET has not been sent
 	stepLocked    step = "locked"    // the caller has the lock
 	stepRead      step = "read"      // it has read the list, and is about to write it
 	stepWrote     step = "wrote"     // it has written the list
-	stepGiving    step = "giving"    // it is about to release the lock
+	stepGiving    step = "giving"    // before it releases the lock
 	stepGave      step = "gave"      // its release has freed the lock
-	stepLooking   step = "looking"   // it is about to ask how many seconds its lock has left
-	stepChecked   step = "checked"   // it is about to delete the lock after checking that it may
-	stepExpired   step = "expired"   // it is about to overwrite a lock whose time is past, or that has just gone
-	stepOverwrote step = "overwrote" // it has done so, and is about to look whether it has the lock
+	stepLooking   step = "looking"   // before it asks how many seconds its lock has left
+	stepChecked   step = "checked"   // before it deletes the lock, after the check that it may
+	stepExpired   step = "expired"   // before it overwrites a lock whose time is past, or that has just gone
+	stepOverwrote step = "overwrote" // after that, before it checks whether it has the lock
 )
 
-// lockSteps are the steps of every discipline with a lock, and keptSteps of those whose release need not free the lock.
+// lockSteps are the steps of every discipline with a lock. keptSteps are those of disciplines whose release may
+// not free the lock.
 var (
 	lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}
 	keptSteps = lockSteps[:4]
@@ -151,7 +153,7 @@ func (c *caller) reach(s step) bool {
 	case s != c.strikeAt:
 	case c.dies:
 		c.crashLocked()
-	default: // until the driver lets it go on
+	default: // waits until the driver continues it
 		c.strikeAt, c.held = "", true
 		x.struckLocked(c)
 		c.record(anomaly.Event{Kind: anomaly.Paused})
@@ -163,7 +165,7 @@ func (c *caller) reach(s step) bool {
 	return !c.dead
 }
 
-// die ends a caller whose own code fails.
+// die ends a caller whose published code fails.
 func (c *caller) die() {
 	c.x.mu.Lock()
 	c.crashLocked()

@@ -15,7 +15,7 @@ import (
 // patience is how many published seconds a player waits: three times the longest TTL.
 const patience = 30
 
-// The players. 李四 and 王五 are there from the start, 张三 meets the fault.
+// The players. 李四 and 王五 are in the room from the start; 张三 meets the fault.
 const (
 	victimUser = "张三"
 	joinsUser  = "赵六"
@@ -30,23 +30,23 @@ type cell struct {
 	f       *fault
 	id      string // of the room
 	lockKey string
-	hashKey string // of the hash that has the lock as a field, for hsetnx
+	hashKey string // hash with the lock as a field, for hsetnx
 	listKey string
 
-	second, patience time.Duration // how long a published second lasts, and how long a player waits
-	begun, ends      time.Time     // of the history; when callers wait no longer, which may be zero
+	second, patience time.Duration // duration of a published second, and a player's patience
+	begun, ends      time.Time     // start of the history; when callers stop waiting, or zero
 
 	observer *observer
-	home     *process // of the driver itself
+	home     *process // the driver's own
 
 	processes             []*process
-	victim, joins, leaves *caller        // those who meet the fault, see playFault
+	victim, joins, leaves *caller        // callers that meet the fault, see playFault
 	running               sync.WaitGroup // the callers
 
 	mu      sync.Mutex
-	changed *sync.Cond    // of what mu guards
-	reached map[step]bool // guarded by mu; by any caller
-	struck  bool          // guarded by mu; the fault has happened to the victim
+	changed *sync.Cond    // signals changes of the fields below
+	reached map[step]bool // guarded by mu; steps that some caller has reached
+	struck  bool          // guarded by mu; the victim has met the fault
 	failure error         // guarded by mu; makes the history worthless
 
 	recording sync.Mutex
@@ -72,7 +72,7 @@ func (x *cell) play(ctx context.Context, scenario func(context.Context) error) (
 	}
 	defer x.end()
 	h.TTL = x.seconds(x.d.ttl)
-	if !x.d.phpArray { // whose list cannot be stored
+	if !x.d.phpArray { // its list cannot be stored
 		h.Initial = []string{staysUser, leavesUser}
 		err = x.fill(ctx, h.Initial)
 	}
@@ -93,7 +93,7 @@ func (x *cell) play(ctx context.Context, scenario func(context.Context) error) (
 	return h, errors.Join(err, x.failure)
 }
 
-// end ends all processes and callers of the cell.
+// end ends all processes and callers.
 func (x *cell) end() {
 	var all sync.WaitGroup
 	for _, p := range append(x.processes, x.home) {
@@ -103,7 +103,7 @@ func (x *cell) end() {
 	x.running.Wait()
 }
 
-// seconds returns how long published seconds last.
+// seconds converts published seconds.
 func (x *cell) seconds(n float64) time.Duration { return time.Duration(n * float64(x.second)) }
 
 // now returns the time since the history began.
@@ -125,8 +125,8 @@ func (x *cell) events() []anomaly.Event {
 		func(a, b anomaly.Event) int { return cmp.Compare(a.At, b.At) })
 }
 
-// addTo gives each caller a process of its own, over a wire, or if there are many lets them share a few, without an
-// observer, so that nothing delays them.
+// addTo gives each caller a process with a wire. If there are many callers, they share a few processes without
+// an observer, so that nothing delays them.
 func (x *cell) addTo(callers ...*caller) error {
 	for i, c := range callers {
 		wired := c
@@ -146,7 +146,7 @@ func (x *cell) addTo(callers ...*caller) error {
 	return nil
 }
 
-// goOn lets a caller begin its one request, or continue, as far as a step; "" is none.
+// goOn starts or continues the caller's request up to a step; "" is none.
 func (x *cell) goOn(ctx context.Context, c *caller, upTo step) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -157,7 +157,7 @@ func (x *cell) goOn(ctx context.Context, c *caller, upTo step) {
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
 	x.running.Go(func() {
-		defer func() { // also when it crashes
+		defer func() { // deferred, because a crash skips the rest
 			c.cancel()
 			x.mu.Lock()
 			defer x.mu.Unlock()
@@ -168,20 +168,20 @@ func (x *cell) goOn(ctx context.Context, c *caller, upTo step) {
 	})
 }
 
-// stop is goOn, and waits until the caller is stopped at the step, or has ended. crash is the same for a caller that
-// dies there.
+// stop is like goOn, and waits until the caller is stopped at the step, or has ended. crash is the same for a
+// caller that dies there.
 func (x *cell) stop(ctx context.Context, c *caller, at step) {
 	x.goOn(ctx, c, at)
 	x.until(ctx, x.patience, c.stopped)
 }
 
 func (x *cell) crash(ctx context.Context, c *caller, at step) {
-	c.dies = true // it has not begun
+	c.dies = true // it has not started yet
 	x.stop(ctx, c, at)
 }
 
-// come is goOn for callers one after the other, each as soon as the one before has ended or waits. So no two race, even
-// without a lock.
+// come calls goOn for one caller after the other, each as soon as the one before has ended or waits. So no two
+// race, even without a lock.
 func (x *cell) come(ctx context.Context, callers ...*caller) {
 	for _, c := range callers {
 		x.goOn(ctx, c, "")
@@ -189,7 +189,7 @@ func (x *cell) come(ctx context.Context, callers ...*caller) {
 	}
 }
 
-// until waits for a condition, for d at most. The condition may use what x.mu guards.
+// until waits for a condition, for d at most. x.mu is held while it is evaluated.
 func (x *cell) until(ctx context.Context, d time.Duration, cond func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -206,7 +206,7 @@ func (x *cell) until(ctx context.Context, d time.Duration, cond func() bool) {
 	}
 }
 
-// fail records why the cell's history is worthless.
+// fail records an error that makes the cell's history worthless.
 func (x *cell) fail(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

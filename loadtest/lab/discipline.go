@@ -13,15 +13,15 @@ import (
 	"roomd/room"
 )
 
-// discipline is one way to keep players' joins and leaves apart.
+// discipline is a way to protect joins and leaves against each other.
 type discipline struct {
 	name    string
-	article string   // that publishes it; one of the names in disciplines.go
-	about   string   // its steps in a line; "" where the commands of lock say it
+	article string   // its source; one of the names in disciplines.go
+	about   string   // its steps in a line; "" to use the lock's commands
 	ttl     float64  // of its lock, in published seconds
-	steps   []step   // at which the driver can strike
-	lock    *lock    // nil if it has no lock that could guard something else
-	listed  []Listed // what its article warns of, or what else is known to go wrong with it
+	steps   []step   // where the driver can strike
+	lock    *lock    // nil without a lock that could guard something else
+	listed  []Listed // known anomalies, by its article or otherwise
 
 	inHash   bool // the lock is a field of a hash
 	counts   bool // the lock's value counts the requests for it
@@ -41,7 +41,7 @@ func (d *discipline) has(steps ...step) bool {
 	return !slices.ContainsFunc(steps, func(s step) bool { return !slices.Contains(d.steps, s) })
 }
 
-// phpArray is what PHP makes of a list where a string belongs.
+// phpArray is PHP's string for a list.
 const phpArray = "Array"
 
 // encode returns a list as the discipline's client stores it: a JSON array in one string, which is the lab's choice.
@@ -53,7 +53,7 @@ func (d *discipline) encode(users []string) string {
 	return string(text)
 }
 
-// decode decodes a list. It returns nil for "", which is no key, and an empty list with an error for a word.
+// decode decodes a list. It returns nil for "", which means no key, and an empty list with an error for a word.
 func decode(text string) (users []string, err error) {
 	if text == "" {
 		return nil, nil
@@ -63,7 +63,7 @@ func decode(text string) (users []string, err error) {
 	return users, err
 }
 
-// fill puts the first players into the room. For roomd that also loads the scripts into Redis, before the fault.
+// fill puts the first players into the room. For roomd this also loads the scripts into Redis before the fault.
 func (x *cell) fill(ctx context.Context, users []string) error {
 	if x.d != &roomd {
 		return x.home.rdb.Set(ctx, x.listKey, x.d.encode(users), 0).Err()
@@ -76,7 +76,7 @@ func (x *cell) fill(ctx context.Context, users []string) error {
 	return nil
 }
 
-// members adds the question who is in the list, and returns the function that reads the answer.
+// members adds a command that reads the list to p, and returns a function that reads its result.
 func (x *cell) members(ctx context.Context, p redis.Pipeliner) func() []string {
 	if x.d == &roomd {
 		keys := p.HKeys(ctx, x.listKey)
@@ -89,7 +89,7 @@ func (x *cell) members(ctx context.Context, p redis.Pipeliner) func() []string {
 	}
 }
 
-// ask lets the caller join or leave. A nil error means that this has happened, room.ErrUnknown that it may have.
+// ask makes the caller join or leave. Nil means that this was done, and room.ErrUnknown that it may have been.
 func (c *caller) ask(ctx context.Context) error {
 	lock := c.x.d.lock
 	switch {
@@ -127,8 +127,8 @@ func (c *caller) askRoomd(ctx context.Context) error {
 	return err
 }
 
-// readChangeWrite is GET, append, SET. As published, a join appends without checking who is there. A leave is the lab's
-// choice.
+// readChangeWrite does GET, append, SET. As published, a join appends without a check of the list. A leave is
+// the lab's choice.
 func (c *caller) readChangeWrite(ctx context.Context) error {
 	text, _, err := c.get(ctx, c.x.listKey)
 	if err != nil {

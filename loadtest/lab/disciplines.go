@@ -18,11 +18,10 @@ const (
 	noArticle     = "none"
 )
 
-// The TTL of the articles without one of their own. Where there is no expiry at all, it only sets the length of a
-// pause.
+// otherTTL is the TTL for articles without one. For locks without expiry, it only sets the length of a pause.
 const otherTTL = 10
 
-// shows lists an anomaly under a fault, and showsForever one that also stays.
+// shows lists an anomaly under a fault. showsForever lists one that also stays.
 func shows(fault, anomaly, text string) Listed {
 	return Listed{Text: text, Fault: fault, Anomaly: anomaly}
 }
@@ -31,14 +30,14 @@ func showsForever(fault, anomaly, text string) Listed {
 	return Listed{Text: text, Fault: fault, Anomaly: anomaly, Forever: true}
 }
 
-// compareDel is the script that deletes the lock if it has the caller's value.
+// compareDel is a script that deletes the lock if it has the caller's value.
 const compareDel = "EVAL lua/compare_del.lua 1 lock value"
 
-// disciplines are in the order in which the articles arrive at them. A player who finds the lock taken asks again
-// every 5 ms where the article's caller does nothing. The third article names incr and hsetnx without a word about
-// their steps.
+// disciplines are in the articles' order. Where the article's caller gives up on a lock that is held, a player
+// asks again every 5 ms. The third article names incr and hsetnx without their steps.
 var disciplines = []*discipline{{
-	// It appends blindly, so a user whose leave was overwritten, and who joins again, is in the list twice.
+	// It appends blindly. So if a user's leave is overwritten, and the user joins again, the list has the user
+	// twice.
 	name: "none", article: cardArticle, ttl: otherTTL, steps: []step{stepRead, stepWrote},
 	about: "GET list, append blindly, SET list",
 	listed: []Listed{shows("pause-write", anomaly.Lost, "lost updates"),
@@ -56,7 +55,8 @@ var disciplines = []*discipline{{
 		shows("pause-setnx", anomaly.Stuck, "a long pause between the two blocks as long as it lasts"),
 		shows("pause-release", anomaly.Deleted, "DEL deletes somebody else's lock")},
 }, {
-	// EXPIRE runs also after a SETNX that failed. The lab's choices: the ttl, a variable there, is 10; the value is 1.
+	// EXPIRE runs even if SETNX has failed. The lab's choices: the ttl, a variable there, is 10; the value is
+	// 1.
 	name: "multi-expire", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
 	about: "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL",
 	lock:  &lock{turn: setTogether, take: "SETNX lock 1", then: "EXPIRE lock 10s", release: "DEL lock"},
@@ -82,7 +82,7 @@ var disciplines = []*discipline{{
 		take: "SET lock value EX 10s NX", check: isOwn, release: "DEL lock"},
 	listed: []Listed{shows("pause-check", anomaly.Deleted, "expiry between GET and DEL deletes somebody else's lock")},
 }, {
-	// The token is drawn outside the PHP function that sets the lock, which does not see it. The script is in
+	// The token is drawn outside the PHP function that sets the lock, which cannot see it. The script is in
 	// backticks, so PHP runs a shell, which prints nothing; and the number of keys is missing.
 	name: "set-rand-lua-printed", article: unlockArticle, ttl: 10, steps: keptSteps,
 	about:  `as printed: SET lock "" NX EX 10 … EVAL of an empty script, an error`,
@@ -206,7 +206,7 @@ var cardLock = &lock{draw: drawUniqid, take: "SET lock value EX 3s NX", again: s
 // timestampPause is 0.1 published seconds.
 const timestampPause = 100 * time.Millisecond
 
-// timestampListed is known of timestamp and of timestamp-first.
+// timestampListed has the known anomalies of timestamp and timestamp-first.
 var timestampListed = []Listed{
 	shows("take-over", anomaly.TwoHolders, "takeover race"),
 	shows("same-token", anomaly.TwoHolders, "two that draw the same number both take over"),
@@ -215,8 +215,8 @@ var timestampListed = []Listed{
 	shows("late-release", anomaly.Kept, "a lock with less than half a second left is not deleted"),
 }
 
-// roomd is the real coordinator, with a node for each process. The driver cannot stop it between two steps of its
-// own. So the wire finds and strikes its steps on the way to Redis.
+// roomd is the real coordinator, with a node for each process. The driver cannot stop it between its own steps.
+// So the wire recognizes its requests to Redis, and strikes there.
 var roomd = discipline{
 	name: "roomd", article: noArticle, ttl: 3, steps: lockSteps,
 	about: "roomd's lock; the script that writes also checks the lock's token",

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// fault is what happens to a caller at a named step. It is a column of the matrix.
+// fault is a disturbance of a caller at a named step. It is a column of the matrix.
 type fault struct {
-	name  string // two words, which stand over its column
+	name  string // two words, for the head of its column
 	about string
-	needs []step                       // that a discipline must have to meet it
-	loses func(effect) bool            // the request of the victim whose reply is lost, if one is
+	needs []step                       // steps that a discipline needs for it
+	loses func(effect) bool            // selects the victim's request whose reply is lost; may be nil
 	play  func(context.Context, *cell) // what the driver does with three callers
 }
 
@@ -60,8 +60,8 @@ var faults = []*fault{
 	{name: heavyLoad, about: "many callers in a few processes join and leave, without a fault"},
 }
 
-// playFault runs the callers of the cell, and strikes: the victim meets the fault, another joins, and one leaves. It
-// returns when no caller is stopped any more.
+// playFault runs the callers of the cell, and strikes: the victim meets the fault, another one joins, and one
+// leaves. It returns when no caller is stopped any more.
 func (x *cell) playFault(ctx context.Context) error {
 	x.victim, x.joins, x.leaves = &caller{user: victimUser}, &caller{user: joinsUser},
 		&caller{user: leavesUser, leave: true}
@@ -94,11 +94,10 @@ func playLoss(ctx context.Context, x *cell) {
 	others(ctx, x)
 }
 
-// others lets the other two come while the victim is in trouble. The first gets as far as it can and stops before its
-// write, so that it holds the lock if anybody can. Then the victim continues, the third comes, and the first writes
-// the list that it has made. If nobody gets past the victim, it is stopped for 1.5 TTLs, and for 5 published seconds
-// at least; between SETNX and EXPIRE, where the lock has no expiry as long as that lasts, until the first has given
-// up.
+// others sends the other two callers while the victim is in trouble. The first goes as far as it can and stops
+// before its write, so it holds the lock if anybody can. Then the victim continues, the third comes, and the
+// first writes its list. If nobody gets past the victim, it is stopped for 1.5 TTLs, and 5 published seconds at
+// least; between SETNX and EXPIRE, where the lock has no expiry yet, until the first has given up.
 func others(ctx context.Context, x *cell) {
 	pause := x.seconds(max(1.5*x.d.ttl, 5))
 	if x.f.name == pauseSet {
@@ -109,15 +108,16 @@ func others(ctx context.Context, x *cell) {
 	x.come(ctx, x.victim, x.leaves, x.joins)
 }
 
-// playLate stops the victim in its release until its lock has little time left. Redis says 0 below half a second.
+// playLate stops the victim in its release until its lock has little time left. Redis says 0 below half a
+// second.
 func playLate(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepLooking)
 	x.until(ctx, x.observer.last().expires-x.now()-x.seconds(0.4), x.victim.ended)
 	x.come(ctx, x.victim, x.joins, x.leaves)
 }
 
-// playFailover stops the victim between read and write, and takes its lock out of Redis, as a failover to a replica
-// does that has not heard of it.
+// playFailover stops the victim between read and write, and removes its lock from Redis, like a failover to a
+// replica that does not have it.
 func playFailover(ctx context.Context, x *cell) {
 	if err := x.observer.failOver(ctx, func() { x.stop(ctx, x.victim, stepRead) }); err != nil {
 		x.fail(err)
@@ -125,9 +125,9 @@ func playFailover(ctx context.Context, x *cell) {
 	others(ctx, x)
 }
 
-// playSameToken lets two callers draw the same value. The first is stopped until its lock has expired and the second
-// has the lock. Then the first releases the lock, which has its value. Where a value only shows who was the last to
-// take over a lock, a holder dies, and the two both overwrite its lock before either looks.
+// playSameToken lets two callers draw the same value. The first is stopped until its lock has expired and the
+// second has the lock. Then the first releases the lock, which has its value. If a value only shows who took
+// over a lock last, a holder dies, and both callers overwrite its lock before either checks it.
 func playSameToken(ctx context.Context, x *cell) {
 	x.victim.drawsAt = time.Now()
 	x.joins.drawsAt = x.victim.drawsAt
@@ -144,8 +144,8 @@ func playSameToken(ctx context.Context, x *cell) {
 	x.come(ctx, x.victim)
 }
 
-// bothExpire lets a holder die, without an expiry on its lock if that is possible, and stops two others when they
-// find its time past, or no lock.
+// bothExpire makes a holder die, without an expiry on its lock if possible, and stops two other callers when
+// they find its time past, or no lock.
 func bothExpire(ctx context.Context, x *cell, dies, a, b *caller) {
 	if x.d.has(stepSet) {
 		x.crash(ctx, dies, stepSet)
@@ -158,7 +158,7 @@ func bothExpire(ctx context.Context, x *cell, dies, a, b *caller) {
 }
 
 // playJustGone frees a lock between a waiter's SETNX, which fails, and its GET, which finds nothing. Before the
-// waiter acts on that, a third caller takes the lock.
+// waiter acts on that, a third caller acquires the lock.
 func playJustGone(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepGiving)
 	x.stop(ctx, x.joins, stepTried)
@@ -169,8 +169,8 @@ func playJustGone(ctx context.Context, x *cell) {
 	x.come(ctx, x.leaves)
 }
 
-// playTakeover lets two callers overwrite a dead holder's lock. Each finds its own value in it, because the first
-// looks before the second writes.
+// playTakeover lets two callers overwrite a dead holder's lock. Each finds its own value in it, because the
+// first checks before the second writes.
 func playTakeover(ctx context.Context, x *cell) {
 	bothExpire(ctx, x, x.victim, x.joins, x.leaves)
 	x.stop(ctx, x.joins, stepRead)
@@ -178,8 +178,8 @@ func playTakeover(ctx context.Context, x *cell) {
 	x.come(ctx, x.joins)
 }
 
-// playClock gives a caller a clock that is ahead by more than the TTL. While a live holder is between read and write,
-// that caller finds the holder's time past, and takes over.
+// playClock gives a caller a clock that is fast by more than the TTL. While a live holder is between read and
+// write, that caller finds the holder's time past, and takes over.
 func playClock(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepRead)
 	x.joins.ahead = int64(x.d.ttl) + 2
@@ -194,8 +194,8 @@ const (
 	manyProcesses = 4
 )
 
-// playHeavyLoad lets many callers join and leave over and over. It uses the published times, because nothing has to
-// expire.
+// playHeavyLoad makes many callers join and leave repeatedly. It uses the published times, because nothing has
+// to expire.
 func (x *cell) playHeavyLoad(ctx context.Context) error {
 	callers := make([]*caller, manyCallers)
 	for i := range callers {

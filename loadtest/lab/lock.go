@@ -15,32 +15,32 @@ import (
 
 // lock is the part of a discipline that can guard anything: published commands, in the words of caller.args.
 type lock struct {
-	draw func(c *caller) // makes a value before the first turn
-	take string          // answers 1 or OK if it has set the lock
-	then string          // follows if it has
-	turn turn            // nil: take, and then
-	// the pause between two turns; zero: there is one turn, and a player's join asks again every 5 ms
+	draw func(c *caller) // draws a value before the first turn
+	take string          // command that sets the lock; it returns 1 or OK on success
+	then string          // command after a successful take
+	turn turn            // nil for set
+	// pause between two turns; zero means one turn, and a player's join asks again every 5 ms
 	again   time.Duration
-	most    int64 // published seconds for all turns, and again is scaled; zero: no end
+	most    int64 // published seconds for all turns, for which again is scaled; zero means no limit
 	check   func(ctx context.Context, c *caller) (mayRelease bool, err error)
 	release string
 
-	looksAfterTimeout bool // a cache's caller reads the value after timedOut, before it gives up
+	looksAfterTimeout bool // after timedOut, a cache's caller reads the value before it gives up
 }
 
 // turn is one attempt to get the lock.
 type turn func(ctx context.Context, l *lock, c *caller, first bool) (outcome, error)
 
-// outcome is the result of an attempt. The numbers are the published ones of those that wait.
+// outcome is the result of an attempt. For locks that wait, the numbers are the published ones.
 type outcome int
 
 const (
-	timedOut outcome = iota // or it was taken
+	timedOut outcome = iota // the wait is over, or the lock is held
 	acquired
-	vanished // another caller had the lock, and it is gone
+	vanished // another caller had the lock, and released it
 )
 
-// ask takes turns as published. The lab's choice: endless ones end when the player has lost patience.
+// ask does the published turns. The lab's choice: endless ones end with the player's patience.
 func (l *lock) ask(ctx context.Context, c *caller) (outcome, error) {
 	if l.draw != nil {
 		l.draw(c)
@@ -63,8 +63,8 @@ func (l *lock) ask(ctx context.Context, c *caller) (outcome, error) {
 	return timedOut, nil
 }
 
-// acquire returns when the caller has the lock. What waits was published for a cache, where vanished means that the
-// value is there. A player asks again.
+// acquire returns when the caller has the lock. Locks that wait were published for a cache, where vanished
+// means that the value is there. A player asks again.
 func (l *lock) acquire(ctx context.Context, c *caller) error {
 	for {
 		switch o, err := l.ask(ctx, c); {
@@ -79,7 +79,7 @@ func (l *lock) acquire(ctx context.Context, c *caller) error {
 	}
 }
 
-// unlock releases the lock. As published, nobody looks at an error that Redis answers.
+// unlock releases the lock. As published, it ignores an error reply of Redis.
 func (l *lock) unlock(ctx context.Context, c *caller) error {
 	if l.check != nil {
 		if may, err := l.check(ctx, c); err != nil || !may {
@@ -109,7 +109,8 @@ func set(ctx context.Context, l *lock, c *caller, _ bool) (outcome, error) {
 	return acquired, c.send(ctx, l.then).Err()
 }
 
-// setTogether sends both in one transaction, so that no crash comes between them. then runs also if take has failed.
+// setTogether sends take and then in one transaction, so that no crash comes between them. then runs even if
+// take has failed.
 func setTogether(ctx context.Context, l *lock, c *caller, _ bool) (o outcome, _ error) {
 	var took *redis.Cmd
 	_, err := c.process.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
@@ -128,8 +129,8 @@ func isOwn(ctx context.Context, c *caller) (bool, error) {
 	return held == c.value, err
 }
 
-// drawUniqid makes the value of the card game: the room, and PHP's uniqid, the time in microseconds in 13 hexadecimal
-// digits.
+// drawUniqid draws the value of the card game: the room, and PHP's uniqid, which is the time in microseconds in
+// 13 hexadecimal digits.
 func drawUniqid(c *caller) {
 	now := time.Now()
 	if !c.drawsAt.IsZero() {
@@ -143,19 +144,19 @@ func drawUniqid(c *caller) {
 func drawNumber(low, high int) func(*caller) {
 	return func(c *caller) {
 		c.value = strconv.Itoa(low + rand.IntN(high-low+1))
-		if !c.drawsAt.IsZero() { // which two do now and then
+		if !c.drawsAt.IsZero() { // two callers with the same number
 			c.value = strconv.Itoa(low)
 		}
 		c.at(stepDrawn)
 	}
 }
 
-// The numbers of timestamp.
+// The range of timestamp's numbers.
 const timestampLow, timestampHigh = 1_000_000, 9_999_999
 
 var drawTimestamp = drawNumber(timestampLow, timestampHigh)
 
-// lookFirst takes a lock that is not there at the first GET with take, or by overwriting it if there is none.
+// lookFirst sends GET first. It acquires a free lock by take at the first GET, and by overwrite later.
 func lookFirst(ctx context.Context, l *lock, c *caller, first bool) (outcome, error) {
 	held, there, err := c.get(ctx, c.x.lockKey)
 	switch {
@@ -169,13 +170,13 @@ func lookFirst(ctx context.Context, l *lock, c *caller, first bool) (outcome, er
 	return vanished, nil
 }
 
-// setFirst is a turn that looks at the lock only if take has failed.
+// setFirst reads the lock only if take has failed.
 func setFirst(ctx context.Context, l *lock, c *caller, first bool) (outcome, error) {
 	if o, err := set(ctx, l, c, first); err != nil || o == acquired {
 		return o, err
 	}
 	c.at(stepTried)
-	held, _, err := c.get(ctx, c.x.lockKey) // nothing, if it has just gone
+	held, _, err := c.get(ctx, c.x.lockKey) // "" if the lock has just gone
 	if err != nil || !c.isPast(held) {
 		return timedOut, err
 	}
@@ -189,7 +190,7 @@ func (c *caller) isPast(held string) bool {
 	return end < c.now()
 }
 
-// overwrite is SETEX, and a second GET. Two callers that do so one after the other both find their own value.
+// overwrite sends SETEX, and a second GET. If two callers do so one after the other, both find their own value.
 func overwrite(ctx context.Context, c *caller) (outcome, error) {
 	c.at(stepExpired)
 	if err := c.send(ctx, "SETEX lock 2s end").Err(); err != nil {
@@ -202,8 +203,8 @@ func overwrite(ctx context.Context, c *caller) (outcome, error) {
 	return acquired, nil
 }
 
-// hasTime reports whether the lock has any time left, whoever holds it. As Redis does, it rounds to the nearest
-// second. Less than zero is no lock, or no expiry.
+// hasTime reports whether the lock has time left, whoever holds it. Like Redis, it rounds to the nearest
+// second. A negative time means no lock, or no expiry.
 func hasTime(ctx context.Context, c *caller) (bool, error) {
 	c.at(stepLooking)
 	left, err := c.send(ctx, "TTL lock").Int64()
@@ -216,7 +217,7 @@ func hasTime(ctx context.Context, c *caller) (bool, error) {
 //go:embed lua/*.lua
 var scripts embed.FS
 
-// words stand in a published command for what its caller makes.
+// words are replaced in a published command by values of its caller.
 var words = map[string]func(c *caller) any{
 	"lock":        func(c *caller) any { return c.x.lockKey },
 	"locks":       func(c *caller) any { return c.x.hashKey },
@@ -225,17 +226,17 @@ var words = map[string]func(c *caller) any{
 	`""`:          func(*caller) any { return "" },
 	"now-ms":      func(c *caller) any { return c.nowMillis() },
 	"now-ms+1000": func(c *caller) any { return c.nowMillis() + 1000 },
-	"end": func(c *caller) any { // by the caller's clock, and its number
+	"end": func(c *caller) any { // by the caller's clock, with its number
 		c.end = fmt.Sprintf("%d:%s", c.now()+2, c.value)
 		return c.end
 	},
 }
 
-// inMillis maps the words of a command to those with the same meaning in milliseconds.
+// inMillis maps words of a command to those for milliseconds.
 var inMillis = map[string]string{"EX": "PX", "EXPIRE": "PEXPIRE", "SETEX": "PSETEX", "TTL": "PTTL"}
 
-// args returns a published command as the caller sends it. Besides words it may have the name of a script, and times
-// as 10s or 1000ms. Where a published second is shorter than a second, Redis gets milliseconds.
+// args returns the arguments of a published command. In addition to words, it may have the name of a script,
+// and times such as 10s or 1000ms. If a published second is shorter than a second, Redis gets milliseconds.
 func (c *caller) args(command string) (args []any) {
 	scaled := c.x.second != time.Second
 	for word := range strings.FieldsSeq(command) {

@@ -13,14 +13,14 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// observer reads the contents of Redis between any two commands of a cell's callers. The commands pass through it one
-// at a time, and it reads after each. So it is certain who held the lock, without any clock.
+// observer reads the contents of Redis after each command of a cell's callers. The commands pass through it one
+// at a time. So it is certain who held the lock, without any clock.
 type observer struct {
 	x *cell
 
-	mu     sync.Mutex        // held while a command is carried out
+	mu     sync.Mutex        // locked during a command
 	now    sight             // guarded by mu; the contents after the last command
-	sentBy map[string]string // guarded by mu; the only caller that has sent a value, "" for several
+	sentBy map[string]string // guarded by mu; the only sender of each value, "" for several
 }
 
 // sight is the contents of Redis.
@@ -33,12 +33,12 @@ type sight struct {
 	users   []string
 }
 
-// effect is what a command changed for its caller.
+// effect is what a command changed.
 type effect struct {
-	took   bool // the lock is the caller's, and was not before
-	gave   bool // the lock was the caller's, and is not any more
+	took   bool // the caller acquired the lock
+	gave   bool // the caller lost or released the lock
 	stored bool // the list has changed
-	owns   bool // the lock is the caller's now
+	owns   bool // the caller now has the lock
 }
 
 // last returns the contents after the last command.
@@ -48,13 +48,13 @@ func (o *observer) last() sight {
 	return o.now
 }
 
-// failOver sets all keys of the lock, such as roomd's last fence, back to what they were before the holder came, as
-// if the replica that is the master now had not heard of the last writes.
+// failOver resets all keys of the lock, such as roomd's last fence, to their values before holderComes, like a
+// failover to a replica that does not have the last writes.
 func (o *observer) failOver(ctx context.Context, holderComes func()) error {
 	rdb := o.x.home.rdb
 	before := make(map[string]string)
 	for _, key := range rdb.Keys(ctx, o.x.lockKey+"*").Val() {
-		if value, err := rdb.Get(ctx, key).Result(); err == nil { // it is a string
+		if value, err := rdb.Get(ctx, key).Result(); err == nil { // only strings
 			before[key] = value
 		}
 	}
@@ -77,7 +77,7 @@ func (o *observer) failOver(ctx context.Context, holderComes func()) error {
 	return err
 }
 
-// around runs a command of a caller and records what it changed.
+// around runs a command of a caller and records its effect.
 func (o *observer) around(ctx context.Context, user string, args []string, carryOut func() error) (effect, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +99,7 @@ func (o *observer) around(ctx context.Context, user string, args []string, carry
 	return o.compare(user, after), nil
 }
 
-// expire records that the lock expired at that moment, or before.
+// expire records that the lock had expired by then.
 func (o *observer) expire(at time.Duration) {
 	o.x.record(anomaly.Event{At: min(at, o.x.now()), Kind: anomaly.Expired, Owner: o.now.owner})
 	o.now.held, o.now.owner = false, ""
@@ -108,15 +108,14 @@ func (o *observer) expire(at time.Duration) {
 // tolerance is how far an expiry must move to count. Less is within the error of measurement.
 const tolerance = 3 * time.Millisecond
 
-// compare records what a command of user changed.
+// compare records the effect of user's command.
 func (o *observer) compare(user string, after sight) effect {
 	before := o.now
 	stored := !slices.Equal(before.users, after.users) || (before.users == nil) != (after.users == nil)
 	if stored {
 		o.x.record(anomaly.Event{Caller: user, Kind: anomaly.Stored, Users: after.users})
 	}
-	// The command may have arrived so late that the lock had expired. If the lock now has more time than before, it
-	// is a new one.
+	// The lock may have expired before the command arrived. If it has more time than before, it is a new one.
 	late := before.held && before.expires > 0 && o.x.now() > before.expires
 	again := late && (after.expires == 0 || after.expires > before.gone+tolerance)
 	if late && (again || !after.held) {
@@ -127,8 +126,8 @@ func (o *observer) compare(user string, after sight) effect {
 	case !after.held:
 		o.x.record(anomaly.Event{Caller: user, Kind: anomaly.Unlocked, Owner: before.owner})
 	case !before.held || again || before.value != after.value && (!o.x.d.counts || after.value == "1"):
-		// The owner is the only caller that ever sent the value, even if another's command has set it. Where all send
-		// the same value, it is the latter. Those who lose a count only add to it.
+		// The owner is the only caller that ever sent the value, even if another's command has set it. If all
+		// send the same value, it is the caller. Callers that lose a count only add to it.
 		if after.owner = o.sentBy[after.value]; after.owner == "" {
 			after.owner = user
 		}
@@ -141,12 +140,12 @@ func (o *observer) compare(user string, after sight) effect {
 	return effect{took: owns && !owned, gave: owned && !owns, stored: stored, owns: owns}
 }
 
-// tooClose is how long before a lock's expiry commands wait for it. Otherwise the lock might expire between the look
-// and the command, and nobody could say what ended it.
+// tooClose is how long before a lock's expiry commands wait for it. Otherwise the lock might expire between the
+// check and the command, and the reason for its end would be unknown.
 const tooClose = 20 * time.Millisecond
 
-// passExpiry waits until a lock that is about to expire has expired. Nothing else changes meanwhile, because all
-// commands pass here.
+// passExpiry waits until a lock that is about to expire has expired. Nothing else changes meanwhile, because
+// all commands pass through the observer.
 func (o *observer) passExpiry(ctx context.Context) error {
 	for o.now.held && o.now.expires > 0 {
 		left := o.now.expires - o.x.now()
@@ -189,7 +188,7 @@ func (o *observer) look(ctx context.Context) (s sight, err error) {
 	s.held, s.value = value.Err() == nil, value.Val()
 	if left.Val() > 0 {
 		s.expires = asked + left.Val()
-		s.gone = o.x.now() + left.Val() + time.Millisecond // as PTTL counts
+		s.gone = o.x.now() + left.Val() + time.Millisecond // PTTL rounds down
 	}
 	s.users = users()
 	return s, nil

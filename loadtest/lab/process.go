@@ -17,26 +17,27 @@ import (
 	"roomd/room/coordinator"
 )
 
-// process is one of the processes that share Redis: a client with connections of its own and, for roomd, a coordinator.
+// process is one of the processes that share Redis: a client with connections of its own and, for roomd, a
+// coordinator.
 //
-// The process of a single caller reaches Redis over a wire, a proxy that passes the requests of all its connections
-// one after the other through the observer, and so knows the effect of each. It can swallow a reply, and holds all
-// traffic while its caller is stopped. It finds the steps of roomd, which does not call caller.at, by the effects of
-// its requests.
+// The process of a single caller reaches Redis over a wire, a proxy that sends the requests of all its
+// connections one by one through the observer, and so knows the effect of each. It can swallow a reply, and
+// stops all traffic while its caller is stopped. It recognizes the steps of roomd, which does not call
+// caller.at, by their effects.
 type process struct {
 	x     *cell
 	rdb   *redis.Client
 	rooms *coordinator.Coordinator // nil unless the discipline is roomd
 
-	caller *caller      // nil if there is no wire
-	wire   *proxy.Proxy // nil if there is none
+	caller *caller      // nil without a wire
+	wire   *proxy.Proxy // nil without a wire
 	ended  atomic.Bool
-	turn   sync.Mutex        // held from a request to its reply
-	loses  func(effect) bool // guarded by turn; the reply to swallow, once
+	turn   sync.Mutex        // locked from a request to its reply
+	loses  func(effect) bool // guarded by turn; selects a reply to swallow, once
 }
 
-// newProcess starts a process that reaches Redis directly, or over a wire for the requests of c if that is not nil. All
-// clients have go-redis' defaults; roomd's are those of its command.
+// newProcess starts a process. It reaches Redis over a wire for the requests of c, or directly if c is nil. All
+// clients have go-redis' defaults; roomd's have those of its command.
 func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 	p = &process{x: x, caller: c}
 	model := x.lab.redis.Options()
@@ -50,13 +51,13 @@ func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 		opts.ReadTimeout, opts.DialTimeout = time.Second, 2*time.Second
 	}
 	if c != nil {
-		// they wait for five published seconds, or less, so that, after go-redis' pause, half the TTL is over
+		// a lost reply takes five published seconds or less, so that half the TTL is over after go-redis' pause
 		if x.f.loses != nil {
-			const backoff = 16 * time.Millisecond // at most, before the first retry
+			const backoff = 16 * time.Millisecond // largest pause before the first retry
 			opts.ReadTimeout = min(x.seconds(5), x.seconds(x.d.ttl/2)-backoff)
 		}
 		dial := func(ctx context.Context) (net.Conn, error) { return model.Dialer(ctx, model.Network, model.Addr) }
-		p.wire, err = proxy.Start(dial, p.exchange, func() { // returns when the wire does not hold its traffic
+		p.wire, err = proxy.Start(dial, p.exchange, func() { // blocks while the wire is stopped
 			p.turn.Lock()
 			defer p.turn.Unlock()
 		})
@@ -84,7 +85,7 @@ func (p *process) lose(has func(effect) bool) {
 	p.loses = has
 }
 
-// exchange runs a request, and says what becomes of its reply. It cuts the connection if the caller is gone.
+// exchange runs a request, and decides about its reply. It cuts the connection if the caller is dead.
 func (p *process) exchange(args []string, carryOut func() ([]byte, error)) proxy.Action {
 	x, c := p.x, p.caller
 	if p.ended.Load() {
@@ -118,7 +119,7 @@ func (p *process) exchange(args []string, carryOut func() ([]byte, error)) proxy
 	if did.gave {
 		c.reach(stepGave)
 	}
-	if follows && reply[0] != '-' { // the step that roomd's caller has reached
+	if follows && reply[0] != '-' { // the step of roomd's caller
 		switch {
 		case did.stored && !(c.reach(stepWrote) && c.reach(stepGiving)), did.took && !did.stored &&
 			!c.reach(stepLocked):
@@ -149,7 +150,7 @@ func (p *process) die() {
 // stop ends the process and waits for its goroutines.
 func (p *process) stop() {
 	p.die()
-	if p.rooms != nil { // it may have no Redis any more, and does not wait for that
+	if p.rooms != nil { // it may have lost Redis, and must not wait for that
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		_ = p.rooms.Close(ctx)

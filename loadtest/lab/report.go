@@ -11,11 +11,11 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// Report is the outcome of a run. Its JSON form is a contract that scripts rely on. Times are those of the run:
+// Report is the result of a run. Its JSON form is a contract that scripts rely on. Times are those of the run:
 // multiply them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
 type Report struct {
 	Redis       string        `json:"redis"`
-	SecondMS    float64       `json:"second_ms"` // how long a published second lasted
+	SecondMS    float64       `json:"second_ms"` // duration of a published second
 	Duration    float64       `json:"duration_s"`
 	Disciplines []*Row        `json:"disciplines"`
 	Cache       []CacheResult `json:"cache,omitempty"`
@@ -23,13 +23,13 @@ type Report struct {
 	Verdict     string   `json:"verdict"` // as listed, or different
 	Differences []string `json:"differences,omitempty"`
 
-	differ []*Cell // of Differences
+	differ []*Cell // cells of Differences
 }
 
 // Row is one discipline.
 type Row struct {
 	Name    string   `json:"name"`
-	Article string   `json:"article"` // which of the five it is from
+	Article string   `json:"article"` // its source, one of five
 	About   string   `json:"about"`
 	Cells   []*Cell  `json:"cells"`
 	Listed  []Listed `json:"listed"`
@@ -38,29 +38,30 @@ type Row struct {
 	discipline *discipline
 }
 
-// Listed is an anomaly that a discipline has to show under a fault: its article warns of it, or it is known otherwise.
+// Listed is an anomaly that a discipline has to show under a fault, because its article warns of it, or it is
+// otherwise known.
 type Listed struct {
 	Text    string `json:"text"`
 	Fault   string `json:"fault"`
-	Anomaly string `json:"anomaly"`           // of package anomaly, or waited
+	Anomaly string `json:"anomaly"`           // a kind of package anomaly, or waited
 	Forever bool   `json:"forever,omitempty"` // the anomaly also stays for ever
 	Seen    bool   `json:"seen"`
 }
 
-// waited is listed where the others wait for the whole TTL, or nearly so, which is no anomaly.
+// waited is listed where other callers wait for nearly the whole TTL, which is no anomaly.
 const waited = "waited"
 
 // Cell is a discipline under a fault.
 type Cell struct {
 	Discipline string         `json:"discipline"`
 	Fault      string         `json:"fault"`
-	Applies    bool           `json:"applies"` // the discipline has the step where the fault strikes
+	Applies    bool           `json:"applies"` // the discipline has the fault's steps
 	Done       bool           `json:"done"`
 	Anomalies  anomaly.Counts `json:"anomalies"`
-	// ByChance are the anomalies that a quiet machine does not show. Nobody excuses those of roomd.
+	// ByChance has the anomalies that a quiet machine does not show. For roomd they count all the same.
 	ByChance []string `json:"by_chance,omitempty"`
 
-	// For the page: whether something went wrong, or it is not as listed, and the ID of the next cell where that is so.
+	// For the page: whether the cell has an anomaly or is not as listed, and the ID of the next such cell.
 	Fails bool   `json:"-"`
 	Next  string `json:"-"`
 
@@ -93,7 +94,7 @@ func newReport(cfg Config, redis string) *Report {
 	return r
 }
 
-// fill sets the outcome of a cell, which counts when it is done.
+// fill sets the result of a finished cell.
 func (c *Cell) fill(second time.Duration, h anomaly.History) {
 	c.second, c.history = second, h
 	c.findings, c.Anomalies = anomaly.Find(h)
@@ -108,8 +109,8 @@ func (c *Cell) shows(l Listed) bool {
 	return *c.Anomalies.Of(l.Anomaly) > 0 && (c.Anomalies.Forever || !l.Forever)
 }
 
-// judge compares what was seen with what is listed: roomd must show no anomaly, and every other discipline at least
-// those that are listed for it.
+// judge compares the result with the lists: roomd must show no anomaly, and every other discipline at least its
+// listed ones.
 func (r *Report) judge() {
 	differs := func(c *Cell, format string, args ...any) {
 		r.Differences, r.differ = append(r.Differences, fmt.Sprintf(format, args...)), append(r.differ, c)
@@ -136,10 +137,10 @@ func (r *Report) judge() {
 	}
 }
 
-// AsListed reports whether roomd showed no anomaly, and every other discipline all that are listed.
+// AsListed reports whether roomd showed no anomaly, and every other discipline all its listed ones.
 func (r *Report) AsListed() bool { return len(r.Differences) == 0 }
 
-// The marks of a cell without anomalies.
+// Marks of a cell without anomalies.
 const (
 	markGood = "·"
 	markNone = "–"
@@ -151,7 +152,7 @@ const (
 //go:embed quiet.txt
 var quietText string
 
-// quiet returns the marks that a cell has there.
+// quiet returns the marks of a cell on a quiet machine.
 func quiet(discipline, name string) string {
 	at := slices.IndexFunc(faults, func(f *fault) bool { return f.name == name })
 	for line := range strings.Lines(quietText) {

@@ -18,12 +18,12 @@ import (
 	"roomd/loadtest/internal/scratch"
 )
 
-// Config says what to run, and its tags are the flags of roomload lab.
+// Config says what to run. Its tags are the flags of roomload lab.
 type Config struct {
 	// An empty Redis starts a redis-server for the run, or the embedded Redis where none is installed.
 	Redis string `placeholder:"URL" help:"The Redis to use: redis://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
 
-	// Empty means all. The fault "cache" is callers at an expired cache entry.
+	// Empty means all. The fault "cache" sends callers to an expired cache entry.
 	Only   []string `placeholder:"NAME" help:"Disciplines, separated by commas; see above."`
 	Faults []string `placeholder:"NAME" help:"Faults, separated by commas; see above."`
 
@@ -36,13 +36,13 @@ type Config struct {
 	Progress func(r *Report, done *Cell) `kong:"-"`
 }
 
-// LeastSecond keeps the shortest TTL, 1 s, well above the delays of a scheduler and of the observer.
+// LeastSecond keeps the shortest TTL, 1 s, well above the delays of the scheduler and the observer.
 const LeastSecond = 100 * time.Millisecond
 
-// cacheGuard names the fault that is no column of the matrix.
+// cacheGuard names the fault that has no column in the matrix.
 const cacheGuard = "cache"
 
-// Describe returns what the disciplines and the faults are, a line for each.
+// Describe describes the disciplines and the faults, a line each.
 func Describe() string {
 	var b strings.Builder
 	line := func(name, about string) { fmt.Fprintf(&b, "  %-*s%s\n", nameWidth, name, about) }
@@ -61,7 +61,7 @@ func Describe() string {
 // isChosen reports whether a name is in a list, or the list is empty.
 func isChosen(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
 
-// Validate returns an error if a value cannot be used. The error begins with the name of the field, in small letters,
+// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
 // and its value.
 func (c Config) Validate() error {
 	have := map[string][]string{"faults": {cacheGuard}}
@@ -91,16 +91,16 @@ func (c Config) Validate() error {
 type lab struct {
 	cfg    Config
 	redis  *redis.Client
-	atOnce int          // how many cells run at a time; they mostly wait
-	run    string       // names the rooms of this run
-	cells  atomic.Int64 // started so far
+	atOnce int          // number of concurrent cells, which mostly wait
+	run    string       // part of the rooms' names
+	cells  atomic.Int64 // number of started cells
 
 	mu     sync.Mutex
 	report *Report // guarded by mu
 }
 
-// Run plays every discipline under every fault, and the cache guard, and returns what went wrong with each. An error
-// says that the lab could not run; see Config.Validate.
+// Run plays every discipline under every fault, and the cache guard, and returns their anomalies. An error says
+// that the lab could not run; see Config.Validate.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -112,13 +112,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer server.Close()
 	l := &lab{cfg: cfg, redis: server.NewClient(1), atOnce: 9, run: fmt.Sprintf("%08x", rand.Uint32())}
 	defer l.redis.Close()
-	if server.IsEmbedded() { // which is slow with scripts
+	if server.IsEmbedded() { // it is slow with scripts
 		l.atOnce = 2
 	}
 	l.report = newReport(cfg, server.String())
-	// A key that stays does no harm; the report is worth more than an error about it.
+	// A remaining key does no harm, so the error is ignored in favour of the report.
 	defer func() { _ = server.Remove(ctx, "lab-"+l.run+"-") }()
-	for _, alone := range []bool{false, true} { // heavy load runs alone
+	for _, alone := range []bool{false, true} { // heavy load does not share the machine
 		if err := l.playMatrix(ctx, alone); err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return l.report, nil
 }
 
-// playMatrix plays the cells side by side, or those of heavy load one after the other.
+// playMatrix plays cells concurrently, or those of heavy load one after the other.
 func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(l.atOnce)
@@ -159,12 +159,12 @@ func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 	return group.Wait()
 }
 
-// attempts is how often a cell is played at most. On a busy machine something else may go wrong before the fault can
-// happen, or before it can show what is listed.
+// attempts limits how often a cell is played. On a busy machine something may go wrong before the fault can
+// happen or show its listed anomalies.
 const attempts = 6
 
-// playCell plays a cell until its fault has happened and has shown what is listed; or, if it is roomd's, until
-// anything went wrong.
+// playCell plays a cell until its fault has happened and has shown the listed anomalies; roomd's, until any
+// anomaly shows.
 func (l *lab) playCell(ctx context.Context, d *discipline, c *Cell) error {
 	second := l.cfg.Second
 	if c.Fault == heavyLoad {

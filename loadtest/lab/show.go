@@ -14,10 +14,11 @@ import (
 	"roomd/loadtest/report"
 )
 
-// nameWidth is that of the names of disciplines.
+// nameWidth is the width of the disciplines' names.
 const nameWidth = 21
 
-// WriteMatrix writes which discipline fails under which fault, as far as the run got. With color it is for a terminal.
+// WriteMatrix writes a matrix of disciplines and faults, as far as the run got. With color it is for a
+// terminal.
 func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	lines := []string{strings.Repeat(" ", nameWidth), strings.Repeat(" ", nameWidth)}
 	for _, row := range r.Disciplines {
@@ -45,7 +46,7 @@ func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	return err
 }
 
-// Class says how a cell looks; "" where the run has not got yet.
+// Class returns the CSS class of a cell; "" if it was not played yet.
 func (c *Cell) Class() string {
 	switch marks := c.Marks(); {
 	case marks == markNone:
@@ -72,7 +73,7 @@ func marks() *report.Facts {
 	return f
 }
 
-// steps returns each discipline's article and steps, and what is known of it.
+// steps returns each discipline's article, steps and known anomalies.
 func (r *Report) steps() *report.Facts {
 	f := new(report.Facts)
 	for _, row := range r.Disciplines {
@@ -97,7 +98,7 @@ func (r *Report) faults() *report.Facts {
 	return f
 }
 
-// choices says what the articles leave open.
+// choices says how the lab fills gaps in the articles.
 const choices = "The articles leave open, and the lab chose: a list is JSON, a leave is a join the other way round, and a player " +
 	"asks again every 5 ms where the article's caller gives up."
 
@@ -106,7 +107,7 @@ func (r *Report) setup() string {
 		r.Duration)
 }
 
-// WriteTable writes the whole report for people.
+// WriteTable writes the whole report as text.
 func (r *Report) WriteTable(w io.Writer, color bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.setup())
@@ -134,8 +135,8 @@ var (
 	bodyTemplate = template.Must(template.New("lab").Parse(bodyHTML))
 )
 
-// WriteHTML writes the report as one self-contained page: the verdict with links to what is not as listed, the matrix
-// with links to what went wrong, step by step, and what is known of each discipline.
+// WriteHTML writes the report as one self-contained page: the verdict with links to differences, the matrix
+// with links to the steps of each anomaly, and the known anomalies of each discipline.
 func (r *Report) WriteHTML(w io.Writer) error {
 	page := report.Page{
 		Command: "lab", Question: "What do the published locks lose under faults, and what does roomd lose?",
@@ -176,13 +177,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return page.Write(w)
 }
 
-// ID is the address of what happened in the cell, on the page.
+// ID returns the cell's address on the page.
 func (c *Cell) ID() string { return c.Discipline + "-under-" + c.Fault }
 
-// About says what the fault is.
+// About describes the fault.
 func (c *Cell) About() string { return c.fault.about }
 
-// Findings returns what was found in the cell, and no more than fits.
+// Findings returns the cell's anomalies, as many as fit.
 func (c *Cell) Findings() (lines []string) {
 	for _, f := range c.findings {
 		lines = append(lines, c.line(f.At, f.String()))
@@ -190,7 +191,7 @@ func (c *Cell) Findings() (lines []string) {
 	return cut(lines, 8)
 }
 
-// Events returns what happened in the cell, and no more than fits.
+// Events returns the cell's events, as many as fit.
 func (c *Cell) Events() (lines []string) {
 	for _, e := range c.history.Events {
 		text := strings.TrimSpace(e.Caller + " " + string(e.Kind))

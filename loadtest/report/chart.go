@@ -14,17 +14,17 @@ import (
 //go:embed chart.js
 var chartJS string
 
-// Chart is a figure for a page: lines over a number, or bars for each of some categories.
+// Chart is a figure for a page: lines over numbers, or bars over categories.
 type Chart struct {
 	Title    string
-	Subtitle string // how to read it, in a few words
-	About    string // what it says; may be empty
+	Subtitle string // how to read it, briefly
+	About    string // its message; may be empty
 	X, Y     Axis
 	Series   []Series
-	Spans    []Span // of X, behind the lines
+	Spans    []Span // parts of X, behind the lines
 }
 
-// Span is a part of the X axis with something to know about it.
+// Span is a part of the X axis with an explanation.
 type Span struct {
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
@@ -34,9 +34,9 @@ type Span struct {
 // Axis is one axis of a chart.
 type Axis struct {
 	Label      string   `json:"label,omitempty"`
-	Ticks      []Tick   `json:"ticks,omitempty"`      // none: the page chooses them
-	Categories []string `json:"categories,omitempty"` // of bars, which then stand side by side for each
-	Log        bool     `json:"log,omitempty"`        // logarithmic; it has no zero
+	Ticks      []Tick   `json:"ticks,omitempty"`      // empty if the page chooses them
+	Categories []string `json:"categories,omitempty"` // of bars, whose series stand side by side in each
+	Log        bool     `json:"log,omitempty"`        // logarithmic, without zero
 }
 
 // Tick is a mark of an axis.
@@ -48,8 +48,8 @@ type Tick struct {
 // Series is one line, or the bars of one colour.
 type Series struct {
 	Name   string
-	Points []Point // by rising X; of bars X is the number of the category
-	Strong bool    // the one that readers look for
+	Points []Point // sorted by X; for bars, X is the index of the category
+	Strong bool    // emphasized
 }
 
 // Point is a value of a series.
@@ -73,7 +73,7 @@ func (c Chart) HTML() template.HTML {
 	if len(c.Series) == 0 {
 		return ""
 	}
-	// The bars of a category begin behind a gap of one.
+	// A gap of one bar precedes each category.
 	place := func(i int, x float64) float64 {
 		if len(c.X.Categories) == 0 {
 			return x
@@ -97,7 +97,7 @@ func (c Chart) HTML() template.HTML {
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // of a value that is no number: a bug
+		panic(err) // a value is no number: a bug
 	}
 	return part("chart", struct {
 		Chart
@@ -108,13 +108,13 @@ func (c Chart) HTML() template.HTML {
 // mostNines ends the axis of percentiles: 99.999 %.
 const mostNines = 5
 
-// Latency draws milliseconds by percentile, or nothing if there are none; values are in µs, as
-// Histogram.CumulativeDistribution has them. what is what took so long, in the plural. The percentiles are on the axis
-// that HdrHistogram's plots have: 0, 90, 99, 99.9 at equal distances.
+// Latency draws milliseconds by percentile, or nothing without values; these are in µs, as from
+// Histogram.CumulativeDistribution. what names the measured actions, in the plural. The axis of percentiles is
+// that of HdrHistogram's plots: 0, 90, 99, 99.9 at equal distances.
 func Latency(title, what string, values []hdrhistogram.Bracket) template.HTML {
 	var s Series
 	right := 1.0
-	for _, b := range values { // without the maximum, which has infinitely many nines
+	for _, b := range values { // except the maximum, which has infinitely many nines
 		if nines := -math.Log10(1 - b.Quantile/100); nines <= mostNines {
 			s.Points = append(s.Points, Point{nines, float64(b.ValueAt) / 1000})
 			right = max(right, nines)

@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// Facts are lines of a name and what is to say about it, for a terminal and for a page.
+// Facts are lines with a name and a text each, for a terminal and for a page.
 type Facts struct {
-	Title string // on the page; may be empty
+	Title string // for the page; may be empty
 	Rows  []Fact
-	About string // what they say, for the page
+	About string // explanation, for the page
 }
 
-// Fact is one of them.
+// Fact is a line of Facts.
 type Fact struct {
 	Name, Text string
-	About      string // what it means, for the page
-	Class      string // "good", "bad" or nothing, for the page
+	About      string // meaning, for the page
+	Class      string // "good", "bad" or "", for the page
 }
 
-// WriteText writes a line for each fact. The names are at least width letters wide.
+// WriteText writes a line for each fact. Names are padded to width.
 func (f *Facts) WriteText(w io.Writer, width int) error {
 	for _, row := range f.Rows {
 		width = max(width, utf8.RuneCountInString(row.Name))

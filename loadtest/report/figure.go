@@ -19,8 +19,8 @@ func Per(x, n float64) Figure {
 	return Figure(x / n)
 }
 
-// Median returns the middle one, the mean of both in the middle, or NaN, which is an unknown [Figure], if there is
-// none.
+// Median returns the median, the mean of the two middle values, or NaN, which is an unknown [Figure], for an
+// empty list.
 func Median[F ~float64](list []F) F {
 	if len(list) == 0 {
 		return F(math.NaN())
@@ -40,7 +40,7 @@ func (f Figure) Text(format string) string {
 	return fmt.Sprintf(format, float64(f))
 }
 
-// MarshalJSON writes four significant digits. A run is not more precise.
+// MarshalJSON writes four significant digits, because a run is not more precise.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	if !f.IsKnown() {
 		return []byte("null"), nil

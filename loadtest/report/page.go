@@ -1,10 +1,8 @@
-// Package report draws the reports of the load test, the bench and the lab: one page, one style, one
-// kind of chart and of table.
+// Package report draws the reports of the load test, the bench and the lab in one style.
 //
-// [Page] is a self-contained web page. [Table] and [Facts] are rows for both
-// readers: WriteText writes them for a terminal, HTML for the page. [Chart] is a figure in the
-// colours of the page, in light and dark, which package uplot draws in the browser. The package does not know what was
-// measured.
+// [Page] is a self-contained web page. [Table] and [Facts] have rows: WriteText writes them for a terminal,
+// HTML for the page. [Chart] is a figure in the page's colours, in light and dark, which package uplot draws in
+// the browser. The package does not know what was measured.
 package report
 
 import (
@@ -28,32 +26,32 @@ var (
 	partTemplates = template.Must(template.New("parts").Parse(partsHTML))
 )
 
-// Page is a self-contained web page: it opens offline, and its charts are drawn by the library inside it. The zero
+// Page is a self-contained web page: it opens offline, and the library inside it draws its charts. The zero
 // value is an empty page.
 type Page struct {
 	Command  string       // of roomload
-	Question string       // that the command answers
+	Question string       // the question that it answers
 	Verdict  string       // in the title
-	Good     bool         // the verdict is shown as good, and otherwise as bad
-	Setup    string       // what was run, in a line
-	Problems []string     // below the title
-	Failed   []Link       // to what is not as it should be, below that
-	Sections []Section    // below each other; one without parts is left out
-	Style    template.CSS // besides that of every page
+	Good     bool         // shows the verdict as good, otherwise as bad
+	Setup    string       // description of the run in a line
+	Problems []string     // shown below the title
+	Failed   []Link       // links to failures, shown below Problems
+	Sections []Section    // those without parts are left out
+	Style    template.CSS // in addition to the style of every page
 }
 
-// Link is words that lead to an element of the page.
+// Link is a text with a link to an element of the page.
 type Link struct{ To, Text string }
 
 // Section is a part of a page with a heading.
 type Section struct {
-	ID    string // its address on the page, unique
+	ID    string // unique address on the page
 	Title string
 	About string          // below the title; may be empty
-	Parts []template.HTML // below each other; an empty one is left out
+	Parts []template.HTML // empty ones are left out
 }
 
-// Write writes the page, which is XML as well. It returns the error of w.
+// Write writes the page, which is also XML. It returns the error of w.
 func (p Page) Write(w io.Writer) error {
 	var sections []Section
 	hasCharts := false
@@ -81,7 +79,7 @@ func join(parts []template.HTML) (all template.HTML) {
 	return all
 }
 
-// part executes a template of parts.html. Its errors are bugs of the template.
+// part executes a template of parts.html. It panics on an error, which is a bug of the template.
 func part(name string, data any) template.HTML {
 	var b strings.Builder
 	if err := partTemplates.ExecuteTemplate(&b, name, data); err != nil {

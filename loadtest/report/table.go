@@ -9,35 +9,35 @@ import (
 	"unicode/utf8"
 )
 
-// Table is rows of figures, for a terminal and for a page.
+// Table has rows of figures, for a terminal and for a page.
 type Table struct {
-	ID       string // its address on the page; may be empty
+	ID       string // address on the page; may be empty
 	Title    string // may be empty
 	Subtitle string
-	Columns  []Column // the first one has the names of the rows
+	Columns  []Column // the first one names the rows
 	Rows     []Row
-	Notes    []string // what the figures do not show
-	About    string   // what the figures say, for the page
+	Notes    []string // remarks about the figures
+	About    string   // message of the figures, for the page
 	Plain    bool     // the page explains the columns elsewhere; see Meanings
 }
 
 // Column is a column of a table.
 type Column struct {
 	Head  string
-	Group string // above this column and its neighbours of the same group
-	About string // what it means, for the page
-	Words bool   // its cells are words; they begin at the left of the page's column
+	Group string // head above neighbouring columns of the same group
+	About string // meaning, for the page
+	Words bool   // its cells are words, aligned to the left on the page
 }
 
-// Row is a row of a table, its name first.
+// Row is a row of a table; its first cell is its name.
 type Row struct {
 	Cells  []string
-	Strong bool // the row that readers look for
-	// Good and Bad are the cell that is judged; 0 is none, as the name is none.
+	Strong bool // emphasized
+	// Good and Bad are indices of judged cells; 0 means none.
 	Good, Bad int
 }
 
-// WriteText writes the table for a terminal: columns below each other, and the notes.
+// WriteText writes aligned columns and the notes for a terminal.
 func (t *Table) WriteText(w io.Writer) error {
 	var lines [][]string
 	head := make([]string, 0, len(t.Columns))
@@ -74,7 +74,7 @@ func (t *Table) WriteText(w io.Writer) error {
 	return nil
 }
 
-// opens reports whether a group begins with a column.
+// opens reports whether a column is the first of its group.
 func (t *Table) opens(i int) bool {
 	return i < len(t.Columns) && t.Columns[i].Group != "" && (i == 0 || t.Columns[i-1].Group != t.Columns[i].Group)
 }
@@ -87,7 +87,7 @@ func (t *Table) HTML() template.HTML {
 	return part("table", tableView{t})
 }
 
-// WriteMeanings writes what the columns mean that are not known yet, by their heads.
+// WriteMeanings writes the meanings of columns whose heads are not in known.
 func (t *Table) WriteMeanings(w io.Writer, known map[string]bool) error {
 	var news Facts
 	for _, c := range t.Columns {
@@ -99,7 +99,7 @@ func (t *Table) WriteMeanings(w io.Writer, known map[string]bool) error {
 	return news.WriteText(w, 0)
 }
 
-// Meanings returns a list of what the columns mean.
+// Meanings returns a list of the columns' meanings.
 func (t *Table) Meanings() template.HTML {
 	var list []Fact
 	for _, c := range t.Columns {
@@ -114,10 +114,10 @@ func (t *Table) Meanings() template.HTML {
 	return meanings("What the columns mean", list, false)
 }
 
-// Meanings returns a list of what words mean. It returns nothing for an empty list.
+// Meanings returns a list of words and their meanings, or nothing for an empty list.
 func Meanings(title string, list []Fact) template.HTML { return meanings(title, list, true) }
 
-// meanings returns the list, which readers can fold; open is what they see first.
+// meanings returns the list, which readers can fold; open means unfolded.
 func meanings(title string, list []Fact, open bool) template.HTML {
 	if len(list) == 0 {
 		return ""
@@ -129,7 +129,7 @@ func meanings(title string, list []Fact, open bool) template.HTML {
 	}{title, list, open})
 }
 
-// tableView is what the template needs of a table.
+// tableView adds the template's functions to a table.
 type tableView struct{ *Table }
 
 type span struct {
@@ -145,7 +145,7 @@ type line struct {
 
 type cell struct{ Text, Class string }
 
-// Label names the table for who cannot see it.
+// Label returns a name of the table for screen readers.
 func (v tableView) Label() string {
 	return cmp.Or(v.Title, v.Subtitle, "Table")
 }
@@ -160,7 +160,7 @@ func (v tableView) HasGroups() bool {
 	return false
 }
 
-// Groups returns the groups, and the columns between them, as an own line of heads.
+// Groups returns a line of heads with the groups, and the columns between them.
 func (v tableView) Groups() (list []span) {
 	for i, c := range v.Columns {
 		if i == 0 || c.Group != v.Columns[i-1].Group {
@@ -194,8 +194,8 @@ func (v tableView) Lines() (list []line) {
 	return list
 }
 
-// Columns writes rows of cells below each other: the first column to the left, all
-// others to the right. Rows may differ in length.
+// Columns writes aligned columns: the first one to the left, all others to the right. Rows may differ in
+// length.
 func Columns(w io.Writer, rows [][]string) error {
 	var widths []int
 	for _, row := range rows {

@@ -248,7 +248,7 @@ func (r *Room) apply(e *Entry, c *Change) {
 		r.appoint(e, c)
 	case typeMessage:
 		r.speech.say(e, c, r.settings != nil)
-	default: // a new kind that does not change this state needs no case
+	default: // ignored; add a case for a new kind only if it changes this state
 		if !slices.Contains(r.Strange, c.Type) {
 			r.Strange = append(r.Strange, c.Type)
 		}

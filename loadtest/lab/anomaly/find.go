@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What can be wrong.
+// Kinds of anomalies.
 const (
 	Lost       = "lost"
 	Phantom    = "phantom"
@@ -19,8 +19,8 @@ const (
 	Stuck      = "stuck"
 )
 
-// Anomalies are the same with a letter each, in the order of a report, and with what they mean. A sentence describes
-// a finding of SUBJECT, caused by BY.
+// Anomalies has the kinds with a letter and a description each, in the order of a report. A sentence describes
+// a finding about SUBJECT, caused by BY.
 var Anomalies = []struct{ Name, Letter, About, sentence string }{
 	{Lost, "L", "an acknowledged join or leave is lost", "SUBJECT's acknowledged request is not in the list"},
 	{Phantom, "P", "a phantom: in the list after a leave or a refused join",
@@ -35,9 +35,9 @@ var Anomalies = []struct{ Name, Letter, About, sentence string }{
 
 // Finding is one anomaly.
 type Finding struct {
-	What    string        // Lost, Phantom, …
+	What    string        // a kind, such as Lost
 	At      time.Duration // when it appeared
-	Subject string        // the user it happened to
+	Subject string        // the user concerned
 	By      string        // the caller that caused it, or ""
 }
 
@@ -51,7 +51,7 @@ func (f Finding) String() string {
 	return f.What
 }
 
-// Find returns what is wrong in a history, in order of time, and how often.
+// Find returns the anomalies in a history, in order of time, and their numbers.
 func Find(h History) (found []Finding, c Counts) {
 	longest, stuck := stuck(h)
 	found = slices.Concat(members(h), overlaps(holds(h.Events)), releases(h.Events), stuck)
@@ -63,23 +63,23 @@ func Find(h History) (found []Finding, c Counts) {
 	return found, c
 }
 
-// Counts are the numbers of a report.
+// Counts has the numbers of a report.
 type Counts struct {
 	Lost       int `json:"lost"`
 	Phantom    int `json:"phantom"`
 	Duplicate  int `json:"duplicate"` // users who are in the list more than once
 	TwoHolders int `json:"two_holders"`
-	Deleted    int `json:"deleted"` // other people's locks
-	Kept       int `json:"kept"`    // locks that stayed after their release
-	Stuck      int `json:"stuck"`   // 1 if the room did not come free again
+	Deleted    int `json:"deleted"` // locks deleted by other callers
+	Kept       int `json:"kept"`    // locks that stayed after a release
+	Stuck      int `json:"stuck"`   // 1 if the room stayed locked
 
-	// How long callers waited at most without any progress, which alone is no anomaly; and whether a stuck room stays
-	// stuck, or a released lock held, because the lock does not expire.
+	// The longest wait without progress, which alone is no anomaly; and whether a stuck room or a released lock
+	// stays so for ever, because the lock does not expire.
 	StuckMS float64 `json:"stuck_ms"`
 	Forever bool    `json:"stuck_forever"`
 }
 
-// Of returns how many anomalies of that kind were found.
+// Of returns the number of anomalies of a kind.
 func (c *Counts) Of(what string) *int {
 	return map[string]*int{
 		Lost: &c.Lost, Phantom: &c.Phantom, Duplicate: &c.Duplicate, TwoHolders: &c.TwoHolders,
@@ -95,21 +95,21 @@ func (c Counts) Total() (n int) {
 	return n
 }
 
-// belief is where a user must be, by the replies so far.
+// belief is a user's membership according to the replies so far.
 type belief int
 
 const (
-	out belief = iota // left, or never came in
+	out belief = iota // left, or never joined
 	in
-	open // may be either
+	open // unknown
 )
 
-// members compares the replies that users got with the list that they read for their next request, and with the list
-// at the end. It finds each wrong outcome once: afterwards the user believes the list.
+// members compares the replies to users with the list that they read for their next request, and with the last
+// list. It finds each wrong outcome once: afterwards the user believes the list.
 func members(h History) (found []Finding) {
 	believed := make(map[string]belief)
-	twice := make(map[string]bool)  // was found in a list more than once, and has not left
-	leaves := make(map[string]bool) // what a user asked for and got no reply to yet
+	twice := make(map[string]bool)  // users found more than once in a list who have not left since
+	leaves := make(map[string]bool) // requests without a reply yet, by user
 	look := func(user string, list []string, at time.Duration) {
 		first := slices.Index(list, user)
 		switch b := believed[user]; {
@@ -161,14 +161,14 @@ func members(h History) (found []Finding) {
 	return found
 }
 
-// hold is the time from which a caller had the lock to its last write under it.
+// hold is the time from a caller's acquisition of the lock to its last write under it.
 type hold struct {
 	caller   string
 	from, to time.Duration
 	wrote    bool
 }
 
-// holds returns all holds that wrote, in the order in which they began.
+// holds returns all holds with a write, in the order of their starts.
 func holds(events []Event) (all []hold) {
 	current := make(map[string]*hold)
 	end := func(caller string) {
@@ -189,7 +189,7 @@ func holds(events []Event) (all []hold) {
 		case Locked:
 			begin(e.Owner, e.At)
 		case Read:
-			if h == nil { // there is no lock
+			if h == nil { // the discipline has no lock
 				begin(e.Caller, e.At)
 			}
 		case Wrote, Stored:
@@ -210,9 +210,9 @@ func holds(events []Event) (all []hold) {
 	return all
 }
 
-// overlaps returns a finding for each hold that began within another's. The holds are in the order in which they began.
+// overlaps returns a finding for each hold that started within another one. holds is sorted by start.
 func overlaps(holds []hold) (found []Finding) {
-	var last hold // of those that began, the one that ends last
+	var last hold // of the holds so far, the one with the latest end
 	for i, h := range holds {
 		if i > 0 && h.from < last.to && h.caller != last.caller {
 			found = append(found, Finding{What: TwoHolders, At: h.from, Subject: last.caller, By: h.caller})
@@ -224,8 +224,8 @@ func overlaps(holds []hold) (found []Finding) {
 	return found
 }
 
-// releases returns a finding for each lock that another caller's command removed, and for each caller that released
-// the lock, by its own account, while the lock was still its own.
+// releases returns a finding for each lock that another caller's command removed, and for each caller whose own
+// lock stayed after its release.
 func releases(events []Event) (found []Finding) {
 	owner := ""
 	for _, e := range events {
@@ -246,16 +246,17 @@ func releases(events []Event) (found []Finding) {
 	return found
 }
 
-// stuckTTLs is after how many TTLs without progress a room counts as stuck. A dead holder's lock expires after one.
+// stuckTTLs is the number of TTLs without progress after which a room counts as stuck. A dead holder's lock
+// expires after one.
 const stuckTTLs = 2
 
-// stuck returns the longest time in which callers waited without any progress, and a finding if it ended because
-// nobody waited any more.
+// stuck returns the longest wait without progress, and a finding if that wait ended because all callers gave
+// up.
 func stuck(h History) (longest time.Duration, found []Finding) {
 	var since time.Duration // the last progress
 	var last Finding        // of the longest time
 	waiting := make(map[string]bool)
-	paused := make(map[string]bool) // and asking
+	paused := make(map[string]bool) // paused callers that still ask
 	gaveUp := false
 	look := func(e Event, ends bool) {
 		if d := e.At - since; len(waiting) > 0 && d > longest {

@@ -1,56 +1,57 @@
-// Package anomaly finds what went wrong with a lock, from nothing but a history: the replies that callers got, and the
-// contents of Redis.
+// Package anomaly finds anomalies of a lock in a history: the replies to callers, and the contents of Redis.
 //
-// A [History] is the events of one room in order of time. Callers record their requests, reads, writes and replies. An
-// observer may also record who held the lock's key and what the list contained. [Find] returns what is wrong:
+// A [History] is the events of one room in order of time. Callers record their requests, reads, writes and
+// replies. An observer may also record who held the lock's key and what the list contained. [Find] returns the
+// anomalies:
 //
-//   - lost: a caller's join or leave was acknowledged, and a later list, or the last one, does not show it;
+//   - lost: a caller's join or leave was acknowledged, and a later list does not show it;
 //   - phantom: a user is in the list after an acknowledged leave or a refused join;
 //   - duplicate: a user is in the list more than once;
-//   - two holders: two callers were at the same time between taking the lock and their last write. A hold without a write
-//     harms nobody and does not count. Without a lock the hold begins with the read: such an overlap is a dirty read;
+//   - two holders: the holds of two callers overlap. A hold lasts from its acquisition to its last write;
+//     without a write it harms nobody and does not count. Without a lock it starts with the read: such an
+//     overlap is a dirty read;
 //   - deleted: a caller's command removed another caller's lock;
-//   - kept: a caller released the lock, by its own account, and the lock is still its own;
-//   - stuck: callers waited and gave up, and nobody made progress for at least two TTLs; or for any time, if the lock is
-//     still there at the end, will not expire, and has nobody to free it.
+//   - kept: a caller released the lock, by its own account, and still has it;
+//   - stuck: callers waited and gave up, and nobody made progress for at least two TTLs; or for any time, if
+//     the lock is still there at the end, does not expire, and nobody can free it.
 //
-// A request with an unknown outcome (its caller crashed, or got an error after sending its write) may have happened
-// or not. Neither counts. The package imports none of ours: a mistake in the locks cannot hide in the proof.
+// A request with an unknown outcome (its caller crashed, or got an error after it sent its write) may have been
+// carried out or not; neither is an anomaly. The package imports nothing of ours, so that a mistake in the
+// locks cannot hide in the proof.
 package anomaly
 
 import "time"
 
-// Kind says what happened in an [Event].
+// Kind is the kind of an [Event].
 type Kind string
 
-// What callers record. The time is always the cautious one: that of the reply to a request, and that of sending a
-// write.
+// Events of callers. The time is the cautious one: when the reply to a request came, and when a write was sent.
 const (
-	Asked       Kind = "asked"        // to join, or with Leave to leave
-	Refused     Kind = "refused"      // found the lock taken, for the first time
-	Acquired    Kind = "acquired"     // got the lock, by its reply
+	Asked       Kind = "asked"        // to join, or to leave if Leave is set
+	Refused     Kind = "refused"      // found the lock held, for the first time
+	Acquired    Kind = "acquired"     // got the lock, according to its reply
 	Read        Kind = "read"         // the list, as in Users
 	Wrote       Kind = "wrote"        // the list, as in Users
 	Released    Kind = "released"     // released the lock, by its own account
-	ToldOK      Kind = "told ok"      // "you are in", or out
+	ToldOK      Kind = "told ok"      // acknowledged
 	ToldFailed  Kind = "told failed"  // nothing was written
 	ToldUnknown Kind = "told unknown" // it may have been written
-	Paused      Kind = "paused"       // by the fault
+	Paused      Kind = "paused"       // stopped by the fault
 	Resumed     Kind = "resumed"
-	Crashed     Kind = "crashed"    // does nothing more, and is told nothing
-	ReplyLost   Kind = "reply lost" // of a command that was carried out
+	Crashed     Kind = "crashed"    // does nothing more, and gets no reply
+	ReplyLost   Kind = "reply lost" // Redis executed the command
 )
 
-// What an observer records of Redis. Caller is the sender of the command.
+// Events of an observer of Redis. Caller is the sender of the command.
 const (
 	Locked    Kind = "locked"    // the key is now Owner's
-	Unlocked  Kind = "unlocked"  // the key, which was Owner's, is gone
-	Expired   Kind = "expired"   // Owner's lock expired; there was no command
-	Forgotten Kind = "forgotten" // Redis failed over, and Owner's lock is gone
+	Unlocked  Kind = "unlocked"  // Owner's key is gone
+	Expired   Kind = "expired"   // Owner's lock expired, without a command
+	Forgotten Kind = "forgotten" // a failover of Redis lost Owner's lock
 	Stored    Kind = "stored"    // the list, as in Users
 )
 
-// Event is one thing that happened.
+// Event is an event of the history.
 type Event struct {
 	At     time.Duration // since the history began
 	Caller string
@@ -60,11 +61,11 @@ type Event struct {
 	Users  []string
 }
 
-// History is what happened to one room. A caller acts for the user of its name, one request at a time.
+// History is the history of one room. A caller acts for the user with its name, one request at a time.
 type History struct {
 	Events  []Event  // in order of time
-	Initial []string // who was in the list before
-	Final   []string // who was in it at the end
+	Initial []string // the list at the start
+	Final   []string // the list at the end
 	TTL     time.Duration
-	Forever bool // the lock's key was still there at the end and would not expire
+	Forever bool // at the end the lock's key still exists, and does not expire
 }

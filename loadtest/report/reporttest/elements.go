@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Elements returns how many elements of each name a page has. The test fails at once if the page is not
-// well-formed: our pages are XML as well.
+// Elements returns the number of elements by name in a page. It ends the test if the page is not well-formed:
+// our pages are also XML.
 func Elements(t testing.TB, page string) map[string]int {
 	t.Helper()
 	elements := make(map[string]int)
@@ -30,8 +30,8 @@ func Elements(t testing.TB, page string) map[string]int {
 	}
 }
 
-// SelfContained fails the test if a page is not well-formed, loads something, has a script besides the one that draws
-// its charts, or has a table as plain text.
+// SelfContained fails the test if a page is not well-formed, loads something, has a script other than the one
+// for charts, or has a table as plain text.
 func SelfContained(t testing.TB, page string) {
 	t.Helper()
 	e := Elements(t, page)

@@ -160,8 +160,8 @@ func (r *rig) logged(of *client.Room, line string) ledger {
 	return r.until(of, line+" is not in the log", func(g ledger) bool { return slices.Contains(g.Log, line) })
 }
 
-// A game hears of joins, moves, timers and leaves, each once; what it does is one version, and a refused move does
-// nothing.
+// A game gets joins, moves, timers and leaves, each once. Its reaction is one version, and a refused move
+// changes nothing.
 func TestReferee_Plays(t *testing.T) {
 	r := newRig(t, 1)
 	a := r.join("a", "42")
@@ -224,7 +224,7 @@ func TestReferee_Settings(t *testing.T) {
 	has(all)
 }
 
-// Who cheats is told why, and nobody else.
+// A cheating player learns why the move is refused, and nobody else does.
 func TestReferee_TellsWhoIsRefused(t *testing.T) {
 	r := newRig(t, 1)
 	r.serve("42", referee.Config{})
@@ -266,7 +266,7 @@ func TestReferee_TellsWhoIsRefused(t *testing.T) {
 	redistest.Equal(t, "what b hears", strings.Join(others, " "), "")
 }
 
-// Two referees of which each stops now and then, and nodes that are replaced by others: each move counts once, and in
+// Two referees that stop now and then, and nodes that are replaced by others: each move counts once, and in
 // order.
 func TestReferee_EachMoveOnce(t *testing.T) {
 	for _, elected := range []bool{true, false} {
@@ -321,8 +321,8 @@ func TestReferee_EachMoveOnce(t *testing.T) {
 	}
 }
 
-// A referee that dies has another one go on, with what happened meanwhile: who came and went, timers that fired, and
-// moves.
+// When a referee dies, another one continues, with everything that happened meanwhile: joins, leaves, timers
+// and moves.
 func TestReferee_TakesOver(t *testing.T) {
 	r := newRig(t, 1)
 	first := r.serve("42", referee.Config{Locks: r.locks()})
@@ -332,7 +332,7 @@ func TestReferee_TakesOver(t *testing.T) {
 	r.until(a, "the timer", func(ledger) bool { return len(a.View().Timers) > 0 })
 	first()
 	r.until(a, "it fires", func(ledger) bool { _, runs := a.View().Timers["turn"]; return !runs })
-	r.propose(a, "cheat") // in one step with the next: nothing of it may stay
+	r.propose(a, "cheat") // in one step with the next move: none of its effects may stay
 	r.propose(a, "deal late")
 	redistest.OK(t, b.Leave(r.ctx))
 	c := r.join("c", "42")
@@ -351,7 +351,7 @@ func TestReferee_TakesOver(t *testing.T) {
 	r.hand(a, `"late"`)
 }
 
-// Data, hands and timers that players have set before there was a referee do not count.
+// Data, hands and timers that players set before there was a referee do not count.
 func TestReferee_ForgedData(t *testing.T) {
 	r := newRig(t, 1)
 	a := r.join("a", "42")
@@ -369,7 +369,7 @@ func TestReferee_ForgedData(t *testing.T) {
 	r.logged(a, "!turn")
 }
 
-// A move that was refused stays so: what happens later does not make it good, whoever is the referee then.
+// A refused move stays refused: later events do not make it valid, whoever is the referee then.
 func TestReferee_RefusedOnce(t *testing.T) {
 	r := newRig(t, 1)
 	stop := r.serve("42", referee.Config{})
@@ -397,7 +397,8 @@ func TestReferee_RefusedOnce(t *testing.T) {
 	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), "+a of a, +b of a b, a: deal late")
 }
 
-// A refusal is one version: what the referee says itself is no move of which it would have to write that it was heeded.
+// A refusal is one version: the referee's own message is no move, so no other version records that it was
+// handled.
 func TestReferee_RefusesInOneVersion(t *testing.T) {
 	r := newRig(t, 1)
 	r.serve("42", referee.Config{})
@@ -423,7 +424,7 @@ func TestReferee_RefusesInOneVersion(t *testing.T) {
 	redistest.Equal(t, "refusals", len(told), 6)
 }
 
-// Who left and came back while there was no referee has lost the hand, and the game is told.
+// A user who left and came back while there was no referee has lost the hand, and the game gets both events.
 func TestReferee_LeftAndBack(t *testing.T) {
 	r := newRig(t, 1)
 	stop := r.serve("42", referee.Config{})
@@ -438,7 +439,8 @@ func TestReferee_LeftAndBack(t *testing.T) {
 	r.hand(b, `"hand of b"`)
 }
 
-// What has waited for a referee may be more than one version holds, and about who is thrown out in the same one.
+// Events that have waited for a referee may not fit into one version, and may be of a user whom the same
+// version removes.
 func TestReferee_MuchHasWaited(t *testing.T) {
 	r := newRig(t, 1)
 	stop := r.serve("42", referee.Config{})
@@ -457,7 +459,7 @@ func TestReferee_MuchHasWaited(t *testing.T) {
 		"+a of a, +b of a b, a: kick b, a: kick b, -b of a")
 }
 
-// broken is a game that cannot be.
+// broken is a game with an error.
 type broken struct {
 	ledger
 	how func(*referee.Table)
@@ -509,7 +511,7 @@ func TestReferee_BrokenGame(t *testing.T) {
 	}
 }
 
-// Run is the referee of the rooms that are listed, and of no others any more.
+// Run is the referee of the listed rooms, and stops when a room is no longer listed.
 func TestRun_Rooms(t *testing.T) {
 	r := newRig(t, 1)
 	cfg := referee.Config{Client: r.connect("referee"), New: func() referee.Game { return new(ledger) }}
@@ -544,7 +546,7 @@ func ledgerOf(t *testing.T, of *client.Room) (g ledger) {
 	return g
 }
 
-// Chance is the same for all referees with one secret, and another one for each nonce and secret.
+// Random numbers are the same for all referees with one secret, and differ between nonces and secrets.
 func TestTable_Rand(t *testing.T) {
 	draw := func(secret, nonce string) (drawn string) {
 		r := newRig(t, 1)

@@ -172,7 +172,8 @@ func (p *player) step(ctx context.Context) {
 		return
 	default:
 	}
-	if p.game.cfg.Closes > 0 && p.random.IntN(p.game.cfg.Closes) == 0 { // a client that closes the connection leaves its rooms
+	// a client that closes the connection leaves its rooms
+	if p.game.cfg.Closes > 0 && p.random.IntN(p.game.cfg.Closes) == 0 {
 		p.disconnect()
 		p.rename()
 		return

@@ -66,7 +66,8 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 			tests = exactly(found.test)
 		}
 		failed := w.fails(ctx, m.tests, tests, limit)
-		if whole, _, isPart := strings.Cut(found.test, "/"); failed != "" && isPart { // a part may depend on the parts before it
+		// a part may depend on the parts before it
+		if whole, _, isPart := strings.Cut(found.test, "/"); failed != "" && isPart {
 			failed = w.fails(ctx, m.tests, exactly(whole), limit)
 		}
 		if failed != "" {
@@ -126,7 +127,8 @@ func (w *workshop) test(ctx context.Context, r testRun) finding {
 	args := []string{"-test.paniconexit0", "-test.failfast", "-test.timeout", r.limit.String(), "-test.run", r.tests}
 	cmd := exec.CommandContext(ctx, r.binary, append(args, keepNothing(r.dir)...)...)
 	cmd.Dir = r.dir
-	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", number+"="+strconv.Itoa(r.mutant)) // so that no test is skipped
+	// so that no test is skipped
+	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", number+"="+strconv.Itoa(r.mutant))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer

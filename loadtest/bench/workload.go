@@ -14,7 +14,7 @@ type kind int
 const (
 	ofRooms   kind = iota // they join and leave a room through nodes in this process
 	ofLocks               // they acquire and release random locks
-	ofSockets             // half of them join and leave through WebSockets; the others stay in a room and get the events
+	ofSockets             // half of them join and leave through WebSockets, the others get the events
 	ofMemory              // they connect to a server in another process, and are quiet
 )
 

@@ -97,7 +97,8 @@ var redisFaults = []*Fault{
 				return refused, away
 			}
 			i.on = "redis"
-			refused, _ := set(ctx, "1") // servers that do not answer are stopped or dead by another fault, perhaps all of them
+			// servers that do not answer are stopped or dead by another fault, perhaps all of them
+			refused, _ := set(ctx, "1")
 			return func(ctx context.Context) error { return errors.Join(set(ctx, "0")) }, refused
 		},
 	},

@@ -194,7 +194,7 @@ type Change struct {
 	Reason   string    `json:"reason,omitzero"`
 	Text     string    `json:"text,omitzero"`
 	Target   string    `json:"target,omitzero"`
-	Data     string    `json:"data,omitzero"` // of a member: empty means unchanged, null removes it; the same for private data
+	Data     string    `json:"data,omitzero"` // of a member, or private: "" if unchanged, null removes it
 	Ready    *bool     `json:"ready,omitzero"`
 	To       []string  `json:"to,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`

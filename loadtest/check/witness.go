@@ -11,7 +11,7 @@ import (
 type Verdict struct {
 	Violations []Violation
 	Judged     int         // number of operations
-	Lost       map[int]int // acknowledged actions missing in the journals, by index of the fault that was allowed to lose them
+	Lost       map[int]int // acknowledged actions missing in the journals, by index of the fault
 	Unsure     []string    // descriptions of what could not be decided
 	Watched    int         // number of rooms in which events to watchers replaced the journal
 	Strange    []string    // kinds of changes that it does not know and ignores

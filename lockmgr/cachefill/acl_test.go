@@ -21,9 +21,11 @@ func TestTheListedRightsAreEnough(t *testing.T) {
 	_, after, _ := strings.Cut(string(readme), "ACL SETUSER name on >secret ")
 	rules, _, _ := strings.Cut(after, "\n\n")
 	server := redistest.Start(t)
-	rights := append([]string{"reset", "on", ">secret", "~Cache:*", "+hset", "+hget", "+hmget"}, strings.Fields(rules)...)
+	rights := append([]string{"reset", "on", ">secret", "~Cache:*", "+hset", "+hget", "+hmget"},
+		strings.Fields(rules)...)
 	redistest.OK(t, server.Client().ACLSetUser(t.Context(), "user", rights...).Err())
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "user", Password: "secret", ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "user", Password: "secret",
+		ContextTimeoutEnabled: true})
 	defer client.Close()
 	c := newNode(t, client, Options{})
 	want(t, c, func(context.Context) ([]byte, error) { return []byte("v"), nil }, "v")
@@ -32,9 +34,10 @@ func TestTheListedRightsAreEnough(t *testing.T) {
 	next := make(chan error, 2)
 	for range 2 {
 		go func() {
-			next <- c.locks.DoWith(t.Context(), "a", lockmgr.AcquireOptions{Wait: 5 * time.Second}, func(ctx context.Context, lock *lockmgr.Lock) error {
-				return lock.Extend(ctx)
-			})
+			next <- c.locks.DoWith(t.Context(), "a", lockmgr.AcquireOptions{Wait: 5 * time.Second},
+				func(ctx context.Context, lock *lockmgr.Lock) error {
+					return lock.Extend(ctx)
+				})
 		}()
 	}
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

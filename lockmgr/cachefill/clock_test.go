@@ -73,7 +73,8 @@ func TestTheClockStepsBackAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
 		slow := redistest.MiniClient(t, r)
-		first, second, third := newNode(t, slow, Options{}), newNode(t, client, Options{}), newNode(t, redistest.MiniClient(t, r), Options{})
+		first, second, third := newNode(t, slow, Options{}), newNode(t, client, Options{}),
+			newNode(t, redistest.MiniClient(t, r), Options{})
 		e, _ := first.redis.entry("k")
 		redistest.ErrorIs(t, "the error is", redistest.Err(second.Get(t.Context(), "k", fail)), broken)
 		// It looks while that is known. The clock steps while it waits for another.

@@ -122,9 +122,12 @@ func TestLoaderPanics(t *testing.T) {
 		load  Loader
 		check func(*PanicError) bool
 	}{
-		"panic":  {func(context.Context) ([]byte, error) { panic("oh no") }, func(p *PanicError) bool { return p.Value == "oh no" }},
-		"error":  {func(context.Context) ([]byte, error) { panic(broken) }, func(p *PanicError) bool { return errors.Is(p, broken) }},
-		"goexit": {func(context.Context) ([]byte, error) { runtime.Goexit(); return nil, nil }, func(p *PanicError) bool { return p.Value == nil }},
+		"panic": {func(context.Context) ([]byte, error) { panic("oh no") },
+			func(p *PanicError) bool { return p.Value == "oh no" }},
+		"error": {func(context.Context) ([]byte, error) { panic(broken) },
+			func(p *PanicError) bool { return errors.Is(p, broken) }},
+		"goexit": {func(context.Context) ([]byte, error) { runtime.Goexit(); return nil, nil },
+			func(p *PanicError) bool { return p.Value == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -158,7 +161,8 @@ func TestTimeouts(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { // a load takes its time, with its lock kept
 			start := time.Now()
-			_, err := all[0].Get(t.Context(), "k", func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+			_, err := all[0].Get(t.Context(), "k",
+				func(ctx context.Context) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
 			redistest.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 20*time.Second,
 				"%v after %v", err, time.Since(start))
 		})
@@ -168,7 +172,8 @@ func TestTimeouts(t *testing.T) {
 		redistest.ErrorIf(t, !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultWaitTimeout,
 			"%v after %v", err, time.Since(start))
 		time.Sleep(13 * time.Second) // waits for the end of it, and hears of it
-		if _, err = all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) || !strings.Contains(err.Error(), "longer than 20s") {
+		if _, err = all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) ||
+			!strings.Contains(err.Error(), "longer than 20s") {
 			t.Errorf("after the load ran out of time: %v", err)
 		}
 		wg.Wait()

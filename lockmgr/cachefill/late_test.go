@@ -105,7 +105,8 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
 		slow := redistest.MiniClient(t, r)
-		second, first, third := newNode(t, slow, Options{}), newNode(t, client, Options{}), newNode(t, redistest.MiniClient(t, r), Options{})
+		second, first, third := newNode(t, slow, Options{}), newNode(t, client, Options{}),
+			newNode(t, redistest.MiniClient(t, r), Options{})
 		requests := 0
 		slow.AddHook(redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
 			if !isScript(cmd) {

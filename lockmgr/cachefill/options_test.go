@@ -18,7 +18,8 @@ import (
 func TestKeysDoNotMix(t *testing.T) {
 	_, client := redistest.Mini(t)
 	c := newNode(t, client, Options{})
-	keys := []string{"k", "k:Fill", "k:Fill:Failure", "k:Fill:Fence", "k:Fill:Queue", "k:Fence", "k:Queue", "{k}", "{", "", "\xff\x00"}
+	keys := []string{"k", "k:Fill", "k:Fill:Failure", "k:Fill:Fence", "k:Fill:Queue", "k:Fence", "k:Queue", "{k}",
+		"{", "", "\xff\x00"}
 	for range 2 {
 		for _, key := range keys {
 			value, err := c.Get(t.Context(), key, func(context.Context) ([]byte, error) { return []byte(key), nil })
@@ -61,21 +62,25 @@ func TestBadInput(t *testing.T) {
 		{locks, Options{LockTTL: 99 * time.Millisecond}, "LockTTL"},
 		{locks, Options{Poll: -1}, "Poll"},
 	} {
-		if _, err := New(tt.locks, tt.opts); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
+		if _, err := New(tt.locks, tt.opts); !errors.Is(err, lockmgr.ErrInvalid) ||
+			!strings.Contains(err.Error(), tt.says) {
 			t.Errorf("New(%+v): %v, want an error that names %s", tt.opts, err, tt.says)
 		}
 	}
 	c := newNode(t, client, Options{})
 	for _, key := range []string{"", strings.Repeat("x", maxKey+1)} {
-		if _, err := c.Get(t.Context(), key, mustNotLoad); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), "key") {
+		if _, err := c.Get(t.Context(), key, mustNotLoad); !errors.Is(err, lockmgr.ErrInvalid) ||
+			!strings.Contains(err.Error(), "key") {
 			t.Errorf("Get: %v", err)
 		}
 	}
 	var none context.Context
-	if _, err := c.Get(none, "k", mustNotLoad); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), "ctx is nil") {
+	if _, err := c.Get(none, "k", mustNotLoad); !errors.Is(err, lockmgr.ErrInvalid) ||
+		!strings.Contains(err.Error(), "ctx is nil") {
 		t.Errorf("Get: %v", err)
 	}
-	if _, err := c.Get(t.Context(), "k", nil); !errors.Is(err, lockmgr.ErrInvalid) || !strings.Contains(err.Error(), "load") {
+	if _, err := c.Get(t.Context(), "k", nil); !errors.Is(err, lockmgr.ErrInvalid) ||
+		!strings.Contains(err.Error(), "load") {
 		t.Errorf("Get: %v", err)
 	}
 	redistest.ErrorIf(t, sent != 0, "%d commands were sent", sent)

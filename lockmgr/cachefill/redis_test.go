@@ -36,7 +36,8 @@ func TestRedisKeepsNothing(t *testing.T) {
 	limited := func(rules ...string) func() redis.UniversalClient {
 		return func() redis.UniversalClient {
 			name := "u" + strings.Join(rules, "")
-			redistest.OK(t, admin.ACLSetUser(t.Context(), name, append([]string{"on", "nopass", "~*", "&*", "+@all"}, rules...)...).Err())
+			redistest.OK(t, admin.ACLSetUser(t.Context(), name,
+				append([]string{"on", "nopass", "~*", "&*", "+@all"}, rules...)...).Err())
 			client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: name, Password: "-"})
 			t.Cleanup(func() { _ = client.Close() })
 			return client
@@ -102,7 +103,8 @@ func TestRedisRefusesTheLock(t *testing.T) {
 		{[]string{"~*", "+@all", "-set"}, "can't run this command"},
 		{[]string{"~*", "+@read", "+@scripting"}, "can't run this command"},
 	} {
-		redistest.OK(t, admin.ACLSetUser(t.Context(), "half", append([]string{"reset", "on", "nopass"}, tt.rules...)...).Err())
+		redistest.OK(t, admin.ACLSetUser(t.Context(), "half",
+			append([]string{"reset", "on", "nopass"}, tt.rules...)...).Err())
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
 		t.Cleanup(func() { _ = client.Close() })
 		_, err := newNode(t, client, Options{}).Get(t.Context(), "k", mustNotLoad)
@@ -111,7 +113,8 @@ func TestRedisRefusesTheLock(t *testing.T) {
 		redistest.ErrorIf(t, len(keys) != 0, "%v: left over: %v", tt.rules, keys)
 	}
 	redistest.OK(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	if _, err := newNode(t, admin, Options{}).Get(t.Context(), "k", mustNotLoad); err == nil || !strings.Contains(err.Error(), "OOM") {
+	if _, err := newNode(t, admin, Options{}).Get(t.Context(), "k", mustNotLoad); err == nil ||
+		!strings.Contains(err.Error(), "OOM") {
 		t.Errorf("at maxmemory: %v", err)
 	}
 }

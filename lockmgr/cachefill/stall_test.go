@@ -42,7 +42,8 @@ func TestStalledLoaderIsRefused(t *testing.T) {
 			})
 			redistest.ErrorIf(t, err != nil || string(got) != expected, "%q, %v; want %q", got, err, expected)
 			redistest.ErrorIf(t, told.Load() != 1, "told %d times", told.Load())
-			if got := client.HGet(t.Context(), "Cache:k", "value").Val(); newer && got != "value 1" || !newer && got != "" {
+			if got := client.HGet(t.Context(), "Cache:k", "value").Val(); newer && got != "value 1" ||
+				!newer && got != "" {
 				t.Errorf("the entry holds %q", got)
 			}
 		})
@@ -92,8 +93,12 @@ func TestFinishSentTwice(t *testing.T) {
 		name, key, field string
 		finish           func(*lockmgr.Lock) (bool, error)
 	}{
-		{"store", e.value, "value", func(lock *lockmgr.Lock) (bool, error) { return c.redis.store(t.Context(), e, lock, []byte("ours")) }},
-		{"fail", e.failure, "message", func(lock *lockmgr.Lock) (bool, error) { return c.redis.fail(t.Context(), e, lock, errors.New("ours")) }},
+		{"store", e.value, "value", func(lock *lockmgr.Lock) (bool, error) {
+			return c.redis.store(t.Context(), e, lock, []byte("ours"))
+		}},
+		{"fail", e.failure, "message", func(lock *lockmgr.Lock) (bool, error) {
+			return c.redis.fail(t.Context(), e, lock, errors.New("ours"))
+		}},
 	} {
 		_, lock, err := c.locks.AcquireOrWait(t.Context(), e.lock, lockmgr.WaitOptions{})
 		redistest.OK(t, err)

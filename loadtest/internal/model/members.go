@@ -137,7 +137,8 @@ func (r *Room) speak(e *Entry, c *Change) {
 			says(before, "session %s speaks for %s", quoted(m.session), quoted(c.User)))
 	}
 	m.session, m.Away, m.orNode = c.Session, isAway, ""
-	if c.Type == typeAway && m.node != e.Node { // a member that goes away keeps the name of its node, which may be its last one
+	// a member that goes away keeps the name of its node, which may be its last one
+	if c.Type == typeAway && m.node != e.Node {
 		m.orNode = m.node
 		if m.node == "" {
 			m.orNode = anyNode

@@ -74,7 +74,8 @@ func (c *Cluster) start(ctx context.Context) error {
 			}
 			args, err = plain.Args(s)
 			args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
-				"--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+				"--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay",
+				"0")
 			return append(args, c.cfg.Args...), err
 		}})
 	if err == nil {
@@ -230,7 +231,8 @@ func (c *Cluster) Agree(ctx context.Context) error {
 		for line := range strings.Lines(view) {
 			// id, address, flags, primary, ping, pong, epoch, link, slots
 			if f := strings.Fields(line); len(f) >= 8 {
-				slots := slices.DeleteFunc(f[8:], func(s string) bool { return s[0] == '[' }) // without slots that are moving
+				// without slots that are moving
+				slots := slices.DeleteFunc(f[8:], func(s string) bool { return s[0] == '[' })
 				owned[f[0]] = fmt.Sprint(f[6], slots)
 			}
 		}

@@ -200,7 +200,8 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 	}
 	moves := t.log.behind(s.moves)
 	for i, move := range moves {
-		if calls >= most && (i == 0 || move.Version != moves[i-1].Version) { // moves of one version are handled together
+		// moves of one version are handled together
+		if calls >= most && (i == 0 || move.Version != moves[i-1].Version) {
 			return game, calls, moves[i:], nil
 		}
 		if t.has(move.User) { // others are ignored, such as the referee's own messages

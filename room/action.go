@@ -145,7 +145,7 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 		defaults := rules.defaults()
 		_, prepares := a.(SetData) // before anybody has joined
 		defaults.Default = !prepares
-		r.updateState(Update{Type: KindDefaults, Detail: &Detail{Settings: &defaults}})
+		r.updateState(Update{Type: kindDefaults, Detail: &Detail{Settings: &defaults}})
 	}
 	return seat, nil
 }

@@ -81,7 +81,7 @@ func TestAwayIsUndone(t *testing.T) {
 	if got := fmt.Sprint(r.Snapshot().Users()); got != "[{a 20 false false } {b 21 true false }]" {
 		t.Errorf("the room holds %s", got)
 	}
-	if n, _ := r.Apply(Evict{}, Rules{}, Origin{}); n != 2 || changesOf(r)[0].Reason != ReasonNode {
+	if n, _ := r.Apply(Evict{}, Rules{}, Origin{}); n != 2 || changesOf(r)[0].Reason != reasonNode {
 		t.Errorf("%d members of a dead node left: %v", n, changesOf(r))
 	}
 }

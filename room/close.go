@@ -6,7 +6,7 @@ type Close struct {
 	As Claim // of the host; zero for somebody with authority
 }
 
-func (Close) kind() Kind              { return KindClose }
+func (Close) kind() Kind              { return kindClose }
 func (Close) subject() (string, bool) { return "", true }
 
 func (a Close) check(Rules) (_ Action, err error) {
@@ -22,15 +22,15 @@ func (a Close) apply(r *Room, rules Rules, by Origin) (int, error) {
 		return 0, Forbid("room %s is kept, and so only admins may close it", r.ID)
 	}
 	for _, o := range r.Snapshot().Users() {
-		r.update(by.Node, Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: ReasonClosed})
+		r.update(by.Node, Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: reasonClosed})
 	}
-	for _, name := range r.Timers().Names() {
+	for _, name := range r.state.timers.Names() {
 		r.endTimer(KindCountdown, "", name)
 	}
 	s := r.state.settingsBy(rules)
 	s.Closed, s.Keep = true, false
 	if g, _ := r.state.gone.of(everybody); g.Version == 0 || r.state.settings != s {
-		r.updateState(Update{Type: KindSettings, At: by.At, Detail: &Detail{Settings: &s, Shut: true}})
+		r.updateState(Update{Type: kindSettings, At: by.At, Detail: &Detail{Settings: &s, Shut: true}})
 	}
 	return 0, nil
 }

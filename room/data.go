@@ -14,14 +14,14 @@ type SetData struct {
 	Expect Expect
 }
 
-func (SetData) kind() Kind                { return KindData }
+func (SetData) kind() Kind                { return kindData }
 func (a SetData) subject() (string, bool) { return a.User, false }
 
 func (a SetData) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkActor(a.User, a.Session); err != nil {
 		return nil, err
 	}
-	a.Data, err = ParseData("data", a.Data, rules.Limits.roomData())
+	a.Data, err = parseData("data", a.Data, rules.Limits.roomData())
 	return a, err
 }
 
@@ -35,7 +35,7 @@ func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 		return 0, err
 	}
 	if r.state.data.String() != a.Data {
-		r.updateState(Update{Type: KindData, User: a.User, Detail: &Detail{Data: jsonOf(a.Data)}})
+		r.updateState(Update{Type: kindData, User: a.User, Detail: &Detail{Data: jsonOf(a.Data)}})
 	}
 	return 0, nil
 }
@@ -59,14 +59,14 @@ type SetMemberData struct {
 	Expect        Expect // as in SetData
 }
 
-func (SetMemberData) kind() Kind                { return KindMember }
+func (SetMemberData) kind() Kind                { return kindMember }
 func (a SetMemberData) subject() (string, bool) { return a.User, false }
 
 func (a SetMemberData) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkSession(a.User, a.Session); err != nil {
 		return nil, err
 	}
-	a.Data, err = ParseData("data", a.Data, rules.Limits.memberData())
+	a.Data, err = parseData("data", a.Data, rules.Limits.memberData())
 	return a, err
 }
 
@@ -81,7 +81,7 @@ func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.Data == m.Data.String() {
 		return m.Seat, nil
 	}
-	r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(a.Data)}})
+	r.update(m.Node, Update{Type: kindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(a.Data)}})
 	return m.Seat, nil
 }
 
@@ -92,7 +92,7 @@ type Ready struct {
 	Value         bool
 }
 
-func (Ready) kind() Kind                { return KindReady }
+func (Ready) kind() Kind                { return kindReady }
 func (a Ready) subject() (string, bool) { return a.User, false }
 
 func (a Ready) check(Rules) (Action, error) {
@@ -107,7 +107,7 @@ func (a Ready) check(Rules) (Action, error) {
 func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
 	m, err := activeMember(r, a.User, a.Session, by)
 	if err == nil && a.Value != m.Ready {
-		r.update(m.Node, Update{Type: KindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Ready: new(a.Value)}})
+		r.update(m.Node, Update{Type: kindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Ready: new(a.Value)}})
 	}
 	return m.Seat, err
 }

@@ -13,7 +13,7 @@ const maxDifferences = 3
 // Differences says in what r, which is what somebody knows of a room, differs from the room as it is.
 // Positions do not count. It returns "" for none.
 func (r *Room) Differences(is *Room) string {
-	found := r.memberDifferences(is)
+	found := r.members.differences(&is.members)
 	if r.state.settled != is.state.settled || r.state.settings != is.state.settings {
 		found = append(found, fmt.Sprintf("the settings are %+v instead of %+v", is.state.settings, r.state.settings))
 	}
@@ -30,8 +30,8 @@ func (r *Room) Differences(is *Room) string {
 	if !maps.Equal(r.state.bans, is.state.bans) {
 		found = append(found, fmt.Sprintf("%d users are banned instead of %d, or for another time", len(is.state.bans), len(r.state.bans)))
 	}
-	if !maps.Equal(r.Gone(), is.Gone()) {
-		found = append(found, fmt.Sprintf("%d users were taken out instead of %d, or for another reason", len(is.Gone()), len(r.Gone())))
+	if !maps.Equal(r.State().Gone, is.State().Gone) {
+		found = append(found, fmt.Sprintf("%d users were taken out instead of %d, or for another reason", len(is.State().Gone), len(r.State().Gone)))
 	}
 	if more := len(found) - maxDifferences; more > 0 {
 		found = append(found[:maxDifferences], fmt.Sprintf("and %d more", more))
@@ -39,10 +39,10 @@ func (r *Room) Differences(is *Room) string {
 	return strings.Join(found, "; ")
 }
 
-// memberDifferences returns in what the members differ, by user.
-func (r *Room) memberDifferences(is *Room) (found []string) {
-	for user, known := range r.members.byUser {
-		switch m, there := is.members.byUser[user]; {
+// differences returns in what the members differ, by user.
+func (m *roster) differences(is *roster) (found []string) {
+	for user, known := range m.byUser {
+		switch m, there := is.byUser[user]; {
 		case !there:
 			found = append(found, fmt.Sprintf("%q is missing on seat %d", user, known.Seat))
 		case m.Seat != known.Seat:
@@ -55,41 +55,11 @@ func (r *Room) memberDifferences(is *Room) (found []string) {
 			found = append(found, fmt.Sprintf("%q has other data, or is ready or not", user))
 		}
 	}
-	for user, m := range is.members.byUser {
-		if _, known := r.members.byUser[user]; !known {
-			found = append(found, fmt.Sprintf("%q is too many, on seat %d", user, m.Seat))
+	for user, extra := range is.byUser {
+		if !m.has(user) {
+			found = append(found, fmt.Sprintf("%q is too many, on seat %d", user, extra.Seat))
 		}
 	}
 	slices.Sort(found)
 	return found
-}
-
-// Clash says which seat two members have, "" if none is taken twice.
-func (r *Room) Clash() string {
-	users := make(map[int]string, len(r.members.byUser))
-	for user, m := range r.members.byUser {
-		if other, taken := users[m.Seat]; taken {
-			return fmt.Sprintf("%q and %q are on seat %d", min(user, other), max(user, other), m.Seat)
-		}
-		users[m.Seat] = user
-	}
-	return ""
-}
-
-// Overfull says how the room has more members, or a higher seat, than its settings allow; "" if it
-// does not. A room without settings is not.
-func (r *Room) Overfull() string {
-	seats := r.state.settings.Seats()
-	if !r.state.settled {
-		return ""
-	}
-	if r.Count() > seats {
-		return fmt.Sprintf("%d members are on %d seats", r.Count(), seats)
-	}
-	for user, m := range r.members.byUser {
-		if m.Seat >= seats {
-			return fmt.Sprintf("%q is on seat %d, and the last one is %d", user, m.Seat, seats-1)
-		}
-	}
-	return ""
 }

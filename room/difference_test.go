@@ -11,7 +11,7 @@ func TestDifferences(t *testing.T) {
 			"a": {Seat: 0, Session: "s", Node: "n", At: 1}, "b": {Seat: 1, Session: "s", Node: "n", At: 1},
 		}
 		r := NewRoom("42", Position{"e", 5, "m"}, members)
-		r.Restore(Restored{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}, Gone: map[string]Gone{"y": {Version: 2, Reason: ReasonKicked}}, Host: "a"})
+		r.Restore(State{Settings: &Settings{Capacity: 2}, Data: &Value{Version: 3, JSON: []byte(`1`)}, Bans: map[string]int64{"x": 7}, Gone: map[string]Gone{"y": {Version: 2, Reason: reasonKicked}}, Host: "a"})
 		if change != nil {
 			change(r, members)
 		}
@@ -45,31 +45,6 @@ func TestDifferences(t *testing.T) {
 		got := known.Differences(build(change))
 		if !strings.Contains(got, want) || want == "" && got != "" || want != "and 1 more" && strings.Contains(got, ";") {
 			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-func TestClashAndOverfull(t *testing.T) {
-	for _, tt := range []struct {
-		seats           map[string]int
-		clash, overfull string
-	}{
-		{map[string]int{"a": 0, "b": 1}, "", ""},
-		{map[string]int{"a": 1, "b": 1}, `"a" and "b" are on seat 1`, ""},
-		{map[string]int{"a": 0, "b": 1, "c": 2}, "", "3 members are on 2 seats"},
-		{map[string]int{"a": 0, "b": 2}, "", `"b" is on seat 2, and the last one is 1`},
-	} {
-		members := make(map[string]Member)
-		for user, seat := range tt.seats {
-			members[user] = Member{Seat: seat}
-		}
-		r := NewRoom("42", Position{}, members)
-		if got := r.Overfull(); got != "" {
-			t.Errorf("%v without settings: %q", tt.seats, got)
-		}
-		r.Restore(Restored{Settings: &Settings{Capacity: 2}})
-		if clash, overfull := r.Clash(), r.Overfull(); clash != tt.clash || overfull != tt.overfull {
-			t.Errorf("%v: %q, %q", tt.seats, clash, overfull)
 		}
 	}
 }

@@ -22,7 +22,7 @@
 // # Away and back
 //
 // [Detach] records that a member's connection is lost: the member is away, and keeps the seat.
-// A join of any session of the user is [KindBack]; a leave has a [Reason].
+// A join of any session of the user is "back"; a leave has a [Reason].
 //
 // # Data, messages, readiness
 //
@@ -34,12 +34,12 @@
 //
 // # Authority
 //
-// A room whose settings say so has a host: one of its members, as long as there are some ([Room.Host]). The host may
+// A room whose settings say so has a host: one of its members, as long as there are some ([Snapshot.Host]). The host may
 // [Kick], [Close] and [Configure]; a [Claim] is checked under the lock, by who is the host then.
 //
 // Otherwise [Kick], [Unban], [Close], [Configure] and a SetData or Say without a user are for whoever has
 // authority over the room: an action does not say who that is. [Reserve] seats a party and [Release] lets a group
-// go, all of them or none. A room remembers who was taken out, and why ([Room.Gone]), so that nobody
+// go, all of them or none. A room remembers who was taken out, and why ([Gone]), so that nobody
 // who missed it is brought back.
 //
 // # Sessions

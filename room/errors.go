@@ -37,9 +37,9 @@ var (
 	// version that the action expects. Nothing was written.
 	ErrConflict = errors.New("the room has changed")
 
-	// ErrSeating: Rules.Seating gave a seat that nobody can have, or it or Rules.Starter
+	// errSeating: Rules.Seating gave a seat that nobody can have, or it or Rules.Starter
 	// panicked, which is a fault in it. Nothing was written.
-	ErrSeating = errors.New("the game's rule is faulty")
+	errSeating = errors.New("the game's rule is faulty")
 
 	// ErrNotMember: the user is not in the room, or another session is active for
 	// the user there; then it is an ErrDuplicate, too. Nothing was written.

@@ -123,8 +123,8 @@ func (e *Event) Concerns(user string) bool {
 	}
 	for i := range e.commit.Updates { // by index: they are large, and every watcher looks at them
 		switch u := &e.commit.Updates[i]; {
-		case u.User == user && (u.Type.OfMember() || u.Type == KindBan),
-			u.Type == KindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
+		case u.User == user && (u.Type.OfMember() || u.Type == kindBan),
+			u.Type == kindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
 			return true
 		}
 	}
@@ -136,7 +136,7 @@ func (e *Event) Concerns(user string) bool {
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
 		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {
-			away = u.Type == KindAway
+			away = u.Type == kindAway
 		}
 	}
 	return away

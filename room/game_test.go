@@ -69,7 +69,7 @@ func told(changes []Change) string {
 			ready := "false"
 			if d.Ready != nil {
 				ready = fmt.Sprint(*d.Ready)
-			} else if c.Type == KindMember {
+			} else if c.Type == kindMember {
 				ready = "as before"
 			}
 			text += strings.TrimRight(fmt.Sprintf(" %s %s %s %v %s", ready, string(d.Data), d.Text, d.To, d.Target), " []")
@@ -81,7 +81,7 @@ func told(changes []Change) string {
 
 func show(r *Room) string {
 	s := r.Snapshot()
-	return fmt.Sprint(s.Version, s.Users(), s.Settings, s.Data, r.state.data.since(), r.Bans(), r.members.byUser["a"].Data, s.Private(Viewer{Authority: true}), r.members.byUser["a"].Private)
+	return fmt.Sprint(s.Version, s.Users(), s.Settings, s.Data, r.state.data.since(), r.State().Bans, r.members.byUser["a"].Data, s.Private(Viewer{Authority: true}), r.members.byUser["a"].Private)
 }
 
 func TestData(t *testing.T) {
@@ -122,7 +122,7 @@ func TestData(t *testing.T) {
 
 // Private data are of a member until it leaves, also while it is away or has another session.
 func TestPrivateData(t *testing.T) {
-	large := `"` + strings.Repeat("x", DefaultPrivateData) + `"`
+	large := `"` + strings.Repeat("x", defaultPrivateData) + `"`
 	r := play(t, Rules{}, []turn{
 		{0, Join{User: "a", Session: "s"}, "join a0"},
 		{0, Join{User: "b", Session: "s", Seat: At(40)}, "join b40"},
@@ -171,7 +171,7 @@ func TestPrivateData(t *testing.T) {
 	if got := fmt.Sprint(s.Users()); got != "[{a 0 false false 9} {b 1 false false }]" {
 		t.Errorf("the list has %s", got)
 	}
-	c := Change{Type: KindPrivate, User: "a"}
+	c := Change{Type: kindPrivate, User: "a"}
 	if !c.IsFor(Viewer{User: "a"}) || !c.IsFor(Viewer{User: "b", Authority: true}) || c.IsFor(Viewer{User: "b"}) || c.IsFor(Viewer{}) {
 		t.Error("the private data of a are shown to others, or neither to a nor to an admin")
 	}
@@ -236,12 +236,12 @@ func TestGone(t *testing.T) {
 		{0, Release{Target: "43", Users: []string{"b"}}, "leave b1 moved false   [] 43"},
 		{0, Join{User: "a", Session: "s", Mode: JoinAgain}, "a is not in room 42"},
 		{0, Configure{Settings: Settings{Closed: true}}, "settings 0 false"},
-		{0, Leave{User: "c", Session: "s", Reason: ReasonNode}, "leave c2 node"},
+		{0, Leave{User: "c", Session: "s", Reason: reasonNode}, "leave c2 node"},
 		{0, Join{User: "c", Session: "s"}, "room 42 is closed"},
 		{0, Join{User: "c", Session: "s", Mode: JoinAgain}, "join c0 again false"},
 		{0, Join{User: "b", Session: "s", Mode: JoinMoved}, "b is not in room 42"},
 	})
-	if got := fmt.Sprint(r.Gone()); got != "map[a:{4 kicked spam  0} b:{5 moved  43 0}]" {
+	if got := fmt.Sprint(r.State().Gone); got != "map[a:{4 kicked spam  0} b:{5 moved  43 0}]" {
 		t.Errorf("the room knows %s", got)
 	}
 	snapshot := SnapshotEvent(r, nil, nil)
@@ -253,14 +253,14 @@ func TestGone(t *testing.T) {
 	if leave, ok := snapshot.LeaveOf(Membership{User: "b", Epoch: "e", Version: 1}); !ok || leave.Reason != ReasonMoved || leave.Target != "43" {
 		t.Errorf("b: %+v, %v", leave, ok)
 	}
-	for _, a := range []Action{Leave{User: "c", Session: "s", Reason: ReasonNode}, Close{}, Join{User: "c", Session: "s", Mode: JoinAgain}} {
+	for _, a := range []Action{Leave{User: "c", Session: "s", Reason: reasonNode}, Close{}, Join{User: "c", Session: "s", Mode: JoinAgain}} {
 		if _, err := r.Apply(a, Rules{}, Origin{}); (err != nil) != (KindOf(a) == KindJoin) {
 			t.Errorf("%v: %v", KindOf(a), err)
 		}
 	}
 	_, _ = r.Apply(Configure{Settings: Settings{}}, Rules{}, Origin{})
-	if _, err := r.Apply(Join{User: "a", Session: "s"}, Rules{}, Origin{}); err != nil || len(r.Gone()) != 1 {
-		t.Errorf("%v; then the room knows %v", err, r.Gone())
+	if _, err := r.Apply(Join{User: "a", Session: "s"}, Rules{}, Origin{}); err != nil || len(r.State().Gone) != 1 {
+		t.Errorf("%v; then the room knows %v", err, r.State().Gone)
 	}
 	for i := range 2 * maxGone {
 		user := fmt.Sprint("u", i)
@@ -268,8 +268,8 @@ func TestGone(t *testing.T) {
 		_, _ = r.Apply(Kick{User: user}, Rules{}, Origin{})
 		r.Commit("e", "m")
 	}
-	if _, there := r.Gone()["u0"]; there || len(r.Gone()) != maxGone {
-		t.Errorf("the room knows %d who were taken out", len(r.Gone()))
+	if _, there := r.State().Gone["u0"]; there || len(r.State().Gone) != maxGone {
+		t.Errorf("the room knows %d who were taken out", len(r.State().Gone))
 	}
 }
 
@@ -288,7 +288,7 @@ func TestBansHaveALimit(t *testing.T) {
 		r.Commit("e", "m")
 		return err
 	}
-	for i := range MaxBans {
+	for i := range maxBans {
 		if err := ban(fmt.Sprint(i), int64(1000+i), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -296,14 +296,14 @@ func TestBansHaveALimit(t *testing.T) {
 	if _, err := r.Apply(Join{User: "more", Session: "s"}, Rules{}, Origin{At: 999}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ban("more", 5000, 999); err != nil || len(r.Bans()) != MaxBans || r.Count() != 0 || r.Bans()["more"] != 5000 {
-		t.Errorf("one more: %v, %d bans, %d members", err, len(r.Bans()), r.Count())
+	if err := ban("more", 5000, 999); err != nil || len(r.State().Bans) != maxBans || r.Count() != 0 || r.State().Bans["more"] != 5000 {
+		t.Errorf("one more: %v, %d bans, %d members", err, len(r.State().Bans), r.Count())
 	}
-	if _, soonest := r.Bans()["0"]; soonest {
+	if _, soonest := r.State().Bans["0"]; soonest {
 		t.Error("it is not the ban that ends soonest that has made room")
 	}
-	if err := ban("again", 5000, 1002); err != nil || len(r.Bans()) != MaxBans-1 {
-		t.Errorf("one more when two are over: %v, %d bans", err, len(r.Bans()))
+	if err := ban("again", 5000, 1002); err != nil || len(r.State().Bans) != maxBans-1 {
+		t.Errorf("one more when two are over: %v, %d bans", err, len(r.State().Bans))
 	}
 }
 
@@ -362,7 +362,7 @@ func TestAGameStartsOnce(t *testing.T) {
 		"panics":  func(View) (string, bool) { panic("oops") },
 	} {
 		r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
-		if _, err := r.Apply(Join{User: "a", Session: "s"}, Rules{Starter: starter}, Origin{}); !errors.Is(err, ErrSeating) || r.Count() != 0 || r.Changed() {
+		if _, err := r.Apply(Join{User: "a", Session: "s"}, Rules{Starter: starter}, Origin{}); !errors.Is(err, errSeating) || r.Count() != 0 || r.Changed() {
 			t.Errorf("a rule that %s: %v, %d members", name, err, r.Count())
 		}
 	}
@@ -388,7 +388,7 @@ func TestParseData(t *testing.T) {
 		`"` + strings.Repeat("x", 99) + `"`: "!data must be at most 100 bytes long, not 101",
 		strings.Repeat(" ", 300):            "!data must be at most 100 bytes long, not 300",
 	} {
-		got, err := ParseData("data", text, 100)
+		got, err := parseData("data", text, 100)
 		if err != nil {
 			got = "!" + err.Error()
 		}
@@ -396,10 +396,10 @@ func TestParseData(t *testing.T) {
 			t.Errorf("%.40s: %s, want %s", text, got, want)
 		}
 	}
-	if _, err := ParseData("data", deep(16), 1000); err != nil {
+	if _, err := parseData("data", deep(16), 1000); err != nil {
 		t.Error(err)
 	}
-	if _, err := ParseData("data", deep(17), 1000); err == nil || err.Error() != "data must be at most 32 levels deep, not 34" {
+	if _, err := parseData("data", deep(17), 1000); err == nil || err.Error() != "data must be at most 32 levels deep, not 34" {
 		t.Error(err)
 	}
 }

@@ -9,35 +9,13 @@ type Reserve struct {
 	Session string // one that nothing else uses
 	Users   []string
 	Begin   *Settings // as in Join
-	Carried Carried
+
+	// Carried are private data by user, checked in the room from which users bring them along; nil for none. A member
+	// who is there already, with some of its own, keeps those. Others than Users do not count.
+	Carried map[string]string
 }
 
-// Carried are the private data, by user, that members bring along from another room; nil for none. They were checked
-// there. A member who is there already, with some of its own, keeps those.
-type Carried map[string]string
-
-// CarriedFrom returns what users take along from a room.
-func CarriedFrom(r *Room, users []string) (found Carried) {
-	for _, user := range users {
-		if m, ok := r.Member(user); ok && m.Private.String() != "" {
-			if found == nil {
-				found = make(Carried)
-			}
-			found[user] = m.Private.String()
-		}
-	}
-	return found
-}
-
-// give has a member have what it brings.
-func (c Carried) give(r *Room, user string) {
-	m, ok := r.Member(user)
-	if data := c[user]; ok && data != "" && data != m.Private.String() && (m.Reserved() || m.Private.String() == "") {
-		r.update(m.Node, Update{Type: KindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(data)}})
-	}
-}
-
-func (Reserve) kind() Kind              { return KindReserve }
+func (Reserve) kind() Kind              { return kindReserve }
 func (Reserve) subject() (string, bool) { return "", true }
 
 func (a Reserve) check(rules Rules) (_ Action, err error) {
@@ -51,7 +29,7 @@ func (a Reserve) check(rules Rules) (_ Action, err error) {
 }
 
 func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
-	if err := r.beginWith(a.Begin); err != nil {
+	if err := a.Begin.begin(r); err != nil {
 		return 0, err
 	}
 	all, wanted := seats(r, rules), 0
@@ -67,9 +45,9 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	for _, user := range a.Users {
 		if m, ok := r.Member(user); ok {
 			if m.Reserved() && m.Session != session {
-				r.update(by.Node, Update{Type: KindReplace, User: user, Seat: m.Seat, Session: session, Old: m.Session})
+				r.update(by.Node, Update{Type: kindReplace, User: user, Seat: m.Seat, Session: session, Old: m.Session})
 			}
-			a.Carried.give(r, user)
+			a.carry(r, user)
 			continue
 		}
 		if err := r.state.checkBan(r.ID, user, by.At); err != nil {
@@ -80,9 +58,17 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 			return 0, err
 		}
 		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: session, At: at})
-		a.Carried.give(r, user)
+		a.carry(r, user)
 	}
 	return 0, nil
+}
+
+// carry gives a user what it brings along.
+func (a Reserve) carry(r *Room, user string) {
+	m, ok := r.Member(user)
+	if data := a.Carried[user]; ok && data != "" && data != m.Private.String() && (m.Reserved() || m.Private.String() == "") {
+		r.update(m.Node, Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(data)}})
+	}
 }
 
 // Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not
@@ -92,7 +78,7 @@ type Release struct {
 	Target string // the room to which they are moved; "" if they just leave
 }
 
-func (Release) kind() Kind              { return KindRelease }
+func (Release) kind() Kind              { return kindRelease }
 func (Release) subject() (string, bool) { return "", true }
 
 func (a Release) check(Rules) (_ Action, err error) {

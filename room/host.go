@@ -30,9 +30,6 @@ func (c Claim) prove(r *Room, by Origin) error {
 }
 
 // Host returns the user who is the host of the room, "" if nobody is.
-func (r *Room) Host() string { return r.state.host }
-
-// Host returns the user who is the host of the room, "" if nobody is.
 func (s Snapshot) Host() string {
 	if s.state == nil {
 		return ""
@@ -48,28 +45,22 @@ func (v View) Host() string { return v.room.state.host }
 func (r *Room) appoint() {
 	host := ""
 	if r.state.settings.Host != HostNone {
-		if host = r.state.host; host == "" || !r.isMember(host) {
-			host = r.longestSeated()
+		if host = r.state.host; host == "" || !r.members.has(host) {
+			host = r.members.longestSeated()
 		}
 	}
 	if host != r.state.host {
-		r.updateState(Update{Type: KindHost, User: host})
+		r.updateState(Update{Type: kindHost, User: host})
 	}
 }
 
-func (r *Room) isMember(user string) bool {
-	_, is := r.Member(user)
-	return is
-}
-
-// longestSeated returns the member who joined first, by the time that the room keeps, so that all nodes agree; of
-// those who joined together the one on the lowest seat. Who is away comes behind all who are there. It returns "" for a room
-// without members.
-func (r *Room) longestSeated() (longest string) {
+// longestSeated returns the member who joined first, by the time that the room keeps, so that all nodes agree; of those
+// who joined together the one on the lowest seat. Members who are away come last. It returns "" for a room without members.
+func (m *roster) longestSeated() (longest string) {
 	var first Member
-	for user, m := range r.Members() {
-		if longest == "" || m.sitsBefore(first) {
-			longest, first = user, m
+	for user, member := range m.byUser {
+		if longest == "" || member.sitsBefore(first) {
+			longest, first = user, member
 		}
 	}
 	return longest

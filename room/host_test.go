@@ -21,7 +21,7 @@ func TestHost_Always(t *testing.T) {
 			node := rapid.SampledFrom([]string{"m", "n"}).Draw(rt, "node")
 			now += rapid.Int64Range(-3, 3).Draw(rt, "later") // the nodes' clocks differ
 			by, session := Origin{node, now}, rapid.SampledFrom([]string{"s", "t"}).Draw(rt, "session")
-			host := r.Host()
+			host := r.State().Host
 			a := rapid.SampledFrom([]Action{
 				Join{User: user, Session: session}, Join{User: user, Session: session}, Leave{User: user, Session: session}, Detach{User: user, Session: session}, Kick{User: user},
 				Kick{User: other, As: Claim{user, session}}, Reserve{Session: "r", Users: []string{user}}, Release{Users: []string{user}},
@@ -44,8 +44,8 @@ func TestHost_Always(t *testing.T) {
 			}
 		}
 		r.Revert()
-		if far.Host() != r.Host() || far.Snapshot().Host() != r.Host() {
-			rt.Fatalf("the host is %q, and who follows knows %q", r.Host(), far.Host())
+		if far.State().Host != r.State().Host || far.Snapshot().Host() != r.State().Host {
+			rt.Fatalf("the host is %q, and who follows knows %q", r.State().Host, far.State().Host)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestHost_Always(t *testing.T) {
 // wrongHost says what is wrong with the host of a room after one action. It was somebody before.
 func wrongHost(r *Room, before string) string {
 	s, _ := r.Settings()
-	host := r.Host()
+	host := r.State().Host
 	_, member := r.Member(host)
 	_, stays := r.Member(before)
 	switch wanted := s.Host == HostLongest && r.Count() > 0; {
@@ -98,9 +98,9 @@ func TestHost_Succession(t *testing.T) {
 		{"a host whom Redis does not know", map[string]Member{"b": {Seat: 1, At: 2}, "c": {Seat: 2, At: 1}}, Join{User: "d", Session: "s"}, "c"},
 	} {
 		r := NewRoom("42", Position{"e", 7, ""}, tt.members)
-		r.Restore(Restored{Settings: &Settings{Host: HostLongest}, Host: "a"})
-		if _, err := r.Apply(tt.do, Rules{}, Origin{Node: "n", At: 20}); err != nil || r.Host() != tt.want {
-			t.Errorf("%s: %q, want %q (%v)", tt.name, r.Host(), tt.want, err)
+		r.Restore(State{Settings: &Settings{Host: HostLongest}, Host: "a"})
+		if _, err := r.Apply(tt.do, Rules{}, Origin{Node: "n", At: 20}); err != nil || r.State().Host != tt.want {
+			t.Errorf("%s: %q, want %q (%v)", tt.name, r.State().Host, tt.want, err)
 		}
 	}
 }
@@ -125,9 +125,9 @@ func TestHost_ClocksDiffer(t *testing.T) {
 	}
 	var hosts []string
 	for r.Count() > 0 {
-		m, _ := r.Member(r.Host())
-		hosts = append(hosts, fmt.Sprint(r.Host(), m.At))
-		if _, err := r.Apply(Kick{User: r.Host()}, Rules{}, Origin{}); err != nil {
+		m, _ := r.Member(r.State().Host)
+		hosts = append(hosts, fmt.Sprint(r.State().Host, m.At))
+		if _, err := r.Apply(Kick{User: r.State().Host}, Rules{}, Origin{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,13 +140,13 @@ func TestHost_ClocksDiffer(t *testing.T) {
 // that does nothing else.
 func TestHost_LostMember(t *testing.T) {
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"b": {Session: "s"}})
-	r.Restore(Restored{Settings: &Settings{Host: HostLongest}, Host: "a"})
+	r.Restore(State{Settings: &Settings{Host: HostLongest}, Host: "a"})
 	r.Renew()
 	if _, err := r.Apply(Leave{User: "x", Session: "s"}, Rules{}, Origin{}); !errors.Is(err, ErrNotMember) {
 		t.Error(err)
 	}
-	if c := r.Pending("f", "n"); r.Host() != "b" || len(c.Updates) != 1 || c.Updates[0].Type != KindHost {
-		t.Errorf("the host is %q, by %+v", r.Host(), c.Updates)
+	if c := r.Pending("f", "n"); r.State().Host != "b" || len(c.Updates) != 1 || c.Updates[0].Type != kindHost {
+		t.Errorf("the host is %q, by %+v", r.State().Host, c.Updates)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestHost_LostMember(t *testing.T) {
 func table(s Settings) *Room {
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"a": {Seat: 0, Session: "sa", At: 1}, "b": {Seat: 1, Session: "sb", At: 2}})
 	s.Host = HostLongest
-	r.Restore(Restored{Settings: &s, Host: "a"})
+	r.Restore(State{Settings: &s, Host: "a"})
 	return r
 }
 
@@ -229,8 +229,8 @@ func TestHost_ConfiguresDefault(t *testing.T) {
 // Who begins a room with the setting is its host.
 func TestHost_Begins(t *testing.T) {
 	r := NewRoom("42", Position{}, map[string]Member{})
-	if _, err := apply(t, r, Join{User: "a", Session: "s", Begin: &Settings{Host: HostLongest}}, Rules{}); err != nil || r.Host() != "a" {
-		t.Errorf("the host is %q: %v", r.Host(), err)
+	if _, err := apply(t, r, Join{User: "a", Session: "s", Begin: &Settings{Host: HostLongest}}, Rules{}); err != nil || r.State().Host != "a" {
+		t.Errorf("the host is %q: %v", r.State().Host, err)
 	}
 }
 
@@ -252,12 +252,12 @@ func TestHost_LostInTheSameCommit(t *testing.T) {
 
 // The host may not lift an admin's ban by more bans than a room can have.
 func TestHost_ManyBans(t *testing.T) {
-	bans := make(map[string]int64, MaxBans)
-	for i := range MaxBans {
+	bans := make(map[string]int64, maxBans)
+	for i := range maxBans {
 		bans[fmt.Sprint("x", i)] = Forever
 	}
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"a": {Session: "sa"}})
-	r.Restore(Restored{Settings: &Settings{Host: HostLongest}, Host: "a", Bans: bans})
+	r.Restore(State{Settings: &Settings{Host: HostLongest}, Host: "a", Bans: bans})
 	a := Claim{"a", "sa"}
 	if _, err := apply(t, r, Kick{User: "b", Until: 9, As: a}, Rules{}); !errors.Is(err, ErrForbidden) || r.Changed() {
 		t.Errorf("one ban more: %v", err)
@@ -277,7 +277,7 @@ func TestHost_ManyBans(t *testing.T) {
 // A game's own rule may look at the host, who is appointed before it begins.
 func TestHost_Starter(t *testing.T) {
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{})
-	r.Restore(Restored{Settings: &Settings{Host: HostLongest}})
+	r.Restore(State{Settings: &Settings{Host: HostLongest}})
 	rules := Rules{Starter: starterFunc(func(in View) (string, bool) { return fmt.Sprintf("%q", in.Host()), true })}
 	if _, err := apply(t, r, Join{User: "a", Session: "s"}, rules); err != nil || r.Snapshot().Data != `"a"` {
 		t.Errorf("%s, %v", r.Snapshot().Data, err)

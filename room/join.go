@@ -36,8 +36,8 @@ func (c SeatChoice) seat() int { return c.above - 1 }
 type JoinMode int
 
 const (
-	// JoinNew is the join of a new session: [Rules.Duplicate] decides.
-	JoinNew JoinMode = iota
+	// joinNew is the join of a new session: [Rules.Duplicate] decides.
+	joinNew JoinMode = iota
 	// JoinAgain brings back a session which has lost its place, also into a closed room. If the user has
 	// come with another session meanwhile, that one stays, and the join fails with [ErrDuplicate].
 	JoinAgain
@@ -50,7 +50,7 @@ const (
 // node also where Rules say that the older session stays. Differs says whether that can change the
 // outcome.
 func (a Join) KnowingDead(node string) (next Join, differs bool) {
-	differs = a.Mode == JoinNew && a.dead != node
+	differs = a.Mode == joinNew && a.dead != node
 	a.dead = node
 	return a, differs
 }
@@ -84,7 +84,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if a.Existing && !r.begun() {
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
 	}
-	if err := r.beginWith(a.Begin); err != nil {
+	if err := a.Begin.begin(r); err != nil {
 		return 0, err
 	}
 	if err := a.checkGone(r); err != nil {
@@ -93,7 +93,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if err := r.state.checkBan(r.ID, a.User, by.At); err != nil {
 		return 0, err
 	}
-	if _, gone := r.state.gone.of(a.User); gone && a.Mode != JoinNew {
+	if _, gone := r.state.gone.of(a.User); gone && a.Mode != joinNew {
 		return 0, absent(r, a.User) // somebody has taken the user out
 	}
 	back := a.Mode == JoinAgain
@@ -139,7 +139,7 @@ func (a Join) checkGone(r *Room) error {
 	switch g.Reason {
 	case ReasonMoved:
 		return &GoneError{g, fmt.Sprintf("%s was moved from room %s to room %s", a.User, r.ID, g.Target)}
-	case ReasonClosed:
+	case reasonClosed:
 		return &GoneError{g, fmt.Sprintf("room %s was closed", r.ID)}
 	}
 	return &GoneError{g, fmt.Sprintf("%s was kicked from room %s", a.User, r.ID)}
@@ -150,7 +150,7 @@ func (a Join) checkGone(r *Room) error {
 // only a seat there that is reserved for whichever session joins first: it brings nobody back.
 type Keep struct{ User, Session string }
 
-func (Keep) kind() Kind                { return KindKeep }
+func (Keep) kind() Kind                { return kindKeep }
 func (a Keep) subject() (string, bool) { return a.User, false }
 
 func (a Keep) check(Rules) (Action, error) {
@@ -176,9 +176,9 @@ func (a Keep) apply(r *Room, _ Rules, by Origin) (int, error) {
 // activate makes a session the active one of a user who is a member, if it is not already.
 func activate(r *Room, user, session string, m Member, by Origin) {
 	if m.Session != session || m.Node != by.Node {
-		kind := KindReplace
+		kind := kindReplace
 		if m.Detached() {
-			kind = KindBack
+			kind = kindBack
 		}
 		r.update(by.Node, Update{Type: kind, User: user, Seat: m.Seat, Session: session, Old: m.Session})
 	}

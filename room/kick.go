@@ -8,7 +8,7 @@ const Forever = 253402300799000
 // Kick throws a user out. The user's sessions learn why, and do not come back by themselves. It needs
 // authority over the room, or the host does it.
 //
-// A room has at most MaxBans bans. For one more, those that are over go first, and then the one that
+// A room has at most 1,000 bans. For one more, those that are over go first, and then the one that
 // ends soonest, so a kick is never refused for it; but the host may not lift bans so, and fails with [ErrForbidden].
 type Kick struct {
 	User string
@@ -21,7 +21,7 @@ type Kick struct {
 	Until int64
 }
 
-func (Kick) kind() Kind                { return KindKick }
+func (Kick) kind() Kind                { return kindKick }
 func (a Kick) subject() (string, bool) { return a.User, true }
 
 func (a Kick) check(Rules) (Action, error) {
@@ -31,8 +31,8 @@ func (a Kick) check(Rules) (Action, error) {
 		return nil, err
 	case !utf8.ValidString(a.Text):
 		return nil, &InvalidError{"text", "is not valid UTF-8"}
-	case len(a.Text) > MaxKickText:
-		return nil, tooLong("text", len(a.Text), MaxKickText)
+	case len(a.Text) > maxKickText:
+		return nil, tooLong("text", len(a.Text), maxKickText)
 	case a.Until < 0 || a.Until > Forever:
 		return nil, &InvalidError{"ban", "must end after 1970 and before the year 10000"}
 	}
@@ -47,14 +47,14 @@ func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
 	}
 	if a.Until > r.state.bans[a.User] {
 		if !makeRoomForBan(r, a.User, by.At, a.As == Claim{}) {
-			return 0, Forbid("ban: room %s has %d bans, and only admins may lift one for another", r.ID, MaxBans)
+			return 0, Forbid("ban: room %s has %d bans, and only admins may lift one for another", r.ID, maxBans)
 		}
 		ban(r, a.User, a.Until)
 	}
 	m, ok := r.Member(a.User)
 	switch {
 	case ok:
-		u := Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: ReasonKicked, At: by.At}
+		u := Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: reasonKicked, At: by.At}
 		if a.Text != "" {
 			u.Detail = &Detail{Text: a.Text}
 		}
@@ -68,7 +68,7 @@ func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
 // Unban lets a user come in again. It is no error for a user who may. It needs authority over the room.
 type Unban struct{ User string }
 
-func (Unban) kind() Kind                { return KindKick }
+func (Unban) kind() Kind                { return kindKick }
 func (a Unban) subject() (string, bool) { return a.User, true }
 
 func (a Unban) check(Rules) (Action, error) {
@@ -87,14 +87,14 @@ func (a Unban) apply(r *Room, _ Rules, _ Origin) (int, error) {
 }
 
 func ban(r *Room, user string, until int64) {
-	r.updateState(Update{Type: KindBan, User: user, Detail: &Detail{Until: until}})
+	r.updateState(Update{Type: kindBan, User: user, Detail: &Detail{Until: until}})
 }
 
 // makeRoomForBan lifts bans, if there are too many for one more, of user: those that are over, or else
 // the one that ends soonest, if that may be. It reports whether there is room.
 func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 	bans := r.state.bans
-	if _, banned := bans[user]; banned || len(bans) < MaxBans {
+	if _, banned := bans[user]; banned || len(bans) < maxBans {
 		return true
 	}
 	soonest := ""
@@ -106,10 +106,10 @@ func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 			soonest = other
 		}
 	}
-	if len(r.state.bans) == MaxBans && lift {
+	if len(r.state.bans) == maxBans && lift {
 		ban(r, soonest, 0)
 	}
-	return len(r.state.bans) < MaxBans
+	return len(r.state.bans) < maxBans
 }
 
 // checkBan fails with ErrBanned if a user may not come in.

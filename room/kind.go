@@ -1,62 +1,44 @@
 package room
 
-// Kind says what an Action, a Change or an Update does.
+// Kind says what an Action, a Change or an Update does. [ChangeKinds] and [ActionKinds] list them.
 type Kind string
 
 // What can happen to a member, or an action does to one.
 const (
-	KindJoin  Kind = "join"  // [Join]
-	KindLeave Kind = "leave" // [Leave]
-	// KindReplace: another session, or the same one on another node, is the active one of the
-	// member. It is in Updates only: players do not see it.
-	KindReplace Kind = "replace"
-	// KindAway: the member's connection is lost, and the seat is kept for a while.
-	KindAway Kind = "away"
-	// KindBack: a member who was away has an active session again.
-	KindBack Kind = "back"
-	// KindSeat: the member has another seat. Who had it has another one in the same commit.
-	KindSeat Kind = "seat"
-	// KindMember: the member has other data ([SetMemberData]), or is ready, or is not ready any more.
-	KindMember Kind = "member"
-	// KindPrivate: the member has other private data ([Deal]). Only the member and who has authority are told; see
-	// [Change.IsFor].
-	KindPrivate Kind = "private"
+	KindJoin    Kind = "join"    // [Join]
+	KindLeave   Kind = "leave"   // [Leave]
+	kindReplace Kind = "replace" // another session, or the same one on another node, is active; in Updates only
+	kindAway    Kind = "away"    // the member's connection is lost, and the seat is kept for a while
+	kindBack    Kind = "back"    // a member who was away has an active session again
+	kindSeat    Kind = "seat"    // the member has another seat. Who had it has another one in the same commit
+	kindMember  Kind = "member"  // the member has other data ([SetMemberData]), or is ready, or is not ready any more
+	kindPrivate Kind = "private" // the member has other private data ([Deal]); see [Change.IsFor]
 )
 
 // What can happen to a room, or an action does to one.
 const (
-	// KindSettings: the room has other settings ([Configure]).
-	KindSettings Kind = "settings"
-	// KindData: the room has other data ([SetData]).
-	KindData Kind = "data"
-	// KindTimer: one of the room's timers has fired. What it does besides stands behind it. Of an action: [SetTimer].
-	KindTimer Kind = "timer"
-	// KindCountdown: one of the room's timers was set, or cancelled.
-	KindCountdown Kind = "countdown"
-	// KindHost: another member is the host, or, without a user, nobody is any more.
-	KindHost Kind = "host"
-	// KindMessage: somebody said something ([Say]). It changes nothing.
-	KindMessage Kind = "message"
-	// KindDefaults: a room without settings got those of the Rules. It is in Updates only; players
-	// see it as KindSettings.
-	KindDefaults Kind = "defaults"
-	// KindBan: a user may not come in for a while, or may again. It is in Updates only.
-	KindBan Kind = "ban"
+	kindSettings  Kind = "settings"  // the room has other settings ([Configure])
+	kindData      Kind = "data"      // the room has other data ([SetData])
+	kindTimer     Kind = "timer"     // a timer has fired; its effect stands behind it. Of an action: [SetTimer]
+	KindCountdown Kind = "countdown" // a timer was set, or cancelled
+	kindHost      Kind = "host"      // another member is the host, or, without a user, nobody is any more
+	KindMessage   Kind = "message"   // somebody said something ([Say]). It changes nothing
+	kindDefaults  Kind = "defaults"  // a room got the settings of the Rules; in Updates only, players see kindSettings
+	kindBan       Kind = "ban"       // a user may not come in for a while, or may again; in Updates only
 )
 
 // What only actions do: their changes are of other kinds.
 const (
-	KindKick    Kind = "kick"    // [Kick], [Unban]
-	KindClose   Kind = "shut"    // [Close]
-	KindReserve Kind = "reserve" // [Reserve]
-	KindRelease Kind = "release" // [Release]
-	KindSwap    Kind = "swap"    // [Swap]
-	KindShuffle Kind = "shuffle" // [Shuffle]
-	KindTxn     Kind = "txn"     // [Txn]
-	KindReady   Kind = "ready"   // [Ready]
-	KindDetach  Kind = "detach"  // [Detach]
-	KindKeep    Kind = "keep"    // [Keep]
-	KindMove    Kind = "move"    // of two rooms at once; see package coordinator
+	kindKick    Kind = "kick"    // [Kick], [Unban]
+	kindClose   Kind = "shut"    // [Close]
+	kindReserve Kind = "reserve" // [Reserve]
+	kindRelease Kind = "release" // [Release]
+	kindSwap    Kind = "swap"    // [Swap]
+	kindShuffle Kind = "shuffle" // [Shuffle]
+	kindTxn     Kind = "txn"     // [Txn]
+	kindReady   Kind = "ready"   // [Ready]
+	kindDetach  Kind = "detach"  // [Detach]
+	kindKeep    Kind = "keep"    // [Keep]
 
 	kindFire  Kind = "fire"  // [Fire], of nodes, when a timer is due
 	kindStray Kind = "stray" // [Stray], of nodes after a failure, as the next ones are
@@ -78,27 +60,28 @@ const (
 type kindRow struct {
 	Kind
 	traits
+	field string // see Kind.Field
 }
 
 // kinds has a row for each kind but those of nodes: the most frequent first, and changes in the order of the protocol.
 var kinds = [...]kindRow{
-	{KindJoin, counted | shown | ofMember | ofSession},
-	{KindLeave, counted | shown | ofMember | ofSession},
-	{KindAway, shown | ofMember | ofSession},
-	{KindBack, shown | ofMember | ofSession},
-	{KindSeat, shown | ofMember},
-	{KindSettings, counted | shown},
-	{KindMember, counted | shown | ofMember},
-	{KindPrivate, counted | shown | ofMember},
-	{KindHost, shown},
-	{KindData, counted | shown},
-	{KindMessage, counted | shown},
-	{KindCountdown, shown},
-	{KindTimer, counted | shown},
-	{KindReplace, ofMember | ofSession},
-	{KindKick, counted}, {KindClose, counted}, {KindReserve, counted}, {KindRelease, counted}, {KindSwap, counted},
-	{KindShuffle, counted}, {KindTxn, counted}, {KindReady, counted}, {KindKeep, counted}, {KindDetach, counted},
-	{KindDefaults, 0}, {KindBan, 0}, {KindMove, 0},
+	{KindJoin, counted | shown | ofMember | ofSession, ""},
+	{KindLeave, counted | shown | ofMember | ofSession, ""},
+	{kindAway, shown | ofMember | ofSession, ""},
+	{kindBack, shown | ofMember | ofSession, ""},
+	{kindSeat, shown | ofMember, ""},
+	{kindSettings, counted | shown, "settings"},
+	{kindMember, counted | shown | ofMember, ""},
+	{kindPrivate, counted | shown | ofMember, ""},
+	{kindHost, shown, "host"},
+	{kindData, counted | shown, "data"},
+	{KindMessage, counted | shown, ""},
+	{KindCountdown, shown, "timers"},
+	{kindTimer, counted | shown, "timers"},
+	{kindReplace, ofMember | ofSession, ""},
+	{kindKick, counted, ""}, {kindClose, counted, ""}, {kindReserve, counted, ""}, {kindRelease, counted, ""},
+	{kindSwap, counted, ""}, {kindShuffle, counted, ""}, {kindTxn, counted, ""}, {kindReady, counted, ""},
+	{kindKeep, counted, ""}, {kindDetach, counted, ""}, {kindDefaults, 0, "settings"}, {kindBan, 0, "bans"},
 }
 
 // ActionKinds are those of all actions but of what only nodes do.
@@ -116,14 +99,19 @@ func kindsWith(t traits) (list []Kind) {
 	return list
 }
 
-func (k Kind) has(t traits) bool {
+func (k Kind) row() (row kindRow) {
 	for i := range kinds {
 		if kinds[i].Kind == k {
-			return kinds[i].traits&t != 0
+			return kinds[i]
 		}
 	}
-	return false
+	return row
 }
+
+func (k Kind) has(t traits) bool { return k.row().traits&t != 0 }
 
 // OfMember reports whether such an update or change is of a member, or makes or removes one.
 func (k Kind) OfMember() bool { return k.has(ofMember) }
+
+// Field names the field of [State] that such an update changes, as Redis has it; "" for none.
+func (k Kind) Field() string { return k.row().field }

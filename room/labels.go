@@ -12,8 +12,8 @@ import (
 // Limits of [Labels].
 const (
 	MaxLabels     = 8
-	MaxLabelName  = 32 // bytes
-	MaxLabelValue = 64 // bytes
+	maxLabelName  = 32 // bytes
+	maxLabelValue = 64 // bytes
 )
 
 // Labels say what a room is for, so that players find it: names with values, such as the mode of a game, in JSON
@@ -71,11 +71,11 @@ func (l Labels) Check() error {
 		return &InvalidError{"labels", fmt.Sprintf("must be at most %d, not %d", MaxLabels, len(all))}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if len(name) > MaxLabelName || !isName(name) {
-			return &InvalidError{"labels", fmt.Sprintf("must have names of 1 to %d of A-Z a-z 0-9 . _ -, not %.40q", MaxLabelName, name)}
+		if len(name) > maxLabelName || !isName(name) {
+			return &InvalidError{"labels", fmt.Sprintf("must have names of 1 to %d of A-Z a-z 0-9 . _ -, not %.40q", maxLabelName, name)}
 		}
-		if value := all[name]; len(value) > MaxLabelValue || !isName(value) {
-			return &InvalidError{"labels." + name, fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -, not %.70q", MaxLabelValue, value)}
+		if value := all[name]; len(value) > maxLabelValue || !isName(value) {
+			return &InvalidError{"labels." + name, fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -, not %.70q", maxLabelValue, value)}
 		}
 	}
 	return nil

@@ -40,9 +40,9 @@ func TestLabels_Limits(t *testing.T) {
 	for field, bad := range map[string]map[string]string{
 		"labels":   many,
 		"labels.a": {"a": ""},
-		"labels.b": {"b": strings.Repeat("x", MaxLabelValue+1)},
+		"labels.b": {"b": strings.Repeat("x", maxLabelValue+1)},
 		"labels.c": {"c": "ü"},
-		"labels ":  {strings.Repeat("x", MaxLabelName+1): "x"},
+		"labels ":  {strings.Repeat("x", maxLabelName+1): "x"},
 		"labels  ": {"a b": "x"},
 	} {
 		_, err := Check(Configure{Settings: Settings{Labels: MakeLabels(bad)}}, Rules{})
@@ -54,7 +54,7 @@ func TestLabels_Limits(t *testing.T) {
 			t.Errorf("%v are used although they cannot be", bad)
 		}
 	}
-	if err := MakeLabels(map[string]string{strings.Repeat("x", MaxLabelName): strings.Repeat("y", MaxLabelValue)}).Check(); err != nil {
+	if err := MakeLabels(map[string]string{strings.Repeat("x", maxLabelName): strings.Repeat("y", maxLabelValue)}).Check(); err != nil {
 		t.Error(err)
 	}
 }

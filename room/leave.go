@@ -37,7 +37,7 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 // the session still works.
 type Detach struct{ User, Session string }
 
-func (Detach) kind() Kind                { return KindDetach }
+func (Detach) kind() Kind                { return kindDetach }
 func (a Detach) subject() (string, bool) { return a.User, false }
 
 func (a Detach) check(Rules) (Action, error) {
@@ -54,7 +54,7 @@ func (a Detach) apply(r *Room, _ Rules, _ Origin) (int, error) {
 	case !ok:
 		return 0, absent(r, a.User)
 	case m.Session == a.Session:
-		r.update(m.Node, Update{Type: KindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
+		r.update(m.Node, Update{Type: kindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
 	}

@@ -49,7 +49,7 @@ var kept = [...]struct {
 	set  func(m Member, now Detail, version uint64) Member
 	all  func(m Member) *Detail
 }{
-	{KindMember, func(m Member, now Detail, version uint64) Member {
+	{kindMember, func(m Member, now Detail, version uint64) Member {
 		if now.Ready != nil {
 			m.Ready = *now.Ready
 		}
@@ -67,7 +67,7 @@ var kept = [...]struct {
 		}
 		return all
 	}},
-	{KindPrivate, func(m Member, now Detail, version uint64) Member {
+	{kindPrivate, func(m Member, now Detail, version uint64) Member {
 		m.Private = m.Private.after(now.Data, version)
 		return m
 	}, func(m Member) *Detail {
@@ -76,4 +76,73 @@ var kept = [...]struct {
 		}
 		return &Detail{Data: jsonOfMember(m.Private.String())}
 	}},
+}
+
+// roster is who is in a room, by user and by seat.
+type roster struct {
+	byUser map[string]Member
+	seats  seatMap
+	newest int64 // the latest At of those who have joined, or were taken out
+}
+
+// joinTime returns when who joins now has joined: later than all others, although clocks of nodes differ.
+func (m *roster) joinTime(by Origin) int64 { return max(by.At, m.newest+1) }
+
+// update carries out what becomes of one user at a version. node is that of the user's session.
+func (m *roster) update(node string, u Update, version uint64) {
+	m.newest = max(m.newest, u.At)
+	switch u.Type {
+	case KindJoin:
+		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
+	case KindLeave:
+		m.remove(u.User)
+	case kindSeat:
+		if member, ok := m.byUser[u.User]; ok {
+			member.Seat = u.Seat
+			m.put(u.User, member)
+		}
+	case kindReplace, kindAway, kindBack:
+		if member, ok := m.byUser[u.User]; ok {
+			if member.Session = u.Session; u.Type != kindAway { // any node says who is away
+				member.Node = node
+			}
+			m.byUser[u.User] = member
+			m.seats.show(member.Seat, member)
+		}
+	default:
+		m.keep(&u, version)
+	}
+}
+
+// keep carries out an update of what a member keeps, as its row in kept says.
+func (m *roster) keep(u *Update, version uint64) {
+	member, ok := m.byUser[u.User]
+	for i := range kept {
+		if kept[i].kind == u.Type && ok {
+			member = kept[i].set(member, u.detail(), version)
+			m.byUser[u.User] = member
+			m.seats.show(member.Seat, member)
+		}
+	}
+}
+
+func (m *roster) has(user string) bool {
+	_, is := m.byUser[user]
+	return is
+}
+
+func (m *roster) put(user string, member Member) {
+	m.remove(user)
+	m.byUser[user] = member
+	m.seats.take(member.Seat, user)
+	m.seats.show(member.Seat, member)
+}
+
+func (m *roster) remove(user string) {
+	if member, ok := m.byUser[user]; ok {
+		delete(m.byUser, user)
+		if m.seats.at(member.Seat) == user { // else another one has got it, and the user is to get another one
+			m.seats.free(member.Seat)
+		}
+	}
 }

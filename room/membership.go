@@ -21,8 +21,8 @@ type Membership struct {
 type Outcome int
 
 const (
-	// Unchanged: nothing newer is known.
-	Unchanged Outcome = iota
+	// unchanged: nothing newer is known.
+	unchanged Outcome = iota
 	// Active: the session is the active one of its user.
 	Active
 	// Replaced: a newer session of the user is the active one, or was until it left.
@@ -48,10 +48,10 @@ func (s Membership) Joined(r Result) Membership {
 }
 
 // Missing returns what became of a session whose user was not in the room when an action
-// was refused with r, and its membership then. With Unchanged the events up to r say more.
+// was refused with r, and its membership then. With unchanged the events up to r say more.
 func (s Membership) Missing(r Result) (Outcome, Membership) {
 	if s.Epoch == r.Epoch && s.Version <= r.Version {
-		return Unchanged, s
+		return unchanged, s
 	}
 	return Removed, s.out(r.Epoch, r.Version)
 }
@@ -105,7 +105,7 @@ func (s Membership) inSnapshot(e *Event) Outcome {
 	switch {
 	case e.Epoch == s.Epoch && e.Version < s.Version:
 		if mine || s.Out {
-			return Unchanged
+			return unchanged
 		}
 		return Doubtful
 	case mine:
@@ -133,7 +133,7 @@ func (s Membership) inSnapshot(e *Event) Outcome {
 // inMissed returns what the events for which a snapshot stands say became of the session.
 func (s Membership) inMissed(e *Event) (outcome Outcome) {
 	for _, missed := range e.missed {
-		if f := s.inChanges(missed); f != Unchanged && outcome != Replaced {
+		if f := s.inChanges(missed); f != unchanged && outcome != Replaced {
 			outcome = f
 		}
 	}
@@ -144,11 +144,11 @@ func (s Membership) inChanges(e *Event) Outcome {
 	known := e.Epoch == s.Epoch && e.Version <= s.Version
 	switch {
 	case known && (s.outSince == 0 || e.Version <= s.outSince):
-		return Unchanged
+		return unchanged
 	case e.Epoch != s.Epoch && e.Version > 1:
-		return Unchanged // late, of an earlier epoch: a later one begins with a snapshot
+		return unchanged // late, of an earlier epoch: a later one begins with a snapshot
 	}
-	outcome := Unchanged
+	outcome := unchanged
 	if e.Epoch != s.Epoch {
 		outcome = Removed // a new epoch, with these alone
 	}
@@ -161,14 +161,14 @@ func (s Membership) inChanges(e *Event) Outcome {
 			outcome = Removed
 		case c.Type != KindLeave:
 			outcome = Replaced
-		case outcome != Replaced && c.Reason == ReasonNode:
+		case outcome != Replaced && c.Reason == reasonNode:
 			outcome = Removed
 		case outcome != Replaced:
 			outcome = Ended
 		}
 	}
 	if known && outcome != Replaced {
-		return Unchanged
+		return unchanged
 	}
 	return outcome
 }

@@ -19,10 +19,10 @@ func listAt(epoch string, version uint64, members map[string]Member, alive ...st
 func TestMembership(t *testing.T) {
 	joins := func(session string) Update { return Update{Type: KindJoin, User: "a", Session: session} }
 	replaces := func(old, session string) Update {
-		return Update{Type: KindReplace, User: "a", Session: session, Old: old}
+		return Update{Type: kindReplace, User: "a", Session: session, Old: old}
 	}
-	leaves := Update{Type: KindLeave, User: "a", Reason: ReasonNode}
-	kicked := Update{Type: KindLeave, User: "a", Reason: ReasonKicked}
+	leaves := Update{Type: KindLeave, User: "a", Reason: reasonNode}
+	kicked := Update{Type: KindLeave, User: "a", Reason: reasonKicked}
 	other := Update{Type: KindJoin, User: "b", Session: "x"}
 	seats := func(session string) map[string]Member { return map[string]Member{"a": {Session: session, Node: "n2"}} }
 	missing := func(e *Event, missed ...*Event) *Event {
@@ -40,23 +40,23 @@ func TestMembership(t *testing.T) {
 		want Outcome
 	}{
 		// Events.
-		{"of another user", in, changesAt("e", 6, other), Unchanged},
+		{"of another user", in, changesAt("e", 6, other), unchanged},
 		{"a take-over", in, changesAt("e", 6, replaces("s", "new")), Replaced},
 		{"a take-over from another node's session", in, changesAt("e", 6, replaces("x", "new")), Replaced},
-		{"a take-over before the own join", in, changesAt("e", 4, replaces("s", "new")), Unchanged},
-		{"the own join", in, changesAt("e", 5, joins("s")), Unchanged},
-		{"of an earlier epoch", in, changesAt("old", 900, replaces("s", "new")), Unchanged},
+		{"a take-over before the own join", in, changesAt("e", 4, replaces("s", "new")), unchanged},
+		{"the own join", in, changesAt("e", 5, joins("s")), unchanged},
+		{"of an earlier epoch", in, changesAt("old", 900, replaces("s", "new")), unchanged},
 		{"the own session, again", in, changesAt("e", 6, replaces("s", "s")), Active},
 		{"the own session is detached", in, changesAt("e", 6, replaces("s", "~s")), Active},
 		{"taken over by one that is detached", in, changesAt("e", 6, replaces("x", "~new")), Replaced},
 		{"removed", in, changesAt("e", 6, leaves), Removed},
 		{"kicked", in, changesAt("e", 6, kicked), Ended},
-		{"kicked before the own join", in, changesAt("e", 4, kicked), Unchanged},
+		{"kicked before the own join", in, changesAt("e", 4, kicked), unchanged},
 		{"kicked, and the user came with another session", in, changesAt("e", 6, kicked, joins("new")), Replaced},
-		{"ready", in, changesAt("e", 6, Update{Type: KindMember, User: "a"}), Unchanged},
-		{"on another seat", in, changesAt("e", 6, Update{Type: KindSeat, User: "a", Seat: 3}), Unchanged},
-		{"dealt to", in, changesAt("e", 6, Update{Type: KindPrivate, User: "a"}), Unchanged},
-		{"a message", in, changesAt("e", 6, Update{Type: KindMessage, User: "a"}), Unchanged},
+		{"ready", in, changesAt("e", 6, Update{Type: kindMember, User: "a"}), unchanged},
+		{"on another seat", in, changesAt("e", 6, Update{Type: kindSeat, User: "a", Seat: 3}), unchanged},
+		{"dealt to", in, changesAt("e", 6, Update{Type: kindPrivate, User: "a"}), unchanged},
+		{"a message", in, changesAt("e", 6, Update{Type: KindMessage, User: "a"}), unchanged},
 		{"removed, and back in the same commit", in, changesAt("e", 6, leaves, joins("s")), Active},
 		{"removed, and the user came with another session", in, changesAt("e", 6, leaves, joins("new")), Replaced},
 		{"a take-over, and a leave, in one commit", in, changesAt("e", 6, replaces("s", "new"), leaves), Replaced},
@@ -68,9 +68,9 @@ func TestMembership(t *testing.T) {
 		{"out: another session comes", out, changesAt("e", 6, joins("new")), Replaced},
 		{"out: it is back", out, changesAt("e", 6, joins("s")), Active},
 		{"brought back: another session had come", back, changesAt("e", 7, joins("new")), Replaced},
-		{"brought back: and left", back, changesAt("e", 8, leaves), Unchanged},
-		{"brought back: what was known before", back, changesAt("e", 4, replaces("s", "new")), Unchanged},
-		{"brought back: the own join", back, changesAt("e", 9, joins("s")), Unchanged},
+		{"brought back: and left", back, changesAt("e", 8, leaves), unchanged},
+		{"brought back: what was known before", back, changesAt("e", 4, replaces("s", "new")), unchanged},
+		{"brought back: the own join", back, changesAt("e", 9, joins("s")), unchanged},
 		{"brought back: a take-over later", back, changesAt("e", 10, replaces("s", "new")), Replaced},
 
 		// Snapshots of the same epoch.
@@ -86,16 +86,16 @@ func TestMembership(t *testing.T) {
 		{"out, and there with another session", out, listAt("e", 9, seats("new"), "n1"), Replaced},
 
 		// An older one than the own join, and other epochs.
-		{"older, and there", in, listAt("e", 4, seats("s")), Unchanged},
+		{"older, and there", in, listAt("e", 4, seats("s")), unchanged},
 		{"older, and missing", in, listAt("e", 4, nil, "n1"), Doubtful},
 		{"older, and there with another session", in, listAt("e", 4, seats("x"), "n1"), Doubtful},
-		{"older, once the place is lost", out, listAt("e", 4, nil, "n1"), Unchanged},
+		{"older, once the place is lost", out, listAt("e", 4, nil, "n1"), unchanged},
 		{"lost with the room", in, listAt("", 0, nil, "n1"), Removed},
 		{"missing in a new epoch", in, listAt("new", 3, nil, "n1"), Removed},
 		{"there in a new epoch", in, listAt("new", 3, seats("s"), "n1"), Active},
 		{"there in a new epoch with another session", in, listAt("new", 3, seats("new"), "n1"), Replaced},
 
-		{"a new name", in, &Event{Rejoin: true, Epoch: "e", Version: 5}, Unchanged},
+		{"a new name", in, &Event{Rejoin: true, Epoch: "e", Version: 5}, unchanged},
 	} {
 		outcome, after := tt.at.After(tt.told)
 		if outcome != tt.want {
@@ -127,7 +127,7 @@ func TestKeep(t *testing.T) {
 	if got := describeUsers(r.Snapshot().Users()); got != "b@1 c@2 a@3" {
 		t.Errorf("the room holds %s", got)
 	}
-	if told := changesOf(r); len(told) != 1 || told[0].Type != KindBack || told[0].User != "c" {
+	if told := changesOf(r); len(told) != 1 || told[0].Type != kindBack || told[0].User != "c" {
 		t.Errorf("players are told %v", told)
 	}
 }
@@ -157,13 +157,13 @@ func TestLeaveOf_FirstBehindStanding(t *testing.T) {
 	all := SnapshotEvent(r, nil, events)
 	for known, want := range map[uint64]Gone{
 		1: {Version: 2, Reason: ReasonMoved, Target: "43"},
-		3: {Version: 4, Reason: ReasonKicked, Text: "loud"},
+		3: {Version: 4, Reason: reasonKicked, Text: "loud"},
 	} {
 		if got, found := all.LeaveOf(Membership{User: "a", Session: "s", Epoch: "e", Version: known}); !found || got != want {
 			t.Errorf("from version %d on: %+v, %v", known, got, found)
 		}
 	}
-	if got, found := SnapshotEvent(r, nil, nil).LeaveOf(Membership{User: "a", Epoch: "e", Version: 1}); !found || got.Reason != ReasonKicked {
+	if got, found := SnapshotEvent(r, nil, nil).LeaveOf(Membership{User: "a", Epoch: "e", Version: 1}); !found || got.Reason != reasonKicked {
 		t.Errorf("of the room alone: %+v, %v", got, found)
 	}
 	if _, found := events[0].LeaveOf(Membership{User: "b", Epoch: "e", Version: 1}); found {

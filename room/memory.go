@@ -64,7 +64,7 @@ func (s *state) plain() bool {
 // An earlier copy becomes what m knows.
 //
 // If others have begun the room meanwhile, whatever they did stays. A member stays out if they took the member out,
-// banned the member or gave away the seat. They may have gone on with an earlier copy: an entry of [Room.Gone] from
+// banned the member or gave away the seat. They may have gone on with an earlier copy: an entry of [Gone] from
 // before the join that m knows does not count. A ban that was lifted since does, because bans have no time.
 func (r *Room) Recall(m *Memory) {
 	if !m.Outlives(r) {
@@ -72,28 +72,28 @@ func (r *Room) Recall(m *Memory) {
 	}
 	was, whole := m.room, m.room.Epoch == r.Epoch
 	r.renew, r.behind = true, was.Version
-	r.recallState(was.state, whole)
-	r.recallMembers(was, whole)
+	recallState(r, was.state, whole)
+	recallMembers(r, was, whole)
 	if data := was.state.data.String(); data != r.state.data.String() && (whole || r.state.data == nil) {
-		r.updateState(Update{Type: KindData, Detail: &Detail{Data: jsonOf(data), Again: true}})
+		r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(data), Again: true}})
 	}
-	if host := was.state.host; host != r.state.host && r.isMember(host) {
-		r.updateState(Update{Type: KindHost, User: host, Detail: broughtBack})
+	if host := was.state.host; host != r.state.host && r.members.has(host) {
+		r.updateState(Update{Type: kindHost, User: host, Detail: broughtBack})
 	}
 	r.appoint()
 }
 
 // recallState gives the room the settings and bans that it had. whole says that it is an earlier copy of what it was. Where
 // versions are left out it says the settings in any case: so the commit says why that is.
-func (r *Room) recallState(was *state, whole bool) {
+func recallState(r *Room, was *state, whole bool) {
 	now, next := r.state, r.state
 	if was.settled && (whole || now.plain() && (!now.settled || !was.plain())) {
 		next = was
 	}
 	if next.settled && (r.behind > r.Version || !now.settled || now.settings != next.settings) {
-		settings, kind := next.settings, KindSettings
+		settings, kind := next.settings, kindSettings
 		if next.plain() {
-			kind = KindDefaults
+			kind = kindDefaults
 		}
 		r.updateState(Update{Type: kind, Detail: &Detail{Settings: &settings, Again: true}})
 	}
@@ -110,7 +110,7 @@ func (r *Room) recallState(was *state, whole bool) {
 }
 
 // recallMembers is recallState for the members.
-func (r *Room) recallMembers(was *Room, whole bool) {
+func recallMembers(r, was *Room, whole bool) {
 	for _, user := range slices.Sorted(maps.Keys(r.members.byUser)) {
 		m := r.members.byUser[user]
 		if known, stays := was.Member(user); whole && !(stays && m.equals(known)) {
@@ -126,15 +126,15 @@ func (r *Room) recallMembers(was *Room, whole bool) {
 		gone, out := r.state.gone.of(user)
 		out = out && gone.At > m.At || r.state.bans[user] > was.state.bans[user]
 		free := r.Count() < seats && m.Seat < seats && !r.members.seats.has(m.Seat)
-		if r.isMember(user) || !whole && (out || !free) {
+		if r.members.has(user) || !whole && (out || !free) {
 			continue
 		}
-		r.seatAgain(user, m)
+		seatAgain(r, user, m)
 	}
 }
 
 // seatAgain gives a user the seat back, with all that was kept of the user as a member.
-func (r *Room) seatAgain(user string, m Member) {
+func seatAgain(r *Room, user string, m Member) {
 	back := &Detail{Again: true, Node: m.Node}
 	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: back})
 	for _, row := range kept {

@@ -117,8 +117,8 @@ func TestMemory_Recall(t *testing.T) {
 			if changed := commitPending(now, "newer", "n"); !follower.room.Advance(&Event{Room: "42", Epoch: follower.room.Epoch, Version: changed.Version, From: follower.room.Version, commit: changed.commit}) {
 				t.Error("nobody can follow that")
 			}
-			if got, _ := now.Settings(); got != test.want || now.Bans()["rude"] != Forever || test.users == nil && len(now.Bans()) > 1 {
-				t.Errorf("it has %+v, and bans %v", got, now.Bans())
+			if got, _ := now.Settings(); got != test.want || now.State().Bans["rude"] != Forever || test.users == nil && len(now.State().Bans) > 1 {
+				t.Errorf("it has %+v, and bans %v", got, now.State().Bans)
 			}
 			for user, m := range was.Members() {
 				is, in := now.Member(user)
@@ -127,11 +127,11 @@ func TestMemory_Recall(t *testing.T) {
 					t.Errorf("%s is %+v, %v, and was %+v", user, is, in, m)
 				}
 			}
-			if test.users == nil && (now.Count() != was.Count() || now.Host() != "a" || now.Data().String() != "2") {
-				t.Errorf("it has %d members, the host %q and data %q", now.Count(), now.Host(), now.Data())
+			if test.users == nil && (now.Count() != was.Count() || now.State().Host != "a" || now.State().Data.String() != "2") {
+				t.Errorf("it has %d members, the host %q and data %q", now.Count(), now.State().Host, now.State().Data)
 			}
-			if is, in := now.Member("a"); in && same(is, mustMember(t, was, "a")) && test.want.Host != HostNone && now.Host() != "a" {
-				t.Errorf("the host is %q", now.Host())
+			if is, in := now.Member("a"); in && same(is, mustMember(t, was, "a")) && test.want.Host != HostNone && now.State().Host != "a" {
+				t.Errorf("the host is %q", now.State().Host)
 			}
 			if differs := follower.room.Differences(now); differs != "" {
 				t.Errorf("who follows it knows something else: %s", differs)

@@ -27,7 +27,7 @@ type Hand struct {
 	Data string // JSON, "" to remove it
 }
 
-func (Deal) kind() Kind                { return KindPrivate }
+func (Deal) kind() Kind                { return kindPrivate }
 func (a Deal) subject() (string, bool) { return a.User, false }
 
 func (a Deal) check(rules Rules) (_ Action, err error) {
@@ -64,7 +64,7 @@ func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if !only {
 		field = "hands." + normal.User
 	}
-	normal.Data, err = ParseData(field, h.Data, limit)
+	normal.Data, err = parseData(field, h.Data, limit)
 	return normal, err
 }
 
@@ -92,7 +92,7 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		if hand.Data == m.Private.String() {
 			continue
 		}
-		r.update(m.Node, Update{Type: KindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(hand.Data)}})
+		r.update(m.Node, Update{Type: kindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(hand.Data)}})
 	}
 	return seat, nil
 }
@@ -115,7 +115,7 @@ func (c *Change) IsFor(v Viewer) bool {
 			return v.Authority
 		}
 		return v.User != "" && c.User == v.User || slices.Contains(c.To, v.User)
-	case KindPrivate:
+	case kindPrivate:
 		return v.Authority || v.User != "" && c.User == v.User
 	}
 	return true

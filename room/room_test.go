@@ -76,7 +76,7 @@ func describeUsers(users []Occupant) string {
 func describeChanges(changes []Change) string {
 	var parts []string
 	for _, c := range changes {
-		if c.Type == KindSettings {
+		if c.Type == kindSettings {
 			continue
 		}
 		sign := "+"
@@ -90,11 +90,11 @@ func describeChanges(changes []Change) string {
 
 func TestTakeOverTellsTheOldSession(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Seat: 5, Session: "old", Node: "n1", At: 99}})
-	r.Restore(Restored{Settings: new(Settings)})
+	r.Restore(State{Settings: new(Settings)})
 	if seat, err := r.Apply(Join{User: "a", Session: "new"}, Rules{}, Origin{}); seat != 5 || err != nil {
 		t.Fatalf("seat %d, %v", seat, err)
 	}
-	if !slices.Equal(r.updates, []Update{{Type: KindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(changesOf(r)) != 0 {
+	if !slices.Equal(r.updates, []Update{{Type: kindReplace, User: "a", Seat: 5, Session: "new", Old: "old"}}) || len(changesOf(r)) != 0 {
 		t.Errorf("updates are %+v", r.updates)
 	}
 	if m, _ := r.Member("a"); m.Session != "new" || m.At != 99 {

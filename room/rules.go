@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -111,9 +112,9 @@ func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err 
 	case seat >= all && seat < most: // the game's own rule does not know the settings
 		return 0, full(in, all)
 	case seat < 0 || seat >= max(all, most):
-		return 0, fmt.Errorf("%w: room %s has no seat %d, which it gave to %s", ErrSeating, in.ID, seat, user)
+		return 0, fmt.Errorf("%w: room %s has no seat %d, which it gave to %s", errSeating, in.ID, seat, user)
 	case in.members.seats.has(seat):
-		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", ErrSeating, seat, in.ID, user, in.members.seats.at(seat))
+		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", errSeating, seat, in.ID, user, in.members.seats.at(seat))
 	}
 	return seat, nil
 }
@@ -122,7 +123,7 @@ func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err 
 func ask(s Seating, in *Room, user string, asked int) (seat int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: it panicked when %s joined room %s: %v", ErrSeating, user, in.ID, p)
+			err = fmt.Errorf("%w: it panicked when %s joined room %s: %v", errSeating, user, in.ID, p)
 		}
 	}()
 	return s.Seat(View{in}, user, asked)
@@ -146,4 +147,43 @@ func seats(r *Room, rules Rules) int {
 		return n
 	}
 	return rules.most()
+}
+
+// Defaults of [Limits], in bytes.
+const (
+	defaultMemberData  = 1 << 10
+	defaultPrivateData = 1 << 10
+	defaultRoomData    = 8 << 10
+	defaultMessage     = 2 << 10
+)
+
+// Limits that cannot be changed.
+const (
+	MaxGroup    = 64      // users of a party, whom one message is for, or who are dealt private data at once
+	maxBans     = 1000    // of a room
+	maxKickText = 200     // bytes of why somebody is kicked
+	maxLimit    = 1 << 20 // bytes: what Limits may allow
+)
+
+// Limits bound what users can set and say, in bytes of JSON or text. Zero means the default. They
+// count where something is written: a node shows what another one has allowed.
+type Limits struct {
+	MemberData  int // of each member; zero means 1 KiB
+	PrivateData int // data of each member that the others do not see; zero means 1 KiB
+	RoomData    int // of a room; zero means 8 KiB
+	Message     int // zero means 2 KiB
+}
+
+func (l Limits) memberData() int  { return cmp.Or(l.MemberData, defaultMemberData) }
+func (l Limits) privateData() int { return cmp.Or(l.PrivateData, defaultPrivateData) }
+func (l Limits) roomData() int    { return cmp.Or(l.RoomData, defaultRoomData) }
+func (l Limits) message() int     { return cmp.Or(l.Message, defaultMessage) }
+
+func (l Limits) check() error {
+	for field, n := range map[string]int{"MemberData": l.MemberData, "PrivateData": l.PrivateData, "RoomData": l.RoomData, "Message": l.Message} {
+		if n < 0 || n > maxLimit {
+			return tooLong(field, n, maxLimit)
+		}
+	}
+	return nil
 }

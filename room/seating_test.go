@@ -19,7 +19,7 @@ func TestAFaultySeating(t *testing.T) {
 		r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
 		rules := Rules{Seating: seatingFunc(func(View, string, int) (int, error) { return tt.seat, nil })}
 		_, err := r.Apply(Join{User: "b", Session: "s"}, rules, Origin{})
-		if !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), tt.says) {
+		if !errors.Is(err, errSeating) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("seat %d: %v", tt.seat, err)
 		}
 		if got := describeUsers(r.Snapshot().Users()); got != "a@3" || r.Changed() {
@@ -32,7 +32,7 @@ func TestAFaultySeating(t *testing.T) {
 func TestASeatingThatPanics(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{"a": {Seat: 3, Session: "s"}})
 	rules := Rules{Seating: seatingFunc(func(View, string, int) (int, error) { panic("no table") })}
-	if _, err := r.Apply(Join{User: "b", Session: "s"}, rules, Origin{}); !errors.Is(err, ErrSeating) || !strings.Contains(err.Error(), "no table") {
+	if _, err := r.Apply(Join{User: "b", Session: "s"}, rules, Origin{}); !errors.Is(err, errSeating) || !strings.Contains(err.Error(), "no table") {
 		t.Errorf("join: %v", err)
 	}
 	if r.Changed() {
@@ -48,7 +48,7 @@ func TestASeatingWithSeats(t *testing.T) {
 		}
 	}
 	r := NewRoom("42", Position{}, map[string]Member{})
-	if _, err := r.Apply(Join{User: "b", Session: "s"}, Rules{Seating: tables{2, 2}}, Origin{}); !errors.Is(err, ErrSeating) {
+	if _, err := r.Apply(Join{User: "b", Session: "s"}, Rules{Seating: tables{2, 2}}, Origin{}); !errors.Is(err, errSeating) {
 		t.Errorf("seat 2 of 2: %v", err)
 	}
 }
@@ -60,7 +60,7 @@ type wrapped struct{ Capacity }
 func TestSeating_FewerSeatsThanTheSettings(t *testing.T) {
 	r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
 	rules := Rules{Seating: wrapped{2}}
-	r.Restore(Restored{Settings: &Settings{Capacity: 4}})
+	r.Restore(State{Settings: &Settings{Capacity: 4}})
 	for seat, user := range []string{"a", "b", "c"} {
 		if got, err := r.Apply(Join{User: user, Session: "s"}, rules, Origin{}); err != nil || got != seat {
 			t.Errorf("%s: seat %d, %v", user, got, err)
@@ -108,7 +108,7 @@ func TestJoinDoesNotAllocateForTheRule(t *testing.T) {
 	for name, rules := range map[string]Rules{"none": {}, "capacity": {Seating: Capacity(1000)}} {
 		r := NewRoom("42", Position{"e", 1, "m"}, map[string]Member{})
 		defaults := rules.defaults()
-		r.Restore(Restored{Settings: &defaults})
+		r.Restore(State{Settings: &defaults})
 		if n := testing.AllocsPerRun(100, func() {
 			_, _ = r.Apply(Join{User: "a", Session: "s"}, rules, Origin{})
 			r.Revert()

@@ -199,7 +199,7 @@ type Configure struct {
 	As       Claim    // of the host; zero for somebody with authority
 }
 
-func (Configure) kind() Kind              { return KindSettings }
+func (Configure) kind() Kind              { return kindSettings }
 func (Configure) subject() (string, bool) { return "", false }
 
 func (a Configure) check(rules Rules) (_ Action, err error) {
@@ -231,7 +231,7 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 		return 0, &InvalidError{"capacity", fmt.Sprintf("must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)}
 	}
 	if !r.state.settled || r.state.settings != s {
-		r.updateState(Update{Type: KindSettings, Detail: &Detail{Settings: &s}})
+		r.updateState(Update{Type: kindSettings, Detail: &Detail{Settings: &s}})
 	}
 	return 0, nil
 }
@@ -255,9 +255,9 @@ func (s *Settings) checkBegin(rules Rules) error {
 	return s.check(rules)
 }
 
-// beginWith gives a room that has not begun settings, which count as those that nobody has configured. It fails with
-// ErrOtherLabels if the room lacks their labels. Nil does nothing.
-func (r *Room) beginWith(s *Settings) error {
+// begin gives a room that has not begun these settings, which count as those that nobody has configured. It fails with
+// ErrOtherLabels if the room has begun without their labels. Nil does nothing.
+func (s *Settings) begin(r *Room) error {
 	switch {
 	case s == nil:
 	case r.state.settled:
@@ -267,7 +267,7 @@ func (r *Room) beginWith(s *Settings) error {
 	default:
 		begin := *s
 		begin.Default = true
-		r.updateState(Update{Type: KindDefaults, Detail: &Detail{Settings: &begin}})
+		r.updateState(Update{Type: kindDefaults, Detail: &Detail{Settings: &begin}})
 	}
 	return nil
 }

@@ -215,7 +215,7 @@ func TestSettings_UnknownChoice(t *testing.T) {
 		t.Error(err)
 	}
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Session: "s"}})
-	r.Restore(Restored{Settings: &s})
+	r.Restore(State{Settings: &s})
 	if _, err := apply(t, r, SetData{User: "a", Session: "s", Data: "1"}, Rules{}); !errors.Is(err, ErrForbidden) {
 		t.Error(err)
 	}

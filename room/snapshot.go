@@ -83,9 +83,9 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 	}
 	for i := range e.commit.Updates {
 		switch u := &e.commit.Updates[i]; {
-		case u.Type == KindBan && u.User == user:
+		case u.Type == kindBan && u.User == user:
 			w.until = u.detail().Until
-		case u.Type == KindSettings && u.detail().Settings != nil:
+		case u.Type == kindSettings && u.detail().Settings != nil:
 			w.onlyMembers = u.Settings.Watch != WatchAll
 		}
 	}

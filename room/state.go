@@ -34,20 +34,20 @@ func (s *state) heed(u *Update, ofMember bool, version uint64) *state {
 // memory with the update.
 func (s *state) after(u *Update, version uint64) *state {
 	next := *s
-	switch d := u.detail(); u.Type {
-	case KindSettings, KindDefaults:
+	switch d := u.detail(); u.Type.Field() {
+	case "settings":
 		if d.Settings != nil { // nobody else writes events, but what comes from Redis is not trusted
 			next.settings, next.settled = *d.Settings, true
 		}
-	case KindData:
+	case "data":
 		next.data = s.data.after(d.Data, version)
-	case KindTimer, KindCountdown:
+	case "timers":
 		if d.Timer != nil {
 			next.timers = s.timers.after(d.Timer, version)
 		}
-	case KindHost:
+	case "host":
 		next.host = strings.Clone(u.User)
-	case KindBan:
+	case "bans":
 		next.bans = make(map[string]int64, len(s.bans)+1)
 		maps.Copy(next.bans, s.bans)
 		if d.Until == 0 {
@@ -61,19 +61,30 @@ func (s *state) after(u *Update, version uint64) *state {
 	return &next
 }
 
-// Restored is what a room that was read has besides members. The zero value is a room that has
-// nothing.
-type Restored struct {
-	Settings *Settings        // nil for none
+// State is what a room has besides members. The zero value is that of a room that has nothing.
+type State struct {
+	Settings *Settings        // nil for none of its own
 	Data     *Value           // nil for none
 	Bans     map[string]int64 // by user: until when, in ms since 1970
 	Gone     map[string]Gone  // by user, "" for everybody
 	Timers   *Timers          // nil for none
-	Host     string           // a user; "" for none
+	Host     string           // a member; "" for none
+}
+
+// State returns what the room has besides members. It is the room's own: do not change it.
+func (r *Room) State() State {
+	s := State{Data: r.state.data, Bans: r.state.bans, Timers: r.state.timers, Host: r.state.host}
+	if r.state.settled {
+		s.Settings = &r.state.settings
+	}
+	if r.state.gone != nil {
+		s.Gone = r.state.gone.byUser
+	}
+	return s
 }
 
 // Restore gives a room that was read what came with it, and takes that over.
-func (r *Room) Restore(from Restored) {
+func (r *Room) Restore(from State) {
 	next := state{data: from.Data, bans: from.Bans, timers: from.Timers, host: from.Host}
 	if from.Settings != nil {
 		next.settings, next.settled = *from.Settings, true
@@ -85,9 +96,105 @@ func (r *Room) Restore(from Restored) {
 	r.pending.clear(r.Count(), r.state.gone)
 }
 
-// Data returns the room's data; nil for a room that never had any.
-func (r *Room) Data() *Value { return r.state.data }
+// maxGone is how many users a room remembers who were taken out of it.
+const maxGone = 128
 
-// Bans returns until when users may not come in, in ms since 1970. The map is the room's own: do
-// not change it.
-func (r *Room) Bans() map[string]int64 { return r.state.bans }
+// Gone is why a user was taken out of a room, for nodes that have missed the event. The room keeps
+// it until the user comes back, of the last users of whom that is so.
+type Gone struct {
+	Version uint64 `json:"version"`         // of the room when it happened
+	Reason  Reason `json:"reason"`          // reasonKicked, reasonClosed or ReasonMoved
+	Text    string `json:"text,omitzero"`   // why the user was kicked
+	Target  string `json:"target,omitzero"` // the room to which the user was moved
+	At      int64  `json:"at,omitzero"`     // when, in ms since 1970: not later than the At of the user's next join
+}
+
+// gone returns why the user was taken out, as the room remembers it. Of a KindLeave.
+func (u *Update) gone(version uint64) Gone {
+	d := u.detail()
+	return Gone{version, u.Reason, d.Text, d.Target, u.At}
+}
+
+// GoneError is an [ErrConflict]: since the version that a join expects, somebody with authority has
+// taken the user out of the room.
+type GoneError struct {
+	Gone
+	text string
+}
+
+func (e *GoneError) Error() string { return e.text }
+
+// Unwrap returns ErrConflict.
+func (e *GoneError) Unwrap() error { return ErrConflict }
+
+// everybody is the user of the Gone of a room that was shut.
+const everybody = ""
+
+// goneList does not change: each update makes another one. Nil is empty.
+type goneList struct{ byUser map[string]Gone }
+
+// of returns why a user who is not in the room was taken out of it.
+func (l *goneList) of(user string) (g Gone, found bool) {
+	if l == nil {
+		return g, false
+	}
+	if g, found = l.byUser[user]; !found {
+		g, found = l.byUser[everybody]
+	}
+	return g, found
+}
+
+// with returns the list with one more, without the oldest one if there are too many: of several that
+// are as old, the first by name, so that all who follow the room agree.
+func (l *goneList) with(user string, g Gone) *goneList {
+	next := &goneList{make(map[string]Gone)}
+	if l != nil {
+		maps.Copy(next.byUser, l.byUser)
+	}
+	g.Text, g.Target = strings.Clone(g.Text), strings.Clone(g.Target)
+	next.byUser[strings.Clone(user)] = g
+	if len(next.byUser) > maxGone {
+		oldest := user
+		for other, o := range next.byUser {
+			if first := next.byUser[oldest].Version; o.Version < first || o.Version == first && other < oldest {
+				oldest = other
+			}
+		}
+		delete(next.byUser, oldest)
+	}
+	return next
+}
+
+// without returns the list without a user.
+func (l *goneList) without(user string) *goneList {
+	if l == nil {
+		return nil
+	}
+	if _, found := l.byUser[user]; !found {
+		return l
+	}
+	next := &goneList{maps.Clone(l.byUser)}
+	delete(next.byUser, user)
+	return next
+}
+
+// after returns the list behind an update that belongs to a version.
+func (l *goneList) after(u *Update, version uint64) *goneList {
+	d := u.detail()
+	switch {
+	case u.Type == KindJoin:
+		return l.without(u.User)
+	case u.Type == KindLeave && (u.Reason == reasonKicked || u.Reason == ReasonMoved):
+		return l.with(u.User, u.gone(version))
+	case u.Type == KindLeave && u.Reason == reasonClosed:
+		return l.without(u.User)
+	case u.Type == kindSettings && d.Shut:
+		return l.with(everybody, Gone{Version: version, Reason: reasonClosed, At: u.At})
+	case u.Type == kindSettings && d.Settings != nil && !d.Settings.Closed:
+		return l.without(everybody)
+	}
+	return l
+}
+
+// GoneChanged reports whether [State].Gone is another one than at the last Commit or Revert.
+func (r *Room) GoneChanged() bool { return r.state.gone != r.pending.gone }

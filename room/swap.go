@@ -12,7 +12,7 @@ type Swap struct {
 	As    Claim // of the host; zero for somebody with authority
 }
 
-func (Swap) kind() Kind              { return KindSwap }
+func (Swap) kind() Kind              { return kindSwap }
 func (Swap) subject() (string, bool) { return "", true }
 
 func (a Swap) check(Rules) (_ Action, err error) {
@@ -51,7 +51,7 @@ type Shuffle struct {
 	Seed uint64 // chosen at random by who asks: the same makes the same of the same room, however often it is applied
 }
 
-func (Shuffle) kind() Kind              { return KindShuffle }
+func (Shuffle) kind() Kind              { return kindShuffle }
 func (Shuffle) subject() (string, bool) { return "", true }
 
 func (a Shuffle) check(Rules) (_ Action, err error) {
@@ -91,5 +91,5 @@ func keepsAny(order []int) bool {
 // reseat gives a member another seat. The one who has it must get another one in the same action.
 func (r *Room) reseat(user string, seat int) {
 	m, _ := r.Member(user)
-	r.update(m.Node, Update{Type: KindSeat, User: user, Seat: seat})
+	r.update(m.Node, Update{Type: kindSeat, User: user, Seat: seat})
 }

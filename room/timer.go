@@ -12,8 +12,8 @@ import (
 
 // Limits of timers.
 const (
-	MaxTimers    = 8              // of a room
-	MaxTimerName = 32             // bytes
+	maxTimers    = 8              // of a room
+	maxTimerName = 32             // bytes
 	MaxTimer     = 24 * 3_600_000 // ms until it fires: a day
 )
 
@@ -45,7 +45,7 @@ type SetTimer struct {
 	User, Session string
 	Authority     bool // the user has authority over the room: need not be a member, and no settings forbid it
 
-	Name string // 1 to MaxTimerName of A-Z a-z 0-9 . _ -
+	Name string // 1 to 32 of A-Z a-z 0-9 . _ -
 	In   int64  // ms from now on, at most MaxTimer
 	Then Effect // the zero value does nothing
 	Stop bool   // cancels the timer: In and Then do not count
@@ -64,7 +64,7 @@ func (a SetTimer) DueAt(due int64) SetTimer {
 	return a
 }
 
-func (SetTimer) kind() Kind                { return KindTimer }
+func (SetTimer) kind() Kind                { return kindTimer }
 func (a SetTimer) subject() (string, bool) { return a.User, false }
 
 func (a SetTimer) check(rules Rules) (_ Action, err error) {
@@ -72,8 +72,8 @@ func (a SetTimer) check(rules Rules) (_ Action, err error) {
 		return nil, err
 	}
 	switch {
-	case CheckID(a.Name) != nil || len(a.Name) > MaxTimerName:
-		return nil, &InvalidError{"name", fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -", MaxTimerName)}
+	case CheckID(a.Name) != nil || len(a.Name) > maxTimerName:
+		return nil, &InvalidError{"name", fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -", maxTimerName)}
 	case a.In < 0 || a.In > MaxTimer:
 		return nil, &InvalidError{"in", fmt.Sprintf("must be from 0 to %d ms, not %d", MaxTimer, a.In)}
 	}
@@ -98,7 +98,7 @@ func (e Effect) check(rules Rules) (_ Effect, err error) {
 		}
 	}
 	if e.Data != nil {
-		data, err := ParseData("then.data", string(e.Data), rules.Limits.roomData())
+		data, err := parseData("then.data", string(e.Data), rules.Limits.roomData())
 		if err != nil {
 			return e, err
 		}
@@ -116,7 +116,7 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 			return 0, Forbid("only admins may set a timer that closes the room, or throws somebody out")
 		}
 	}
-	timers := r.Timers()
+	timers := r.state.timers
 	if err := a.Expect.checkPlay(r); err != nil {
 		return 0, err
 	}
@@ -129,8 +129,8 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 		return 0, nil
 	case !r.begun():
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
-	case !there && timers.Len() == MaxTimers:
-		return 0, &InvalidError{"name", fmt.Sprintf("is that of one timer more than the %d that room %s has", MaxTimers, r.ID)}
+	case !there && timers.Len() == maxTimers:
+		return 0, &InvalidError{"name", fmt.Sprintf("is that of one timer more than the %d that room %s has", maxTimers, r.ID)}
 	}
 	set := &Countdown{Name: a.Name, Due: a.due, Was: was.Due}
 	if a.Then.Close || a.Then.Kick != "" || a.Then.Data != nil {
@@ -140,9 +140,9 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// endTimer cancels a timer that is there (KindCountdown), or has it fire (KindTimer).
+// endTimer cancels a timer that is there (KindCountdown), or has it fire (kindTimer).
 func (r *Room) endTimer(kind Kind, by, name string) {
-	was, _ := r.Timers().Named(name)
+	was, _ := r.state.timers.Named(name)
 	r.updateState(Update{Type: kind, User: by, Detail: &Detail{Timer: &Countdown{Name: name, Was: was.Due}}})
 }
 
@@ -159,12 +159,12 @@ func (Fire) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Fire) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 	for {
-		name, t, found := r.Timers().Next()
+		name, t, found := r.state.timers.Next()
 		if !found || t.Due > a.Now {
 			return n, nil
 		}
 		n++
-		r.endTimer(KindTimer, "", name)
+		r.endTimer(kindTimer, "", name)
 		if t.Then == nil {
 			continue
 		}
@@ -266,9 +266,6 @@ func (e *Effect) equals(other *Effect) bool {
 	}
 	return e.Close == other.Close && e.Kick == other.Kick && string(e.Data) == string(other.Data)
 }
-
-// Timers returns the room's timers.
-func (r *Room) Timers() *Timers { return r.state.timers }
 
 // Timers returns the room's timers.
 func (s Snapshot) Timers() *Timers {

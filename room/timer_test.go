@@ -111,7 +111,7 @@ func TestTimer_Effects(t *testing.T) {
 	set("turn", Effect{}, 59)
 	set("late", Effect{}, 61)
 	redistest.Equal(t, "an end cancels the others:", g.must(Fire{Now: 60}), "timer timer leave countdown settings")
-	if n := g.is.Timers().Len(); n != 0 || !g.is.state.settings.Closed {
+	if n := g.is.State().Timers.Len(); n != 0 || !g.is.state.settings.Closed {
 		t.Errorf("%d timers are left, in %+v", n, g.is.state.settings)
 	}
 }
@@ -163,16 +163,16 @@ func TestTimer_Expect(t *testing.T) {
 
 func TestTimer_Invalid(t *testing.T) {
 	g := timed(t)
-	long := strings.Repeat("x", MaxTimerName+1)
+	long := strings.Repeat("x", maxTimerName+1)
 	for _, a := range []SetTimer{
 		{Name: ""}, {Name: "a b"}, {Name: long}, {Name: ".."}, {Name: "x", In: -1}, {Name: "x", In: MaxTimer + 1},
 		{Name: "x", Then: Effect{Close: true, Kick: "a"}}, {Name: "x", Then: Effect{Kick: "\n"}},
-		{Name: "x", Then: Effect{Data: jsontext.Value("{")}}, {Name: "x", Then: Effect{Data: jsontext.Value(`"` + strings.Repeat("x", DefaultRoomData) + `"`)}},
+		{Name: "x", Then: Effect{Data: jsontext.Value("{")}}, {Name: "x", Then: Effect{Data: jsontext.Value(`"` + strings.Repeat("x", defaultRoomData) + `"`)}},
 		{User: "a", Name: "x"},
 	} {
 		g.fails(a.DueAt(5), ErrInvalid)
 	}
-	for i := range MaxTimers {
+	for i := range maxTimers {
 		g.must(SetTimer{Name: fmt.Sprint(i), In: MaxTimer}.DueAt(int64(100 + i)))
 	}
 	g.fails(SetTimer{Name: "more"}.DueAt(5), ErrInvalid)

@@ -20,7 +20,7 @@ type Txn struct {
 	Expect Expect
 }
 
-func (Txn) kind() Kind              { return KindTxn }
+func (Txn) kind() Kind              { return kindTxn }
 func (Txn) subject() (string, bool) { return "", true }
 
 func (a Txn) check(rules Rules) (Action, error) {
@@ -67,7 +67,7 @@ func (e Expect) checkPlay(r *Room) error {
 	if err := e.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
 		return err
 	}
-	return e.checkData(r, r.Timers().since(), "a timer of room "+r.ID)
+	return e.checkData(r, r.state.timers.since(), "a timer of room "+r.ID)
 }
 
 // Timed returns an action with the times at which the timers that it sets fire, each of which due says: see

@@ -233,7 +233,7 @@ func TestMove_LeaveOfOrigin(t *testing.T) {
 func TestMove_DuringRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		open := first.hook.gate(room.KindReady, func() {})
+		open := first.hook.gate("ready", func() {})
 		a.send(`{"id":9,"room":"42","action":"ready","value":true}`)
 		synctest.Wait()
 		second.moveTo(t, "42", "T", "a")
@@ -292,7 +292,7 @@ func TestMove_ReplyBeforeItsEvent(t *testing.T) {
 		subscribe := askWhileMoving(t, first, second, a)
 		first.hook.mu.Lock()
 		first.hook.after = func(a room.Action) {
-			if room.KindOf(a) == room.KindReady {
+			if room.KindOf(a) == "ready" {
 				time.Sleep(time.Second) // until the event has come
 			}
 		}

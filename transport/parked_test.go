@@ -70,7 +70,7 @@ type undoneRooms struct {
 func (r *undoneRooms) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	result, err := r.Rooms.Do(ctx, id, a)
 	if room.KindOf(a) == room.KindJoin && r.left.Add(-1) >= 0 {
-		undone, _ := r.Rooms.Do(ctx, id, room.Leave{User: "a", Session: r.session, Reason: room.ReasonNode})
+		undone, _ := r.Rooms.Do(ctx, id, room.Leave{User: "a", Session: r.session, Reason: "node"})
 		result.Snapshot = undone.Snapshot
 	}
 	return result, err

@@ -305,7 +305,7 @@ func TestPrivate_NothingLeaks(t *testing.T) {
 
 // What somebody may not read does not count against what waits for the connection; what an admin reads does.
 func TestPrivate_Size(t *testing.T) {
-	e := &room.Event{Changes: []room.Change{{Type: room.KindPrivate, User: "a", Detail: &room.Detail{Data: []byte(`"` + strings.Repeat("x", 2000) + `"`)}}}}
+	e := &room.Event{Changes: []room.Change{{Type: "private", User: "a", Detail: &room.Detail{Data: []byte(`"` + strings.Repeat("x", 2000) + `"`)}}}}
 	for who, large := range map[room.Viewer]bool{{User: "a"}: true, {User: "b"}: false, {}: false, {User: "c", Authority: true}: true} {
 		n := frames.Of(e).SizeFor(who)
 		redistest.ErrorIf(t, n > 2000 != large || n > 3000, "for %+v it counts as %d bytes", who, n)

@@ -153,7 +153,7 @@ func (s *docSession) happen(what string) {
 		time.Sleep(coordinator.DefaultNodeTTL)
 	case "a failure removes 李四, and 王五 joins":
 		s.first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable }) // no rejoin
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave{User: "李四", Session: s.first.session(s.t, "李四"), Reason: room.ReasonNode}); err != nil {
+		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave{User: "李四", Session: s.first.session(s.t, "李四"), Reason: "node"}); err != nil {
 			s.t.Fatal(err)
 		}
 		synctest.Wait()

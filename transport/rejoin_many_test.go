@@ -104,7 +104,7 @@ func TestRejoin_RequestsAtOnce(t *testing.T) {
 					case <-stop:
 						return
 					case <-time.After(time.Duration(1+i%5) * time.Millisecond):
-						_, _ = second.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: session, Reason: room.ReasonNode})
+						_, _ = second.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: session, Reason: "node"})
 					}
 				}
 			}()

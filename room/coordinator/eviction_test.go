@@ -348,7 +348,7 @@ func testWritesRefused(t *testing.T, refused time.Duration, judge string) {
 		blind := judge == "writes its lease, and reads no others"
 		wrong := func(c room.Change) bool {
 			return c.Type == room.KindLeave && (noticed && all || c.User != "away") ||
-				c.Type == room.KindAway && noticed && (all || blind) && c.User != "away"
+				c.Type == "away" && noticed && (all || blind) && c.User != "away"
 		}
 		var nodes []*Coordinator
 		for i, user := range []string{"a", "b", "away"} {

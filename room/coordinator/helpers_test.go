@@ -70,7 +70,7 @@ func describeChanges(changes []room.Change) string {
 	for _, c := range changes {
 		sign := "+"
 		switch c.Type {
-		case room.KindSettings:
+		case "settings":
 			continue
 		case room.KindLeave:
 			sign = "-"

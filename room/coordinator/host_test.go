@@ -47,7 +47,7 @@ func TestHost_NodeDies(t *testing.T) {
 		}
 		time.Sleep(DefaultGrace + DefaultNodeTTL)
 		expect("c")
-		if last := events[len(events)-1]; len(last.Changes) != 3 || last.Changes[2].Type != room.KindHost || last.Changes[2].User != "c" {
+		if last := events[len(events)-1]; len(last.Changes) != 3 || last.Changes[2].Type != "host" || last.Changes[2].User != "c" {
 			t.Errorf("the last event is %+v", last.Changes)
 		}
 		mustDo(t, live, "42", room.Kick{User: "d", As: room.Claim{User: "c", Session: "s"}})

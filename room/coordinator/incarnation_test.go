@@ -93,7 +93,7 @@ func TestIncarnation_CommitBuildsOnAnother(t *testing.T) {
 		first := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		f.expect(t, "1<0 +a@0")
 		at := rdb.HGet(t.Context(), "Room:42:Meta", "mark").Val()
-		next := &room.Commit{Position: room.Position{Epoch: first.Epoch, Version: 2}, Prev: "another", Node: "n", Updates: []room.Update{{Type: room.KindAway, User: "a", Session: "~s"}}}
+		next := &room.Commit{Position: room.Position{Epoch: first.Epoch, Version: 2}, Prev: "another", Node: "n", Updates: []room.Update{{Type: "away", User: "a", Session: "~s"}}}
 		rdb.HSet(t.Context(), "Room:42:Meta", "version", 2, "mark", "after another")
 		rdb.Publish(t.Context(), "Room:42:Events", string(store.AppendEvent(nil, next)))
 		e := redistest.Receive(t, f.events, "a snapshot")

@@ -40,7 +40,7 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 	start := time.Now()
 	left, joined, err = c.workers.Move(ctx, from, to, session, users)
 	if done := c.opts.Trace.Done; done != nil {
-		done(room.KindMove, err, time.Since(start))
+		done("move", err, time.Since(start))
 	}
 	return left, joined, err
 }

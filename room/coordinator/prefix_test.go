@@ -58,7 +58,7 @@ func apart(t *testing.T, server *redistest.Server, cluster bool) {
 		}
 	}
 	stops := func(d *deployment) {
-		redistest.Until(t, "the member of a node that has stopped is removed", func() bool { return d.reason("leaver") == room.ReasonNode })
+		redistest.Until(t, "the member of a node that has stopped is removed", func() bool { return d.reason("leaver") == "node" })
 	}
 	redistest.OK(t, all[0].a.Close(soon(t)))
 	stops(all[0])
@@ -223,7 +223,7 @@ func (d *deployment) hear(e *room.Event) {
 		switch {
 		case c.Type == room.KindLeave:
 			d.left[c.User] = c.Reason
-		case c.Type == room.KindTimer:
+		case c.Type == "timer":
 			d.timers = append(d.timers, c.Timer.Name)
 		}
 	}
@@ -256,7 +256,7 @@ func (d *deployment) play(t *testing.T) {
 	redistest.OK(t, d.a.Drain(soon(t), d.dies.Node()))
 	redistest.Receive(t, d.dies.DrainRequested(), "that the node is to stop")
 	die(d.dies)
-	redistest.Until(t, "the member of the dead node is removed", func() bool { return d.reason("victim") == room.ReasonNode })
+	redistest.Until(t, "the member of the dead node is removed", func() bool { return d.reason("victim") == "node" })
 	redistest.Until(t, "the timer fires", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.timers) >= 2 })
 	d.a.awaitChecks(t, 2)
 }

@@ -77,12 +77,12 @@ func TestSaid_Bytes(t *testing.T) {
 			mustDo(t, c, "42", room.Say{Text: text + strings.Repeat("x", length)})
 		}
 		for i := range 5 {
-			say(fmt.Sprint(i), room.MaxHistory/3)
+			say(fmt.Sprint(i), 64<<10/3)
 		}
 		redistest.Equal(t, "of large ones it has kept", describeKept(t, c, "42"), "5 3xxxxxxxx, 6 4xxxxxxxx")
 		say("s", 1)
 		redistest.Equal(t, "with a small one it has kept", describeKept(t, c, "42"), "5 3xxxxxxxx, 6 4xxxxxxxx, 7 sx")
-		say("l", room.MaxHistory)
+		say("l", 64<<10)
 		redistest.Equal(t, "of one too large it has kept", describeKept(t, c, "42"), "")
 		for i := range 150 {
 			say(fmt.Sprint("n", i), 0)

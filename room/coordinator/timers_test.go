@@ -35,7 +35,7 @@ func watchTimers(t *testing.T, c *Coordinator) *timerLog {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, change := range e.Changes {
-			if change.Type == room.KindTimer {
+			if change.Type == "timer" {
 				l.told = append(l.told, fmt.Sprintf("%s at %.1fs", change.Timer.Name, time.Since(l.began).Seconds()))
 			}
 		}
@@ -255,7 +255,7 @@ func TestTimers_EntriesEnd(t *testing.T) {
 func TestTimers_NothingStays(t *testing.T) {
 	leave := func(t *testing.T, c *Coordinator) { mustDo(t, c, "42", room.Leave{User: "a", Session: "s"}) }
 	cancel := func(t *testing.T, c *Coordinator) {
-		for i := range room.MaxTimers {
+		for i := range 8 {
 			mustDo(t, c, "42", room.SetTimer{Name: fmt.Sprint(i), Stop: true})
 		}
 	}
@@ -270,7 +270,7 @@ func TestTimers_NothingStays(t *testing.T) {
 			leave(t, other)
 			time.Sleep(unusedIdle - time.Second)
 			mustDo(t, other, "42", room.Join{User: "b", Session: "t"})
-		}, slices.Repeat([]string{"42"}, room.MaxTimers)},
+		}, slices.Repeat([]string{"42"}, 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestTimers_NothingStays(t *testing.T) {
 				setter, other = newCoordinator(t, client, Options{}), newCoordinator(t, redistest.MiniClient(t, mini), Options{})
 				redistest.OK(t, errors.Join(setter.Start(t.Context()), other.Start(t.Context())))
 				mustDo(t, setter, "42", room.Join{User: "a", Session: "s"})
-				for i := range room.MaxTimers {
+				for i := range 8 {
 					setTimer(t, setter, fmt.Sprint(i), 10*time.Minute)
 				}
 				c.end(t, other)
@@ -342,7 +342,7 @@ func TestTimers_Cluster(t *testing.T) {
 		id := fmt.Sprint("r", i)
 		stop, err := second.Watch(t.Context(), id, func(e *room.Event) {
 			for _, c := range e.Changes {
-				if c.Type == room.KindTimer {
+				if c.Type == "timer" {
 					fired.Add(1)
 				}
 			}

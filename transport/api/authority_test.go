@@ -40,7 +40,7 @@ func TestKick_AndBan(t *testing.T) {
 	w.join("42", "a", "b", "ü")
 	heard := w.hear("42")
 	w.must("POST", "/api/rooms/42/kick", `{"user":"a","text":"rude"}`, `"version":4,"count":2`)
-	if c := redistest.Receive(t, heard, "the kick"); c.Type != room.KindLeave || c.User != "a" || c.Reason != room.ReasonKicked || c.Text != "rude" {
+	if c := redistest.Receive(t, heard, "the kick"); c.Type != room.KindLeave || c.User != "a" || c.Reason != "kicked" || c.Text != "rude" {
 		t.Errorf("the others hear %+v", c)
 	}
 	w.join("42", "a")

@@ -26,7 +26,7 @@ func TestFrames_OfTimers(t *testing.T) {
 			Changes: []room.Change{{Type: kind, User: "a", Detail: &room.Detail{Timer: &room.Countdown{Name: "turn", Due: due}}}}}
 	}
 	is := room.NewRoom("42", room.Position{Epoch: "e", Version: 4}, map[string]room.Member{})
-	is.Restore(room.Restored{Timers: &room.Timers{ByName: map[string]room.Timer{"turn": {Due: 1500}, "a": {Due: 10}}}})
+	is.Restore(room.State{Timers: &room.Timers{ByName: map[string]room.Timer{"turn": {Due: 1500}, "a": {Due: 10}}}})
 	whole := is.Snapshot()
 	for _, tt := range []struct {
 		e          *room.Event

@@ -142,7 +142,7 @@ func (w *world) client(name string) {
 func (w *world) others(name string) {
 	switch name {
 	case "node dies":
-		_, _ = w.do(room.Leave{User: user, Session: session, Reason: room.ReasonNode})
+		_, _ = w.do(room.Leave{User: user, Session: session, Reason: "node"})
 	case "away": // other nodes take its node for dead, under the name from before
 		_, _ = w.do(room.Stray{Node: node(w.names - 1)})
 	case "kick":

@@ -207,7 +207,7 @@ func TestSetViewer(t *testing.T) {
 	r.Begin(room.Viewer{User: "b"})
 	deal := func(version uint64) *room.Event {
 		return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,
-			Changes: []room.Change{{Type: room.KindPrivate, User: "a", Detail: &room.Detail{Data: bytes.Repeat([]byte("1"), 2000)}}}}
+			Changes: []room.Change{{Type: "private", User: "a", Detail: &room.Detail{Data: bytes.Repeat([]byte("1"), 2000)}}}}
 	}
 	r.Push(deal(1))
 	player := o.Kept()

@@ -69,3 +69,28 @@ func TestInvariants_RoomAfterARestart(t *testing.T) {
 		v.drop("42")
 	}
 }
+
+func TestClashAndOverfull(t *testing.T) {
+	for _, tt := range []struct {
+		seats           map[string]int
+		clash, overfull string
+	}{
+		{map[string]int{"a": 0, "b": 1}, "", ""},
+		{map[string]int{"a": 1, "b": 1}, `"a" and "b" are on seat 1`, ""},
+		{map[string]int{"a": 0, "b": 1, "c": 2}, "", "3 members are on 2 seats"},
+		{map[string]int{"a": 0, "b": 2}, "", `"b" is on seat 2, and the last one is 1`},
+	} {
+		members := make(map[string]room.Member)
+		for user, seat := range tt.seats {
+			members[user] = room.Member{Seat: seat}
+		}
+		r := room.NewRoom("42", room.Position{}, members)
+		if got := overfull(r); got != "" {
+			t.Errorf("%v without settings: %q", tt.seats, got)
+		}
+		r.Restore(room.State{Settings: &room.Settings{Capacity: 2}})
+		if taken, full := clash(r), overfull(r); taken != tt.clash || full != tt.overfull {
+			t.Errorf("%v: %q, %q", tt.seats, taken, full)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 		settings, _ := is.Settings()
 		members, commitID = is.Count(), is.CommitID // compare may give the room to the shadow
 		stays = members > 0 || settings.Keep
-		found[CheckSeats], found[CheckCapacity] = is.Clash(), is.Overfull()
+		found[CheckSeats], found[CheckCapacity] = clash(is), overfull(is)
 		v.compare(ctx, s, is, recorded, found)
 		v.resize(s, emptySize+members)
 	}
@@ -151,3 +151,34 @@ func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 }
 
 func shortened(text string) string { return fmt.Sprintf("%.*s", maxWhat, text) }
+
+// clash says which seat two members have, "" if none is taken twice.
+func clash(r *room.Room) string {
+	users := make(map[int]string, r.Count())
+	for user, m := range r.Members() {
+		if other, taken := users[m.Seat]; taken {
+			return fmt.Sprintf("%q and %q are on seat %d", min(user, other), max(user, other), m.Seat)
+		}
+		users[m.Seat] = user
+	}
+	return ""
+}
+
+// overfull says how the room has more members, or a higher seat, than its settings allow; "" if it
+// does not. A room without settings is not.
+func overfull(r *room.Room) string {
+	settings, settled := r.Settings()
+	seats := settings.Seats()
+	if !settled {
+		return ""
+	}
+	if r.Count() > seats {
+		return fmt.Sprintf("%d members are on %d seats", r.Count(), seats)
+	}
+	for user, m := range r.Members() {
+		if m.Seat >= seats {
+			return fmt.Sprintf("%q is on seat %d, and the last one is %d", user, m.Seat, seats-1)
+		}
+	}
+	return ""
+}

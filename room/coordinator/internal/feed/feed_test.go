@@ -43,7 +43,7 @@ func TestFeed_HeldEventsShowWhoWasReplaced(t *testing.T) {
 	f.add(&watch{fn: func(e *room.Event) { told = append(told, e) }})
 	f.receive(changesAt("e", 1, room.Update{Type: room.KindJoin, User: "a", Session: "s"}), 100)
 	f.interrupt()
-	f.receive(changesAt("e", 3, room.Update{Type: room.KindReplace, User: "a", Session: "new", Old: "s"}), 100)
+	f.receive(changesAt("e", 3, room.Update{Type: "replace", User: "a", Session: "new", Old: "s"}), 100)
 	f.receive(changesAt("e", 4, room.Update{Type: room.KindLeave, User: "a"}), 100)
 	f.receive(changesAt("e", 5, room.Update{Type: room.KindJoin, User: "b", Session: "s"}), 100)
 	f.resume(room.NewRoom("42", room.Position{Epoch: "e", Version: 4}, map[string]room.Member{}), nil)

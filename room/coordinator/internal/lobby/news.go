@@ -41,8 +41,7 @@ type novelty struct {
 // Committed records a room as it is after a commit with these updates.
 func (l *Lobby) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
-		switch updates[i].Type {
-		case room.KindJoin, room.KindLeave, room.KindSettings, room.KindDefaults:
+		if kind := updates[i].Type; kind == room.KindJoin || kind == room.KindLeave || kind.Field() == "settings" {
 			settings, _ := r.Settings()
 			l.news.put(changeOf(r.ID, r.Position, r.Count(), settings))
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -221,10 +222,10 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 // out, are known for as long as elsewhere, unless the room has a host: then a player has made them.
 func (s *Store) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
-	switch {
+	switch has := r.State(); {
 	case r.Count() > 0 || settings.Keep:
 		return ""
-	case settings.Default && (settings.Host != room.HostNone || len(r.Bans()) == 0 && len(r.Gone()) == 0):
+	case settings.Default && (settings.Host != room.HostNone || len(has.Bans) == 0 && len(has.Gone) == 0):
 		return s.unused
 	}
 	return s.idle
@@ -240,41 +241,35 @@ const (
 	fieldHost     = "host"
 )
 
+// metaField is a field of Meta, and a pointer to what it holds.
+type metaField struct {
+	name  string
+	value any
+}
+
+func metaOf(of *room.State) [6]metaField {
+	return [...]metaField{{fieldSettings, &of.Settings}, {fieldData, &of.Data}, {fieldBans, &of.Bans},
+		{fieldGone, &of.Gone}, {fieldTimers, &of.Timers}, {fieldHost, &of.Host}}
+}
+
 // metaFields returns the fields of Meta that updates of the room write, and their values.
 func metaFields(r *room.Room, updates []room.Update) (fields []any) {
-	var settled, data, bans, timers, host bool
+	var of *room.State
 	for i := range updates { // by index: they are large, and seldom any is of the room
-		switch updates[i].Type {
-		case room.KindSettings, room.KindDefaults:
-			settled = true
-		case room.KindData:
-			data = true
-		case room.KindBan:
-			bans = true
-		case room.KindTimer, room.KindCountdown:
-			timers = true
-		case room.KindHost:
-			host = true
+		if updates[i].Type.Field() != "" || r.GoneChanged() {
+			state := r.State()
+			of = &state
+			break
 		}
 	}
-	if settled {
-		settings, _ := r.Settings()
-		fields = append(fields, fieldSettings, marshal(settings))
+	if of == nil {
+		return nil
 	}
-	if data {
-		fields = append(fields, fieldData, marshal(r.Data()))
-	}
-	if bans {
-		fields = append(fields, fieldBans, marshal(r.Bans()))
-	}
-	if timers {
-		fields = append(fields, fieldTimers, marshal(r.Timers()))
-	}
-	if host {
-		fields = append(fields, fieldHost, marshal(r.Host()))
-	}
-	if r.GoneChanged() {
-		fields = append(fields, fieldGone, marshal(r.Gone()))
+	for _, f := range metaOf(of) {
+		writes := func(u room.Update) bool { return u.Type.Field() == f.name }
+		if slices.ContainsFunc(updates, writes) || f.name == fieldGone && r.GoneChanged() {
+			fields = append(fields, f.name, marshal(f.value))
+		}
 	}
 	return fields
 }

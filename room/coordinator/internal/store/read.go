@@ -61,19 +61,15 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 
 // restore gives a room its settings, data, bans, gone, timers and host, as scripts return them.
 func (s *Store) restore(r *room.Room, fields []any) error {
-	var from room.Restored
+	var from room.State
 	some := false
-	for i, field := range []struct {
-		name string
-		to   any
-	}{{fieldSettings, &from.Settings}, {fieldData, &from.Data}, {fieldBans, &from.Bans}, {fieldGone, &from.Gone},
-		{fieldTimers, &from.Timers}, {fieldHost, &from.Host}} {
+	for i, field := range metaOf(&from) {
 		text, _ := fields[i].(string)
 		if text == "" {
 			continue
 		}
 		some = true
-		if err := json.Unmarshal([]byte(text), field.to); err != nil {
+		if err := json.Unmarshal([]byte(text), field.value); err != nil {
 			return s.foreign(r.ID, fmt.Sprintf("field %s of %s holds %s (%v)", field.name, s.KeysOf(r.ID).Meta,
 				shown(text), err))
 		}

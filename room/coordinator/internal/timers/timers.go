@@ -108,7 +108,7 @@ func (t *Timers) Withdraw(id string, due int64) {
 // Committed heeds a commit of this node that has made the room what it is.
 func (t *Timers) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
-		if updates[i].Type == room.KindCountdown || updates[i].Type == room.KindTimer {
+		if updates[i].Type.Field() == "timers" {
 			t.committed(r, updates[i:])
 			return
 		}
@@ -130,12 +130,12 @@ func (t *Timers) committed(r *room.Room, updates []room.Update) {
 
 // Found heeds a room that was read, whose entries Redis may have lost.
 func (t *Timers) Found(r *room.Room) {
-	if r.Timers().Len() == 0 {
+	if r.State().Timers.Len() == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, timer := range r.Timers().ByName {
+	for _, timer := range r.State().Timers.ByName {
 		t.missing = append(t.missing, entry{r.ID, timer.Due})
 	}
 }

@@ -35,7 +35,7 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 		return from.result, to.result, err
 	}
 	reserve := m.reserve
-	reserve.Carried = room.CarriedFrom(from.room, reserve.Users)
+	reserve.Carried = from.room.Snapshot().Private(room.Viewer{Authority: true})
 	undo := m.undoOf(to.room)
 	if err := m.prepare(from, m.release, locks); err != nil {
 		return from.result, joined, err
@@ -151,7 +151,7 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 
 // undoOf returns what takes back what the move does to the room to, as it is before that.
 func (m *move) undoOf(to *room.Room) *room.Undo {
-	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.Data(),
+	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.State().Data,
 		Were: make(map[string]room.Member), Users: m.reserve.Users}
 	for _, user := range m.reserve.Users {
 		if member, ok := to.Member(user); ok {

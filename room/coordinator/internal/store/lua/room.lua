@@ -119,7 +119,7 @@ local function room_write(users, meta, log, at, last, there, epoch, idle, fields
   end
   local unlogged = nil
   if said ~= '' then
-    -- The messages that the room keeps: at most so many, and of 65,536 bytes (room.MaxHistory). Each entry has with its
+    -- The messages that the room keeps: at most so many, and of 65,536 bytes (room.Kept). Each entry has with its
     -- message how long all are, up to it, that there ever were. The key is in the room's hash slot.
     local key = ARGV[last + 1]
     local newest = redis.pcall('XREVRANGE', key, '+', '-', 'COUNT', 1)

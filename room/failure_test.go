@@ -36,14 +36,14 @@ func TestUndo(t *testing.T) {
 		}
 		do(Deal{Hands: []Hand{{User: "b", Data: `"mine"`}}})
 		do(Reserve{Session: "party", Users: []string{"a"}})
-		was, data := describeMembers(r), r.Data().String()
-		undo := Undo{Session: "r", Written: true, Since: r.Version, Data: r.Data(), Were: make(map[string]Member), Users: []string{"a", "b", "c"}}
+		was, data := describeMembers(r), r.State().Data.String()
+		undo := Undo{Session: "r", Written: true, Since: r.Version, Data: r.State().Data, Were: make(map[string]Member), Users: []string{"a", "b", "c"}}
 		for user, m := range r.Members() {
 			undo.Were[user] = m
 		}
-		do(Reserve{Session: "r", Users: undo.Users, Carried: Carried{"a": `"ace"`, "b": `"king"`}})
+		do(Reserve{Session: "r", Users: undo.Users, Carried: map[string]string{"a": `"ace"`, "b": `"king"`}})
 		moved := describeMembers(r)
-		if r.Data().String() == data {
+		if r.State().Data.String() == data {
 			t.Errorf("%s: the game has not begun", name)
 		}
 		for _, a := range test.meanwhile {
@@ -53,8 +53,8 @@ func TestUndo(t *testing.T) {
 			test.undo(&undo)
 		}
 		do(undo)
-		if got, want := describeMembers(r), test.want(was, moved); got != want || (r.Data().String() != data) != (want == moved) {
-			t.Errorf("%s: %s, data %q, want %s", name, got, r.Data(), want)
+		if got, want := describeMembers(r), test.want(was, moved); got != want || (r.State().Data.String() != data) != (want == moved) {
+			t.Errorf("%s: %s, data %q, want %s", name, got, r.State().Data, want)
 		}
 	}
 }
@@ -65,5 +65,5 @@ func describeMembers(r *Room) (text string) {
 		m, _ := r.Member(o.User)
 		text += fmt.Sprintf("%s@%d %s %d %t %s %s, ", o.User, m.Seat, m.Session, m.At, m.Ready, m.Data, m.Private)
 	}
-	return text + "host " + r.Host()
+	return text + "host " + r.State().Host
 }

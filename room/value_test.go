@@ -16,14 +16,14 @@ func TestNumbersInData(t *testing.T) {
 		"5e-324": false, "1e-999999": true, "-0.0001e-400": true, strings.Repeat("9", 400): true,
 	} {
 		for _, form := range []string{"%", " [ 1, % ] ", `{"a":{"b":[true,%]}}`, `["\\\"",%,"x"]`} {
-			_, err := ParseData("data", strings.ReplaceAll(form, "%", text), 1000)
+			_, err := parseData("data", strings.ReplaceAll(form, "%", text), 1000)
 			invalid, ok := errors.AsType[*InvalidError](err)
 			if strange != (err != nil) || strange && (!ok || invalid.Field != "data" || !strings.Contains(err.Error(), "the number "+text[:min(32, len(text))]+",")) {
 				t.Errorf("%s: %v", strings.ReplaceAll(form, "%", text), err)
 			}
 		}
 	}
-	if _, err := ParseData("data", `{"1e999999":"a 1e999999 \" 1e999999"}`, 1000); err != nil {
+	if _, err := parseData("data", `{"1e999999":"a 1e999999 \" 1e999999"}`, 1000); err != nil {
 		t.Errorf("in a text: %v", err)
 	}
 }

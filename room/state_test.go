@@ -30,12 +30,12 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 		want    Gone // zero: the user comes in
 	}{
 		{"still there", build(), "e", 5, Gone{}},
-		{"kicked", build(kicked), "e", 5, Gone{6, ReasonKicked, "too loud", "", 5}},
-		{"kicked, any epoch", build(kicked), "", 5, Gone{6, ReasonKicked, "too loud", "", 5}},
-		{"kicked in a newer epoch", build(kicked), "d", 99, Gone{6, ReasonKicked, "too loud", "", 5}},
+		{"kicked", build(kicked), "e", 5, Gone{6, reasonKicked, "too loud", "", 5}},
+		{"kicked, any epoch", build(kicked), "", 5, Gone{6, reasonKicked, "too loud", "", 5}},
+		{"kicked in a newer epoch", build(kicked), "d", 99, Gone{6, reasonKicked, "too loud", "", 5}},
 		{"kicked before that version", build(kicked), "e", 6, Gone{}},
-		{"banned, too", build(Kick{User: "a", Until: Forever}), "e", 5, Gone{6, ReasonKicked, "", "", 5}},
-		{"closed", build(Close{}), "e", 5, Gone{6, ReasonClosed, "", "", 5}},
+		{"banned, too", build(Kick{User: "a", Until: Forever}), "e", 5, Gone{6, reasonKicked, "", "", 5}},
+		{"closed", build(Close{}), "e", 5, Gone{6, reasonClosed, "", "", 5}},
 		{"closed and opened", build(Close{}, open), "e", 5, Gone{}},
 		{"moved", build(Release{Target: "43", Users: []string{"a"}}), "e", 5, Gone{6, ReasonMoved, "", "43", 5}},
 		{"moved, and seated again", build(Release{Target: "43", Users: []string{"a"}}, Reserve{Session: "r", Users: []string{"a"}}), "e", 5, Gone{}},
@@ -52,7 +52,7 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 			case tt.want != Gone{} && (gone == nil || gone.Gone != tt.want || !errors.Is(err, ErrConflict)):
 				t.Errorf("got %+v, %v, want %+v", gone, err, tt.want)
 			}
-			if tt.want.Reason == ReasonKicked && !tt.room.Changed() { // whoever does not ask comes in
+			if tt.want.Reason == reasonKicked && !tt.room.Changed() { // whoever does not ask comes in
 				if _, err := tt.room.Apply(Join{User: "a", Session: "new"}, Rules{}, Origin{"n", 5}); err != nil && !errors.Is(err, ErrBanned) {
 					t.Errorf("without a version: %v", err)
 				}
@@ -73,7 +73,7 @@ func TestGoneIsTheSameForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := slices.Sorted(maps.Keys(r.Gone())); len(got) != maxGone || got[0] != "u020" {
+	if got := slices.Sorted(maps.Keys(r.State().Gone)); len(got) != maxGone || got[0] != "u020" {
 		t.Errorf("%d users: %v", len(got), got)
 	}
 }

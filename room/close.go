@@ -1,7 +1,8 @@
 package room
 
-// Close closes a room: everybody leaves, nobody comes in, its timers are cancelled, and Redis forgets the
-// room after a while. It needs authority over the room, or the host does it; but a room that is kept is not for the host to close.
+// Close closes a room: everybody leaves, nobody comes in, its timers are cancelled, and Redis forgets the room
+// after a while. It needs authority over the room, or the host does it; but a room that is kept is not for the host
+// to close.
 type Close struct {
 	As Claim // of the host; zero for somebody with authority
 }

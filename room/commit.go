@@ -158,7 +158,8 @@ func (r *Room) Next() uint64 { return max(r.Version, r.behind) + 1 }
 // begun reports whether somebody has joined the room, also if Redis has forgotten that.
 func (r *Room) begun() bool { return r.Epoch != "" || r.behind > 0 }
 
-// Renewed reports whether Renew was called, or Recall had something to give back, since the last Commit, Revert or Advance.
+// Renewed reports whether Renew was called, or Recall had something to give back, since the last Commit, Revert or
+// Advance.
 func (p *pending) Renewed() bool { return p.renew }
 
 // Confirm makes the next Commit count a version, although nothing may have changed.

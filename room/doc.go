@@ -26,16 +26,17 @@
 //
 // # Data, messages, readiness
 //
-// A room has data ([SetData]) and each member has some ([SetMemberData]): JSON that is set as a
-// whole, by compare-and-set with an [Expect]. [Deal] gives members data that the others are not shown: each [Change]
-// says by [Change.IsFor] whom it is for, and [Snapshot.Private] has what somebody may see. [Ready] says that a member is ready; a
-// [Starter] may begin the game in the same commit. [Say] tells a message, which is a version like any
-// change, so that everybody hears both in one order; [Kept] is what a room keeps of them, if its settings say so. [Limits] bound all of them.
+// A room has data ([SetData]) and each member has some ([SetMemberData]): JSON that is set as a whole, by
+// compare-and-set with an [Expect]. [Deal] gives members data that the others are not shown: each [Change] says by
+// [Change.IsFor] whom it is for, and [Snapshot.Private] has what somebody may see. [Ready] says that a member is
+// ready; a [Starter] may begin the game in the same commit. [Say] tells a message, which is a version like any
+// change, so that everybody hears both in one order; [Kept] is what a room keeps of them, if its settings say so.
+// [Limits] bound all of them.
 //
 // # Authority
 //
-// A room whose settings say so has a host: one of its members, as long as there are some ([Snapshot.Host]). The host may
-// [Kick], [Close] and [Configure]; a [Claim] is checked under the lock, by who is the host then.
+// A room whose settings say so has a host: one of its members, as long as there are some ([Snapshot.Host]). The
+// host may [Kick], [Close] and [Configure]; a [Claim] is checked under the lock, by who is the host then.
 //
 // Otherwise [Kick], [Unban], [Close], [Configure] and a SetData or Say without a user are for whoever has
 // authority over the room: an action does not say who that is. [Reserve] seats a party and [Release] lets a group

@@ -55,9 +55,9 @@ func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
 
 var errOfNodes = &InvalidError{"action", "is one that only nodes run"}
 
-// Undo takes back what one half of a move has done to the room to which users were to come, because its other half could not be
-// written. Only what is still as the half has left it counts: who has come, or gone, by himself meanwhile is where he wants
-// to be. It is of nodes alone.
+// Undo takes back what one half of a move has done to the room to which users were to come, because its other half
+// could not be written. Only what is still as the half has left it counts: who has come, or gone, by himself
+// meanwhile is where he wants to be. It is of nodes alone.
 type Undo struct {
 	Session string // under which seats are reserved; see Reserve
 	Written bool   // it is known that the half was written; else seats under the session say so

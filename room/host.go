@@ -54,8 +54,9 @@ func (r *Room) appoint() {
 	}
 }
 
-// longestSeated returns the member who joined first, by the time that the room keeps, so that all nodes agree; of those
-// who joined together the one on the lowest seat. Members who are away come last. It returns "" for a room without members.
+// longestSeated returns the member who joined first, by the time that the room keeps, so that all nodes agree; of
+// those who joined together the one on the lowest seat. Members who are away come last. It returns "" for a room
+// without members.
 func (m *roster) longestSeated() (longest string) {
 	var first Member
 	for user, member := range m.byUser {

@@ -42,8 +42,8 @@ func (m Member) equals(other Member) bool {
 		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
 }
 
-// kept has a row for each kind of update that changes what a member keeps: set returns the member behind one, and all what
-// one says that brings the whole back to a room that has lost it, nil for nothing.
+// kept has a row for each kind of update that changes what a member keeps: set returns the member behind one, and
+// all what one says that brings the whole back to a room that has lost it, nil for nothing.
 var kept = [...]struct {
 	kind Kind
 	set  func(m Member, now Detail, version uint64) Member

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Memory is what a node keeps of a room it has seen, for the case that Redis loses it: the room behind the last commit that
-// the node knows. See [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
+// Memory is what a node keeps of a room it has seen, for the case that Redis loses it: the room behind the last
+// commit that the node knows. See [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
 type Memory struct{ room *Room }
 
 // See makes the memory the room as it was read or written, unless it knows more of it.
@@ -30,7 +30,8 @@ func (m *Memory) Epoch() string {
 	return m.room.Epoch
 }
 
-// Follow brings the memory to an event. It reports whether it knows the room now. It forgets a room of which it misses something.
+// Follow brings the memory to an event. It reports whether it knows the room now. It forgets a room of which it
+// misses something.
 func (m *Memory) Follow(e *Event) bool {
 	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
 		m.room = nil
@@ -38,9 +39,10 @@ func (m *Memory) Follow(e *Event) bool {
 	return m.room != nil
 }
 
-// Outlives reports whether Redis has lost what the memory knows, and has no room now, or an earlier copy, or one that
-// somebody has begun who did not know it. A room with members, or that is to be kept, does not expire. Each new epoch that
-// knows the one before goes on behind its versions: so one that does not was begun without it; nor do settings get lost.
+// Outlives reports whether Redis has lost what the memory knows, and has no room now, or an earlier copy, or one
+// that somebody has begun who did not know it. A room with members, or that is to be kept, does not expire. Each
+// new epoch that knows the one before goes on behind its versions: so one that does not was begun without it; nor
+// do settings get lost.
 func (m *Memory) Outlives(now *Room) bool {
 	was := m.room
 	switch {
@@ -59,9 +61,9 @@ func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }
 
-// Recall gives the room back what m knows and Redis has lost, if it has: members with what is theirs, host, settings,
-// bans and data, but no timers. That is part of the next Commit, which begins an epoch behind all versions that m knows.
-// An earlier copy becomes what m knows.
+// Recall gives the room back what m knows and Redis has lost, if it has: members with what is theirs, host,
+// settings, bans and data, but no timers. That is part of the next Commit, which begins an epoch behind all
+// versions that m knows. An earlier copy becomes what m knows.
 //
 // If others have begun the room meanwhile, whatever they did stays. A member stays out if they took the member out,
 // banned the member or gave away the seat. They may have gone on with an earlier copy: an entry of [Gone] from
@@ -83,8 +85,8 @@ func (r *Room) Recall(m *Memory) {
 	r.appoint()
 }
 
-// recallState gives the room the settings and bans that it had. whole says that it is an earlier copy of what it was. Where
-// versions are left out it says the settings in any case: so the commit says why that is.
+// recallState gives the room the settings and bans that it had. whole says that it is an earlier copy of what it
+// was. Where versions are left out it says the settings in any case: so the commit says why that is.
 func recallState(r *Room, was *state, whole bool) {
 	now, next := r.state, r.state
 	if was.settled && (whole || now.plain() && (!now.settled || !was.plain())) {

@@ -111,16 +111,16 @@ func (c *Commit) SaidIn() (all []Said) {
 	return all
 }
 
-// Kept is what a room has kept of its messages, oldest first, and the epoch that it was in when they were read. It keeps
-// 64 KiB at most, whatever its settings say: the oldest go first.
+// Kept is what a room has kept of its messages, oldest first, and the epoch that it was in when they were read. It
+// keeps 64 KiB at most, whatever its settings say: the oldest go first.
 type Kept struct {
 	Epoch string
 	Said  []Said
 }
 
-// Missed returns the last messages, at most so many, that somebody who joined has not heard: up to the version of that
-// join, which now is, and behind the version that the join expected, if it expected one. What was said behind now comes as
-// events. Of an epoch of which nobody can tell whether it was before, nothing is returned.
+// Missed returns the last messages, at most so many, that somebody who joined has not heard: up to the version of
+// that join, which now is, and behind the version that the join expected, if it expected one. What was said behind
+// now comes as events. Of an epoch of which nobody can tell whether it was before, nothing is returned.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
 	current := slices.IndexFunc(all, func(s Said) bool { return s.Epoch == now.Epoch })
@@ -144,8 +144,8 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	return all[max(0, len(all)-most):]
 }
 
-// behind returns the messages behind the version. Where no message of its epoch is left, those of the present epoch are, if
-// that is another one.
+// behind returns the messages behind the version. Where no message of its epoch is left, those of the present epoch
+// are, if that is another one.
 func (e Expect) behind(all []Said, present string) []Said {
 	epoch := e.epoch
 	if epoch == "" {

@@ -92,7 +92,8 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 	return w
 }
 
-// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch the room of that id at a time, in ms since 1970.
+// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch the room of that id at a time, in ms
+// since 1970.
 func (w WatchRule) Check(id, user string, now int64) error {
 	if err := checkBan(id, user, w.until, now); err != nil || !w.onlyMembers {
 		return err

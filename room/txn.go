@@ -8,8 +8,8 @@ import (
 // MaxTxn is how many actions a [Txn] may have.
 const MaxTxn = 32
 
-// Txn does several things in one commit, all or none: a game's move that sets the data, deals, and starts a clock. (etcd
-// calls it so.)
+// Txn does several things in one commit, all or none: a game's move that sets the data, deals, and starts a clock.
+// (etcd calls it so.)
 type Txn struct {
 	// Actions are done in order, 1 to MaxTxn of them: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and
 	// Close.

@@ -49,10 +49,10 @@ type Redis struct {
 	Log      *slog.Logger
 }
 
-// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It
-// returns an error that says what Redis does not allow this user, so that this is not
-// found out in the middle of a commit, or fails with [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else
-// is wrong with a server, as far as the server says so.
+// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It returns an error that says
+// what Redis does not allow this user, so that this is not found out in the middle of a commit, or fails with
+// [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else is wrong with a server, as
+// far as the server says so.
 func (r *Redis) Check(ctx context.Context) error {
 	missing, err := r.MissingRights(ctx)
 	switch {

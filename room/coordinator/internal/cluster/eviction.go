@@ -79,7 +79,8 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	return next, errors.Join(failed...)
 }
 
-// checkList deals with the members of the dead nodes in one list. It returns when the next ones are due, if that is known.
+// checkList deals with the members of the dead nodes in one list. It returns when the next ones are due, if that is
+// known.
 func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
 	leases, err := n.leasesOf(ctx, v.list)
 	if err != nil {
@@ -127,10 +128,10 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 	return leases, nil
 }
 
-// evictNode shows the members of a node that has not prolonged its lease as away, room by room, and removes those who have
-// been so for the grace. If nobody is left in any room it takes the node off the list. However many nodes do so, and
-// whichever dies over it, each member is away once, and leaves once: both are actions under the room's lock, and do nothing for
-// who is away already, or has come back through another node.
+// evictNode shows the members of a node that has not prolonged its lease as away, room by room, and removes those
+// who have been so for the grace. If nobody is left in any room it takes the node off the list. However many nodes
+// do so, and whichever dies over it, each member is away once, and leaves once: both are actions under the room's
+// lock, and do nothing for who is away already, or has come back through another node.
 //
 // The members of a node that has stopped are not shown as away, because they are on their way.
 func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error {

@@ -1,10 +1,17 @@
 package cluster
 
 import (
+	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"roomd/lockmgr/redisconn"
+	"roomd/room/coordinator/internal/keys"
 )
 
 // Identity is a name under which a node writes, and what belongs to it.
@@ -59,4 +66,59 @@ func (s *roomSet) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.ids))
+}
+
+// hashTags are one in each sixteenth of the slots of a Redis Cluster: they are
+// spread over the masters as the slots are.
+//
+// A node's name on Cluster begins with one. So its lease, the set of its rooms
+// and the list of nodes that has it are on one master, and are written in one step.
+// A node whose hash slot is away takes a new name, with another one.
+var hashTags = [...]string{
+	"{ma}", "{qp}", "{dj}", "{wz}", "{sb}", "{pv}", "{uh}", "{fx}",
+	"{cx}", "{ph}", "{uv}", "{yc}", "{rz}", "{qn}", "{dt}", "{ha}",
+}
+
+// HashTags returns the hash tags that a node's name may begin with on Cluster.
+func HashTags() []string { return hashTags[:] }
+
+// Lists returns the keys of all lists of nodes.
+func Lists(names keys.Space) []string {
+	if !names.Cluster {
+		return []string{names.Nodes("")}
+	}
+	all := make([]string, len(hashTags))
+	for i, tag := range hashTags {
+		all[i] = names.Nodes(tag)
+	}
+	return all
+}
+
+// split returns the hash tag and the rest of a node's name.
+func (l *lease) split(node string) (tag, name string) {
+	if !l.store.Cluster {
+		return "", node
+	}
+	end := strings.IndexByte(node, '}') + 1
+	return node[:end], node[end:]
+}
+
+// keysOf returns the keys of a lease. On Cluster they share a slot.
+func (l *lease) keysOf(who *Identity) []string {
+	tag, _ := l.split(who.Node)
+	return []string{l.store.Lease(who.Node), l.store.NodeRooms(who.Node), l.store.Nodes(tag)}
+}
+
+// withHashTag puts a hash tag chosen at random before a name, on Cluster.
+func withHashTag(name string, cluster bool) string {
+	if cluster {
+		return hashTags[rand.IntN(len(hashTags))] + name
+	}
+	return name
+}
+
+func (l *lease) masterOf(ctx context.Context, tag string) string {
+	ctx, cancel := l.attempt(ctx, time.Time{})
+	defer cancel()
+	return redisconn.MasterOf(ctx, l.store.Client, tag)
 }

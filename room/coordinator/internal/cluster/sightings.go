@@ -46,9 +46,9 @@ func (s *sighting) due() []time.Time {
 	return due
 }
 
-// look forgets nodes that are not listed any more. Who could not read the leases for so long that a
-// living node may have lost its own gives them all time to prolong; who has lost its own lease, as all do when Redis was
-// away or took no writes, gives their members the grace after that, too.
+// look forgets nodes that are not listed any more. Who could not read the leases for so long that a living node may
+// have lost its own gives them all time to prolong; who has lost its own lease, as all do when Redis was away or
+// took no writes, gives their members the grace after that, too.
 func (v *sightings) look(leases map[string]string, now time.Time, all Settings) {
 	lost, blind := v.looked.IsZero(), now.Sub(v.looked) > all.NodeTTL
 	v.looked = now

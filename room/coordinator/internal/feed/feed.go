@@ -147,15 +147,15 @@ func (f *feed) hasLost(now *room.Room) bool {
 	return f.memory.Outlives(now) || f.known && (f.at.Lost(now.Position) || f.forked && f.at.Epoch == now.Epoch)
 }
 
-// beginsAnewLocked reports whether an epoch is another one than that of the room as it was seen here: watchers may know that,
-// also if no event has come yet.
+// beginsAnewLocked reports whether an epoch is another one than that of the room as it was seen here: watchers may
+// know that, also if no event has come yet.
 func (f *feed) beginsAnewLocked(epoch string) bool {
 	was := f.memory.Epoch()
 	return was != "" && was != epoch
 }
 
-// saw records the room as it was read or written, and reports whether a snapshot has to be read for it. While one is, that
-// says more.
+// saw records the room as it was read or written, and reports whether a snapshot has to be read for it. While one
+// is, that says more.
 func (f *feed) saw(now *room.Room) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

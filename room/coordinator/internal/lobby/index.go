@@ -162,8 +162,8 @@ func (x *index) freeKey(labels room.Labels) string {
 // textOf returns labels as the index has them: never empty.
 func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
-// changes reads what has changed in the index. Anew says that what was known before does not count; whole, that all rooms
-// are in.
+// changes reads what has changed in the index. Anew says that what was known before does not count; whole, that all
+// rooms are in.
 func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool, err error) {
 	changed, now = make(map[string]*change), since
 	if now.number == "" {

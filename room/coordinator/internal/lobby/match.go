@@ -42,8 +42,8 @@ type Wanted struct {
 	By       string        // who looks
 	Key      string        // names the request, among those of who looks for these labels, if it may be sent again; else empty
 
-	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins with Prefix
-	// does.
+	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins with
+	// Prefix does.
 	Allow func(id string) bool
 }
 
@@ -77,7 +77,8 @@ func (w *Wanted) Check(rules room.Rules) error {
 // newID returns an id for a new room.
 func (w *Wanted) newID() string { return w.Prefix + strings.ToLower(rand.Text()[:NewIDLength]) }
 
-// Found is a room that was found. Its seats count as taken until the room is noted again: see [Lobby.Settle] and [Lobby.GiveBack].
+// Found is a room that was found. Its seats count as taken until the room is noted again: see [Lobby.Settle] and
+// [Lobby.GiveBack].
 type Found struct {
 	Room     string        // empty if there is none, and none may begin
 	Seats    int           // that count as taken; 0 where an earlier sending of the request has found the room
@@ -85,7 +86,8 @@ type Found struct {
 	Settings room.Settings // with which it is to begin if nobody has begun it; its labels are those of Wanted
 }
 
-// Claim finds a room. Some of them will not do, and are passed over. If begin is true all will not do, and a room begins.
+// Claim finds a room. Some of them will not do, and are passed over. If begin is true all will not do, and a room
+// begins.
 func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {
@@ -147,15 +149,16 @@ type Tried struct {
 	Settings room.Settings
 }
 
-// Settle has the seats of a room be free again that somebody claimed who has not taken them, since they sat there before.
+// Settle has the seats of a room be free again that somebody claimed who has not taken them, since they sat there
+// before.
 func (l *Lobby) Settle(r Tried) {
 	if r.At.Version > 0 {
 		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))
 	}
 }
 
-// GiveBack has the seats of a room be free again, and forgets a new room, after a join that has written nothing. If Redis does not
-// answer, the next search does it.
+// GiveBack has the seats of a room be free again, and forgets a new room, after a join that has written nothing. If
+// Redis does not answer, the next search does it.
 func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.news.timeout)
 	defer cancel()

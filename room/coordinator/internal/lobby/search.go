@@ -86,8 +86,8 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// turn has the index forget all rooms that have been gone for long, and returns the life of the index that this node is to compare with all rooms;
-// nil if it is not this node's turn.
+// turn has the index forget all rooms that have been gone for long, and returns the life of the index that this
+// node is to compare with all rooms; nil if it is not this node's turn.
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
 		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(), searchSoon.Milliseconds(), goneKept.Milliseconds())
@@ -151,8 +151,8 @@ func (s *search) compare(ctx context.Context, metas []string) error {
 	return s.index.note(ctx, noted)
 }
 
-// differs reports whether the index is to be told of a room as it is. Of those with labels it always is: seats that somebody
-// claimed, and did not take, are free again.
+// differs reports whether the index is to be told of a room as it is. Of those with labels it always is: seats that
+// somebody claimed, and did not take, are free again.
 func (s *search) differs(c *change) bool {
 	if c == nil {
 		return false

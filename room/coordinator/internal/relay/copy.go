@@ -184,8 +184,8 @@ func (p place) begins(messages []redis.XMessage) bool {
 	return err != nil || c.CommitID == p.CommitID // else another one has the id: a server lost the end of the journal, and its clock is behind
 }
 
-// follows reports whether no commit is missing between the place and c. Within an epoch, and where an epoch goes on with
-// what an earlier one has left, a commit names the one before. A room that begins has none before it.
+// follows reports whether no commit is missing between the place and c. Within an epoch, and where an epoch goes on
+// with what an earlier one has left, a commit names the one before. A room that begins has none before it.
 func (p place) follows(c *room.Commit, adjacent bool) bool {
 	switch {
 	case p.id == "":
@@ -198,8 +198,9 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 	return adjacent
 }
 
-// goneBack returns what the feed does not have of a journal of which Redis has lost the end, and whether it still has what
-// came before that. Entries that came since may have ids before the place: another server's clock may be behind.
+// goneBack returns what the feed does not have of a journal of which Redis has lost the end, and whether it still
+// has what came before that. Entries that came since may have ids before the place: another server's clock may be
+// behind.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)
@@ -235,8 +236,8 @@ func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, er
 	return refused, err
 }
 
-// Gap says that commits of a room are missing, behind After and before Before. After is zero if nothing is known of the room
-// before.
+// Gap says that commits of a room are missing, behind After and before Before. After is zero if nothing is known of
+// the room before.
 type Gap struct {
 	After  room.Position `json:"after"`
 	Before room.Position `json:"before"`

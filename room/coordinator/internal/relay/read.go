@@ -27,8 +27,8 @@ type Entry struct {
 	Gap    *Gap         // nil for a commit
 }
 
-// Read returns entries behind the one with that id, or the first if after is empty; and whether entries behind after have
-// been dropped meanwhile, or Redis has lost those before it.
+// Read returns entries behind the one with that id, or the first if after is empty; and whether entries behind
+// after have been dropped meanwhile, or Redis has lost those before it.
 func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
 	from := "-"
 	if after != "" {
@@ -61,7 +61,8 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 	}
 	dropped = compareIDs(after, before(first.Val()[0].ID)) < 0
 	if !dropped && compareIDs(after, last.Val()[0].ID) > 0 {
-		// What Redis lost, in a restart or failover, came before. The ids go on behind it, if any entry came since; else with the next one.
+		// What Redis lost, in a restart or failover, came before. The ids go on behind it, if any entry came since; else
+		// with the next one.
 		now, err := r.store.Incarnation(ctx, r.keys.Entries)
 		if err != nil {
 			return nil, false, err
@@ -198,8 +199,8 @@ func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, er
 	return l, nil
 }
 
-// Begin returns the place that a reader has kept. For one that has none it waits for an entry, and keeps the place before the
-// first that is left: what is dropped before the reader keeps another place is noticed, too.
+// Begin returns the place that a reader has kept. For one that has none it waits for an entry, and keeps the place
+// before the first that is left: what is dropped before the reader keeps another place is noticed, too.
 func (r *Relay) Begin(ctx context.Context, name string) (place string, err error) {
 	for {
 		place, err = r.store.Client.HGet(ctx, r.keys.Readers, name).Result()

@@ -1,3 +1,12 @@
+// Package relay copies the commits of all rooms from their journals into one stream, the feed, from which others
+// read on from any place.
+//
+// Start with [New]. The node that has committed to a room reads what its journal has beyond what the feed has of
+// it, and appends that by a script, which checks that nobody else has done so meanwhile. So each room's commits are
+// in the feed once, in their order, whichever nodes take part. What a node has not copied before it died, another
+// one finds, by looking at all journals now and then. Where a journal lacks commits, a [Gap] stands in their place.
+//
+// The keys of the feed are in one hash slot. One goroutine copies, and one looks for what is missing.
 package relay
 
 import (
@@ -63,8 +72,8 @@ type Relay struct {
 	dirty map[string]bool // guarded by mu: rooms with commits that may not be in the feed yet; nil if nothing is copied
 }
 
-// New returns a Relay that keeps about so many entries, or only reads if keep is 0. It copies until open ends; life bounds
-// what Close copies after that.
+// New returns a Relay that keeps about so many entries, or only reads if keep is 0. It copies until open ends; life
+// bounds what Close copies after that.
 func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set) *Relay {
 	r := &Relay{
 		store: st, keys: KeysOf(st.Space), keep: keep, open: open, life: life, wake: make(chan struct{}, 1),

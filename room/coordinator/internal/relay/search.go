@@ -19,8 +19,8 @@ const (
 	scanShare = 10   // which part of the time a search may take of Redis
 )
 
-// searchLoop compares the feed with all journals now and then: a node may have died after a commit, and Redis may have lost
-// the end of the feed.
+// searchLoop compares the feed with all journals now and then: a node may have died after a commit, and Redis may
+// have lost the end of the feed.
 func (r *Relay) searchLoop() {
 	for {
 		claimed, err := r.store.Client.SetNX(r.open, r.keys.Searched, 1, searchEvery).Result()

@@ -41,7 +41,8 @@ func (t *Timers) setLocked(id, name string, due int64) {
 	}
 }
 
-// adopt sets an alarm for a timer that another node has set, unless there is one. If that node lives after all, both try.
+// adopt sets an alarm for a timer that another node has set, unless there is one. If that node lives after all,
+// both try.
 func (t *Timers) adopt(e entry, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,9 +58,9 @@ func (t *Timers) rooms() []string {
 	return slices.Collect(maps.Keys(t.alarms))
 }
 
-// review ends the alarms of a room whose timers are gone: another node has cancelled them, or Redis has forgotten the room
-// with them. Entries of the others are written again, should Redis have lost some. An alarm is set only when the commit
-// that sets its timer is done, so one whose timer is not there is over.
+// review ends the alarms of a room whose timers are gone: another node has cancelled them, or Redis has forgotten
+// the room with them. Entries of the others are written again, should Redis have lost some. An alarm is set only
+// when the commit that sets its timer is done, so one whose timer is not there is over.
 func (t *Timers) review(ctx context.Context, id string) error {
 	t.mu.Lock()
 	before := slices.Collect(maps.Values(t.alarms[id])) // the room is read later: a timer of an alarm that is set meanwhile may not be in it

@@ -1,3 +1,25 @@
+// Package timers has the timers of rooms fire: each once, by the node that has set it, or, if that node has died,
+// by another one.
+//
+// A room has its timers in Redis, and [room.Fire] is an action under the room's lock, so it does not matter who
+// tries, and how often. What is here is about who tries when. The node that has set a timer has an alarm for it
+// (alarm.go). Besides, Redis has an index of all timers (Timers:due), where each node looks about once a second for
+// those that should have fired and have not (poll.go). An entry is written before the commit that sets its timer,
+// since the room may be on another master: an entry without a timer is harmless, and a timer without one
+// would be lost with its node. It is removed when the timer has fired, or was cancelled or replaced; one without a
+// timer some time after it was due, when no commit can be under way any more that sets it. Who reads a room which has
+// timers writes their entries again if they are missing.
+//
+// A node looks once a minute whether the timers of its alarms are still there (review, in alarm.go). It removes
+// alarms and entries of those that Redis has forgotten with their rooms, or another node has cancelled, and writes
+// the other entries again.
+//
+// A node that stops, or has died, leaves timers that are not due yet. Their entries are hastened: who looks at one
+// before its time has an alarm for the timer from then on, so it fires on time.
+//
+// The clock by which timers are due is that of the Redis server that has the index.
+//
+// One goroutine runs from [Timers.Start] on, others for a moment while timers fire. [Timers.Close] ends them.
 package timers
 
 import (
@@ -152,4 +174,39 @@ func parseEntry(text string) (e entry, ok bool) {
 	id, due, _ := strings.Cut(text, ":")
 	n, err := strconv.ParseInt(due, 10, 64)
 	return entry{id, n}, err == nil
+}
+
+// maxSample is how long a measurement of the clock is kept although later ones were less exact.
+const maxSample = 10 * time.Second
+
+// clock is the clock that all nodes share, as this node has measured it: that of a Redis server. Between two
+// measurements this node's own clock counts, which nobody can set. Where nothing was measured it is what this node
+// takes for the time.
+type clock struct {
+	mu    sync.Mutex
+	at    int64         // guarded by mu: what it showed, in µs since 1970
+	when  time.Time     // guarded by mu: then; zero if nothing was measured
+	error time.Duration // guarded by mu: how wrong that may be
+}
+
+// measured records that the clock showed so many µs since 1970 some time between two moments. A measurement
+// that is much less exact than one of late does not count.
+func (c *clock) measured(sent, received time.Time, at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	took := received.Sub(sent)
+	if !c.when.IsZero() && took > 2*c.error+5*time.Millisecond && received.Sub(c.when) < maxSample {
+		return
+	}
+	c.at, c.when, c.error = at, sent.Add(took/2), took/2
+}
+
+// now returns what the clock shows, in ms since 1970.
+func (c *clock) now() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.when.IsZero() {
+		return time.Now().UnixMilli()
+	}
+	return (c.at + time.Since(c.when).Microseconds() + 500) / 1000 // the nearest
 }

@@ -45,9 +45,8 @@ func UntilMoved(ctx context.Context, send func() error) error {
 // flushes the server's scripts again and again.
 const maxLoads = 10
 
-// UntilKnown calls send, which sends a script by its hash. While the server does not know the script,
-// UntilKnown calls load and send again, ten times at most. It returns the error of the last send, or the first
-// error of load.
+// UntilKnown calls send, which sends a script by its hash. While the server does not know the script, UntilKnown
+// calls load and send again, ten times at most. It returns the error of the last send, or the first error of load.
 func UntilKnown(send, load func() error) error {
 	for loads := 0; ; loads++ {
 		err := send()

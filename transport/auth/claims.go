@@ -82,8 +82,7 @@ type claims struct {
 	issuer    string
 }
 
-// UnmarshalJSON is called by the JWT library, which by itself would take a name twice, and in any
-// letter case.
+// UnmarshalJSON is called by the JWT library, which by itself would take a name twice, and in any letter case.
 func (c *claims) UnmarshalJSON(text []byte) error {
 	members, ok := readObject(text, "sub", "exp", "nbf", "aud", "iss", "rooms", "watch", "role")
 	if !ok {

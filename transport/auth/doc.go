@@ -1,8 +1,7 @@
 // Package auth verifies the JSON Web Tokens (RFC 7519) by which game clients say who they are, and
 // makes tokens for tests and small setups.
 //
-// Start with a [KeySource], make a [Verifier] of it with [New], and call [Verifier.Verify]. A
-// [Signer] makes tokens.
+// Start with a [KeySource], make a [Verifier] of it with [New], and call [Verifier.Verify]. A [Signer] makes tokens.
 //
 // The package promises:
 //

@@ -22,16 +22,14 @@ const (
 	RoleAdmin  Role = "admin"  // also changes rooms
 )
 
-// Identity is what a token says. The zero value is nobody in particular: whom no token limits, and
-// who is no admin.
+// Identity is what a token says. The zero value is nobody in particular: whom no token limits, and who is no admin.
 type Identity struct {
 	// User is the token's sub, in the form that room.ParseUser returns.
 	User string
 	// Rooms are patterns as in path.Match, such as "table-*". The user may enter the rooms whose
 	// ids match one of them. Nil means all rooms; an empty list means none.
 	Rooms []string
-	// Watch are patterns of the rooms that the user may watch without being a member. Nil means
-	// those of Rooms.
+	// Watch are patterns of the rooms that the user may watch without being a member. Nil means those of Rooms.
 	Watch []string
 	// Role is what the user may do besides playing.
 	Role Role

@@ -20,8 +20,7 @@ const (
 )
 
 const (
-	// minSecret is the length of the shortest secret, in bytes: RFC 7518 requires as many as
-	// the hash has.
+	// minSecret is the length of the shortest secret, in bytes: RFC 7518 requires as many as the hash has.
 	minSecret = 32
 
 	minRSABits = 2048

@@ -19,8 +19,7 @@ type Signer struct {
 	method jwt.SigningMethod
 	key    any
 
-	// KeyID is the token's kid, by which a verifier with several keys finds the right one. Empty
-	// leaves it out.
+	// KeyID is the token's kid, by which a verifier with several keys finds the right one. Empty leaves it out.
 	KeyID string
 	// Audience and Issuer are the token's aud and iss. Empty leaves them out.
 	Audience, Issuer string
@@ -47,8 +46,7 @@ func SecretFileSigner(path string) (*Signer, error) {
 	return signer, nil
 }
 
-// PrivateKeySigner returns a signer with the private key in a PEM file, for the algorithm of which
-// the public key is.
+// PrivateKeySigner returns a signer with the private key in a PEM file, for the algorithm of which the public key is.
 func PrivateKeySigner(path string) (*Signer, error) {
 	text, err := reload.Read(path)
 	if err != nil {

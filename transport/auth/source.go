@@ -17,8 +17,7 @@ type KeySource struct {
 // Secret is the key for HS256, at least 32 bytes long.
 func Secret(secret string) KeySource { return KeySource{text: []byte(secret), parse: parseSecret} }
 
-// SecretFile names a file whose content is the key for HS256. A line break at its end does not
-// count.
+// SecretFile names a file whose content is the key for HS256. A line break at its end does not count.
 func SecretFile(path string) KeySource {
 	return KeySource{path: path, parse: func(text []byte) (*keys, error) { return parseSecret(reload.TrimLine(text)) }}
 }

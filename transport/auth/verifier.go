@@ -82,14 +82,12 @@ func (v *Verifier) Verify(token string) (Identity, error) {
 	return said.identity, nil
 }
 
-// notOfToken reports whether a token cannot have that character. The base64 decoder would skip line
-// breaks.
+// notOfToken reports whether a token cannot have that character. The base64 decoder would skip line breaks.
 func notOfToken(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'
 }
 
-// reasonOf says in our words why the JWT library refuses a token: its own texts may repeat parts of
-// the token.
+// reasonOf says in our words why the JWT library refuses a token: its own texts may repeat parts of the token.
 func reasonOf(err error) error {
 	var ours reason
 	if errors.As(err, &ours) {

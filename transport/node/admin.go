@@ -144,10 +144,9 @@ var (
 	errNoAdmin     = errors.New("the token's role is not admin")
 )
 
-// check returns why a request is refused. Nobody else can send a token that a browser does not
-// know, so who has one may come by any name. Without one a request must come to a loopback address
-// from this machine, and not by a name: a page could have given its own name this address (DNS
-// rebinding), and a proxy speaks for whoever has reached that.
+// check returns why a request is refused. Nobody else can send a token that a browser does not know, so who has one
+// may come by any name. Without one a request must come to a loopback address from this machine, and not by a name: a
+// page could have given its own name this address (DNS rebinding), and a proxy speaks for whoever has reached that.
 func (a *admin) check(r *http.Request) (status int, why error) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage
@@ -177,9 +176,8 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 	return 0, nil
 }
 
-// checkReader is check for what holds no secret. A browser that opens a page has no token to send;
-// the page asks its user for one, and sends it to the API. Where no token is needed, check says who
-// may read.
+// checkReader is check for what holds no secret. A browser that opens a page has no token to send; the page asks its
+// user for one, and sends it to the API. Where no token is needed, check says who may read.
 func (a *admin) checkReader(r *http.Request) (status int, why error) {
 	status, why = a.check(r)
 	if errors.Is(why, errNoToken) {

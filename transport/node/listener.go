@@ -23,9 +23,8 @@ type limits struct {
 	total   int // all, with those that are not WebSockets (yet)
 }
 
-// limitsFor returns the limits of a node for that many clients, whose process may have that
-// many files open; 0 files stands for any number. Of too few files it keeps some for Redis
-// and the process itself.
+// limitsFor returns the limits of a node for that many clients, whose process may have that many files open; 0 files
+// stands for any number. Of too few files it keeps some for Redis and the process itself.
 func limitsFor(clients, files int) (limits, error) {
 	l := limits{clients, clients + spareFor(clients)}
 	if files == 0 {
@@ -92,8 +91,7 @@ func (c *connection) isLate() bool {
 	return true
 }
 
-// Accept returns the next connection. If the process may not open another file, it evicts
-// a connection, too.
+// Accept returns the next connection. If the process may not open another file, it evicts a connection, too.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptTCP()
@@ -120,8 +118,7 @@ func (l *listener) setMax(n int) {
 	l.max = n
 }
 
-// add counts a connection. If there are too many, it evicts one. It returns nil if that is the new
-// one itself.
+// add counts a connection. If there are too many, it evicts one. It returns nil if that is the new one itself.
 func (l *listener) add(conn *net.TCPConn) *connection {
 	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
 	c := &connection{TCPConn: conn, listener: l, since: time.Now()}
@@ -136,8 +133,7 @@ func (l *listener) add(conn *net.TCPConn) *connection {
 	return c
 }
 
-// evict closes the connection that is next to make room, and returns it, or nil if all are
-// WebSockets.
+// evict closes the connection that is next to make room, and returns it, or nil if all are WebSockets.
 func (l *listener) evict(why error) *connection {
 	l.evicted.Happened(why)
 	l.mu.Lock()

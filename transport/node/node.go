@@ -11,11 +11,10 @@
 // A game's own rules, who may come in and when it begins, are Config.Room.Rules: see the example.
 // Config.AdminListen opens the operators' page and metrics; Config.Registerer adds the metrics to those of a program.
 //
-// It promises that connections which are not WebSockets keep no game client out: there are few
-// places for them, a new one evicts the oldest of the address that has most (behind a trusted proxy,
-// of the client that has most), and each TLS handshake and each request has 10 s. Without
-// Config.Serve.Auth it believes the names that clients give, and therefore listens on loopback
-// only, unless Config.Insecure is set.
+// It promises that connections which are not WebSockets keep no game client out: there are few places for them, a new
+// one evicts the oldest of the address that has most (behind a trusted proxy, of the client that has most), and each
+// TLS handshake and each request has 10 s. Without Config.Serve.Auth it believes the names that clients give, and
+// therefore listens on loopback only, unless Config.Insecure is set.
 //
 // One goroutine accepts connections, and net/http has one for each that is not a WebSocket.
 // All have ended when Shutdown returns.
@@ -59,16 +58,14 @@ const (
 
 // Config says what a node is made of.
 type Config struct {
-	// Listen is the TCP address for game clients, host:port; port 0 takes a free
-	// one. Unless Serve.Auth or Insecure is set, the host must be loopback, because the
-	// server believes the name that a client gives. On loopback without Serve.Auth it answers, but
-	// for probes, only requests whose Host is loopback, the host of Listen, or one of
-	// Serve.AllowOrigins: a page of another site may have a name that leads there.
+	// Listen is the TCP address for game clients, host:port; port 0 takes a free one. Unless Serve.Auth or Insecure
+	// is set, the host must be loopback, because the server believes the name that a client gives. On loopback
+	// without Serve.Auth it answers, but for probes, only requests whose Host is loopback, the host of Listen, or one
+	// of Serve.AllowOrigins: a page of another site may have a name that leads there.
 	Listen   string
 	Insecure bool
 
-	// TLS has the certificate by which the node speaks TLS. Nil means that it speaks plain HTTP.
-	// See reload.ServeTLS.
+	// TLS has the certificate by which the node speaks TLS. Nil means that it speaks plain HTTP. See reload.ServeTLS.
 	TLS *tls.Config
 
 	// AdminListen is the TCP address for operators, host:port; empty for none. It serves their page at
@@ -95,8 +92,7 @@ type Config struct {
 	// serves nothing there, and the page says that it is off.
 	Unguarded http.Handler
 
-	// OnClient is called with the client of Redis before the first request, to add hooks to it.
-	// Nil is not called.
+	// OnClient is called with the client of Redis before the first request, to add hooks to it. Nil is not called.
 	OnClient func(redis.UniversalClient)
 
 	// Redis is required. The caller closes it after Shutdown.
@@ -139,9 +135,8 @@ type Node struct {
 	settings atomic.Pointer[map[string]string]
 }
 
-// Start starts a node; the end of ctx stops the attempt. It returns an error that names the
-// field if cfg cannot be used, and an error if the port is taken, Redis does not answer, or
-// Redis does not allow what a node needs.
+// Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg cannot be
+// used, and an error if the port is taken, Redis does not answer, or Redis does not allow what a node needs.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Redis == nil {
 		return nil, errors.New("node: Redis is nil")

@@ -18,13 +18,13 @@ import (
 )
 
 // Main runs the program roomd with the arguments of the process, and ends the process: with 0 after a signal, 1 if
-// something failed, and 2 if it was started wrongly. Of the rules it takes Name, Seating and Starter; the
-// flags say the rest. With a Seating, --capacity must not be given: that is then the rules' own matter.
-// Start all nodes on one Redis with the same rules. Nodes that meet compare the names of
-// theirs, and log a difference.
+// something failed, and 2 if it was started wrongly. Of the rules it takes Name, Seating and Starter; the flags say
+// the rest. With a Seating, --capacity must not be given: that is then the rules' own matter. Start all nodes on one
+// Redis with the same rules. Nodes that meet compare the names of theirs, and log a difference.
 func Main(rules room.Rules) { MainVia(rules, nil) }
 
-// MainVia is Main, and dial, if not nil, opens all connections to Redis: for tests of what happens when networks fail.
+// MainVia is Main, and dial, if not nil, opens all connections to Redis: for tests of what happens when networks
+// fail.
 func MainVia(rules room.Rules, dial redisurl.Dialer) {
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
 	os.Exit(program{filepath.Base(os.Args[0]), rules, dial}.command(os.Args[1:], os.Stdout, os.Stderr))

@@ -73,8 +73,7 @@ func settings(cfg config, redis string) ([]setting, error) {
 	return all, nil
 }
 
-// flagsOf returns the flags of "roomd serve" with their values in c. parse may fill c; the
-// environment does not.
+// flagsOf returns the flags of "roomd serve" with their values in c. parse may fill c; the environment does not.
 func flagsOf(c *cli, parse func(*kong.Kong) error) ([]*kong.Flag, error) {
 	parser, err := kong.New(c, kong.Name("roomd"))
 	if err == nil && parse != nil {

@@ -102,9 +102,8 @@ func (cfg Config) Validate() error {
 	return err
 }
 
-// maxClients returns how many game clients a node takes that is to take wanted (0 for the
-// default), and how many files the process may have open, or 0 if that is not known. It fails if
-// there are too few for any client.
+// maxClients returns how many game clients a node takes that is to take wanted (0 for the default), and how many
+// files the process may have open, or 0 if that is not known. It fails if there are too few for any client.
 func maxClients(wanted int) (clients, files int, err error) {
 	files = maxFiles()
 	most, err := limitsFor(cmp.Or(wanted, transport.DefaultMaxConnections), files)

@@ -51,9 +51,8 @@ func (n *Node) serve(cfg *Config) {
 	go func() { n.failed <- n.http.ServeTLS(bounded, "", "") }()
 }
 
-// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds a TLS
-// handshake, an HTTP request with its body, and then the response; it does not bind a connection
-// that has become a WebSocket.
+// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds a TLS handshake, an HTTP
+// request with its body, and then the response; it does not bind a connection that has become a WebSocket.
 func newHTTP(handler http.Handler, timeout time.Duration, log *ratelog.Log) *http.Server {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true) // also by TLS: WebSocket needs it
@@ -100,8 +99,7 @@ func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
 	})
 }
 
-// isOwnHost reports whether a request's Host is a loopback address or name, or what a server was told
-// to listen on.
+// isOwnHost reports whether a request's Host is a loopback address or name, or what a server was told to listen on.
 func isOwnHost(host, listen string) bool {
 	named := hostOf(listen)
 	return isLoopback(host) || named != "" && strings.EqualFold(hostOf(host), named)

@@ -133,9 +133,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }
 
-// policy is the Content-Security-Policy of the page: it loads its own files, and connects to its
-// own server. Older browsers do not count a WebSocket of the same host as 'self', so the host is
-// named as well.
+// policy is the Content-Security-Policy of the page: it loads its own files, and connects to its own server. Older
+// browsers do not count a WebSocket of the same host as 'self', so the host is named as well.
 func policy(host string) string {
 	connect := "'self'"
 	if host != "" && !strings.ContainsFunc(host, notOfHost) {
@@ -159,9 +158,8 @@ var adminAssets embed.FS
 // sharedAssets are the files of the players' page that the operators' page uses as well.
 var sharedAssets = []string{"assets/page.css", "assets/dom.js", "assets/login.js", "assets/icon.svg"}
 
-// Admin returns the handler of the operators' page: /admin, and its files below that. The files hold
-// no secret. What the page shows comes from the operators' API, which it expects at /api on the same
-// address.
+// Admin returns the handler of the operators' page: /admin, and its files below that. The files hold no secret. What
+// the page shows comes from the operators' API, which it expects at /api on the same address.
 func Admin() *Handler {
 	h := &Handler{files: make(map[string]file)}
 	for _, name := range sharedAssets {

@@ -14,8 +14,7 @@
 //
 // # What it does not promise
 //
-// Redis delivers a message at most once. Messages that are published while a subscription is not active are
-// lost.
+// Redis delivers a message at most once. Messages that are published while a subscription is not active are lost.
 //
 // # Goroutines
 //
@@ -45,8 +44,7 @@ const (
 	// maxRedial is the longest pause between attempts to subscribe to a channel that is not allowed.
 	maxRedial = 5 * time.Second
 
-	// maxMoves is how often servers of a Redis Cluster may redirect a subscription before it counts as a
-	// failure.
+	// maxMoves is how often servers of a Redis Cluster may redirect a subscription before it counts as a failure.
 	maxMoves = 20
 )
 
@@ -195,9 +193,8 @@ func (h *Hub) failed(subs []*Subscription, err error) {
 	h.retryLocked(subs, redial)
 }
 
-// refusedLocked retries a subscription that its server has refused or ended. It reports whether this is new,
-// and so worth reporting. A slot that has moved is no failure, unless servers redirect the subscription too
-// often.
+// refusedLocked retries a subscription that its server has refused or ended. It reports whether this is new, and so
+// worth reporting. A slot that has moved is no failure, unless servers redirect the subscription too often.
 func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	s.refusals++
 	after := redial

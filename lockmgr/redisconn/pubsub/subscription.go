@@ -99,8 +99,7 @@ func (s *Subscription) activateLocked() (missed bool) {
 	return missed
 }
 
-// failLocked starts another attempt, because the current one has failed, or the subscription is no longer
-// active.
+// failLocked starts another attempt, because the current one has failed, or the subscription is no longer active.
 func (s *Subscription) failLocked(err error) {
 	if s.closed {
 		return

@@ -15,9 +15,8 @@ type Options struct {
 	// SentinelPassword is that of the Sentinels' user. The URL must have none.
 	SentinelPassword string
 
-	// RootCAs certify the servers, the Sentinels included. Nil stands for the authorities of
-	// the system. Certificate is what the servers get to see of us; nil for none. Both need a
-	// URL that begins with rediss.
+	// RootCAs certify the servers, the Sentinels included. Nil stands for the authorities of the system. Certificate
+	// is what the servers get to see of us; nil for none. Both need a URL that begins with rediss.
 	RootCAs     *x509.CertPool
 	Certificate *tls.Certificate
 

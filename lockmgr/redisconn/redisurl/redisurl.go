@@ -5,13 +5,11 @@
 //	redis+sentinel://[user:password@]host:port[,host:port…]/MASTER[/db]   rediss+sentinel://
 //	redis+cluster://[user:password@]host:port[,host:port…]                rediss+cluster://
 //
-// A ? may follow, with the parameters of go-redis' ParseURL, ParseFailoverURL or
-// ParseClusterURL (pool_size, dial_timeout, read_timeout, write_timeout, max_retries, …),
-// except those that have a place in the URL already, and those for reading from replicas.
-// The user before the @ is one of Redis; that of the Sentinels is given by
-// sentinel_username and sentinel_password. A Cluster has max_redirects in place of
-// max_retries. Special characters in a user or a password are escaped as in any URL (%40
-// for @).
+// A ? may follow, with the parameters of go-redis' ParseURL, ParseFailoverURL or ParseClusterURL (pool_size,
+// dial_timeout, read_timeout, write_timeout, max_retries, …), except those that have a place in the URL already, and
+// those for reading from replicas. The user before the @ is one of Redis; that of the Sentinels is given by
+// sentinel_username and sentinel_password. A Cluster has max_redirects in place of max_retries. Special characters in
+// a user or a password are escaped as in any URL (%40 for @).
 //
 // go-redis itself writes lines to standard error, such as "pool.go: failed to dial": its logger is one for the whole
 // process, so this package leaves it alone. A program that gets the same as errors silences it:

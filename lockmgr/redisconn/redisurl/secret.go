@@ -11,8 +11,7 @@ import (
 var (
 	errScheme = errors.New(`neither "embedded" nor a URL that begins with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://`)
 
-	// In these two cases nobody knows where the password ends, so the errors repeat nothing of
-	// the URL.
+	// In these two cases nobody knows where the password ends, so the errors repeat nothing of the URL.
 	errAt  = errors.New("an @ follows a /, ? or #: in a user or a password write those as %2F, %3F and %23, and elsewhere write an @ as %40")
 	errURL = errors.New("cannot be read as a URL: check host and port, and escape special characters in a user or a password (%40 for @)")
 )

@@ -96,8 +96,7 @@ func (p parts) refuse() error {
 	return nil
 }
 
-// single returns the URL in the form that go-redis reads: one address, the others as
-// parameters, and no user.
+// single returns the URL in the form that go-redis reads: one address, the others as parameters, and no user.
 func (p parts) single() string {
 	for _, address := range p.addresses[1:] {
 		p.query.Add("addr", address)

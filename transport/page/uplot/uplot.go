@@ -1,6 +1,6 @@
-// Package uplot embeds uPlot 1.6.32, a small library for charts (https://github.com/leeoniya/uPlot, MIT: see LICENSE).
-// The operators' page and the reports of the load test draw with it. The files are those of its release on npm:
-// uPlot.iife.min.js and uPlot.min.css.
+// Package uplot embeds uPlot 1.6.32, a small library for charts (https://github.com/leeoniya/uPlot, MIT: see
+// LICENSE). The operators' page and the reports of the load test draw with it. The files are those of its release on
+// npm: uPlot.iife.min.js and uPlot.min.css.
 package uplot
 
 import "embed"

@@ -32,8 +32,7 @@ const (
 	checkRound = 2 * time.Second
 	checkAgain = time.Second
 
-	// confirmTimes and confirmAfter are how often, and for how long, a room must differ before
-	// that is shown.
+	// confirmTimes and confirmAfter are how often, and for how long, a room must differ before that is shown.
 	confirmTimes = 3
 	confirmAfter = 3 * time.Second
 
@@ -73,8 +72,7 @@ type Difference struct {
 	What string `json:"what"`
 }
 
-// maxDiffers is how many rooms a report names for each check, and maxWhat how long their
-// descriptions are.
+// maxDiffers is how many rooms a report names for each check, and maxWhat how long their descriptions are.
 const (
 	maxDiffers = 20
 	maxWhat    = 300

@@ -114,8 +114,7 @@ func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays
 	return ""
 }
 
-// record keeps what a check of a room has found. sure says that a wrong version needs no other
-// check to confirm it.
+// record keeps what a check of a room has found. sure says that a wrong version needs no other check to confirm it.
 func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -23,8 +23,7 @@ import (
 // checkID names a room that nobody can join.
 const checkID = "~check"
 
-// keyless are commands without a key. On Cluster any server may get them, also one that is away and
-// not needed now.
+// keyless are commands without a key. On Cluster any server may get them, also one that is away and not needed now.
 var keyless = []string{"time", "info", "wait", "scan", "script"}
 
 // MinRedis is the oldest major version of Redis that has the commands a coordinator needs.

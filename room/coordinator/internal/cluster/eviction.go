@@ -217,8 +217,7 @@ func (n *Node) endLease(ctx context.Context, node string, seen *sighting) (over 
 	return done == 1, err
 }
 
-// inEach calls do for each room of a dead node, for many at the same time, and returns the sum of
-// what that returns.
+// inEach calls do for each room of a dead node, for many at the same time, and returns the sum of what that returns.
 func inEach(rooms []string, do func(id string) (members int, err error)) (int, error) {
 	var members, failed atomic.Int64
 	var work errgroup.Group

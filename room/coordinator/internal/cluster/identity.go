@@ -24,9 +24,8 @@ type Identity struct {
 	acknowledged int64        // used by the lease's attempts: the last heartbeat that Redis has had
 }
 
-// roomSet is what Node:<node>:Rooms has to hold. A failover may lose some of that and keep
-// the members, which are on another master of a Cluster; then the node writes it again. The
-// zero value is empty.
+// roomSet is what Node:<node>:Rooms has to hold. A failover may lose some of that and keep the members, which are on
+// another master of a Cluster; then the node writes it again. The zero value is empty.
 type roomSet struct {
 	mu  sync.Mutex
 	ids map[string]struct{} // guarded by mu
@@ -71,9 +70,8 @@ func (s *roomSet) all() []string {
 // hashTags are one in each sixteenth of the slots of a Redis Cluster: they are
 // spread over the masters as the slots are.
 //
-// A node's name on Cluster begins with one. So its lease, the set of its rooms
-// and the list of nodes that has it are on one master, and are written in one step.
-// A node whose hash slot is away takes a new name, with another one.
+// A node's name on Cluster begins with one. So its lease, the set of its rooms and the list of nodes that has it are
+// on one master, and are written in one step. A node whose hash slot is away takes a new name, with another one.
 var hashTags = [...]string{
 	"{ma}", "{qp}", "{dj}", "{wz}", "{sb}", "{pv}", "{uh}", "{fx}",
 	"{cx}", "{ph}", "{uv}", "{yc}", "{rz}", "{qn}", "{dt}", "{ha}",

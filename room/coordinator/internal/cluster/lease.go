@@ -50,13 +50,12 @@ const (
 	listChunk = 1000
 )
 
-// lease keeps the node's name its own. It is a key in Redis with a TTL that the node
-// prolongs (C. Gray, D. Cheriton, "Leases: an efficient fault-tolerant mechanism for
-// distributed file cache consistency", 1989). When it is over, other nodes remove the
-// members of that name. So a node commits nothing under a name whose lease is over by its
-// own clock. It takes a new name when the key is gone, because the node was stalled or Redis
-// has lost its data, and when the key is an earlier one: Redis was restarted from an old
-// copy of its data, which holds members who have left since.
+// lease keeps the node's name its own. It is a key in Redis with a TTL that the node prolongs (C. Gray, D. Cheriton,
+// "Leases: an efficient fault-tolerant mechanism for distributed file cache consistency", 1989). When it is over,
+// other nodes remove the members of that name. So a node commits nothing under a name whose lease is over by its own
+// clock. It takes a new name when the key is gone, because the node was stalled or Redis has lost its data, and when
+// the key is an earlier one: Redis was restarted from an old copy of its data, which holds members who have left
+// since.
 //
 // On Cluster a node also takes a new name, in another hash slot, if the master with the key does
 // not answer until the lease is over, or refuses what the node has to write there. Members
@@ -68,8 +67,7 @@ type lease struct {
 	address string        // of the node; may be empty
 	shared  string        // the settings that other nodes compare with theirs
 
-	// One attempt at a time, for all who wait for it: it goes on when one of them
-	// gives up.
+	// One attempt at a time, for all who wait for it: it goes on when one of them gives up.
 	attempts singleflight.Group
 	life     context.Context // of attempts
 	kill     context.CancelFunc
@@ -80,9 +78,8 @@ type lease struct {
 	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt knows yet
 	began time.Time // guarded by mu: when who was begun
 
-	// The names that this node has, or had of late, and until when their leases were valid for certain.
-	// Other nodes remove the members of a name when its lease has been over for the grace, and nobody
-	// before that.
+	// The names that this node has, or had of late, and until when their leases were valid for certain. Other nodes
+	// remove the members of a name when its lease has been over for the grace, and nobody before that.
 	names map[string]time.Time // guarded by mu: by our clock
 }
 
@@ -225,9 +222,8 @@ func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	return errors.Join(failed...)
 }
 
-// attempt bounds a request: it ends with the lease. A lease that is about to end gets a
-// little more, so that it is not given up for a short stall; where there is no other
-// hash slot, a TTL.
+// attempt bounds a request: it ends with the lease. A lease that is about to end gets a little more, so that it is
+// not given up for a short stall; where there is no other hash slot, a TTL.
 func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	least := l.ttl
 	if l.store.Cluster {
@@ -250,8 +246,7 @@ func (l *lease) set(who *Identity, sent time.Time) {
 	l.names[who.Node] = l.until
 }
 
-// end gives the lease back, also if ctx has ended: the grace of its members begins.
-// There is no attempt after it.
+// end gives the lease back, also if ctx has ended: the grace of its members begins. There is no attempt after it.
 func (l *lease) end(ctx context.Context) error {
 	l.kill()
 	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, room.ErrClosed }) // waits for one that is under way

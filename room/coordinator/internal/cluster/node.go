@@ -8,9 +8,8 @@
 // On Redis Cluster all keys of a node share a hash slot (identity.go), and a node whose master is away moves
 // to another one.
 //
-// From [Node.Start] on three goroutines run, until [Node.Close]: one prolongs the lease, one watches the
-// other nodes, one compares records with rooms. Requests to several rooms at once have goroutines of
-// their own.
+// From [Node.Start] on three goroutines run, until [Node.Close]: one prolongs the lease, one watches the other nodes,
+// one compares records with rooms. Requests to several rooms at once have goroutines of their own.
 package cluster
 
 import (
@@ -82,8 +81,7 @@ type Node struct {
 // logs are of what an outage of Redis can cause any number of times.
 type logs struct{ lease, renamed, eviction, unanswered, registration *ratelog.Log }
 
-// New returns a Node that is not known to others yet. Its loops end with open, and what Close waits for
-// with life.
+// New returns a Node that is not known to others yet. Its loops end with open, and what Close waits for with life.
 func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *ratelog.Set, opts Options) *Node {
 	n := &Node{
 		opts: opts, store: st, actions: actions, watchers: watchers, open: open, life: life, lease: newLease(st, opts),
@@ -190,8 +188,7 @@ func (n *Node) recordTurn(now time.Time) {
 // Redis does not answer, a turn on Cluster tries several masters, each for a part of a NodeTTL.
 const stallTurns = 10
 
-// Alive returns an error if the loop that prolongs the lease stands still, and nil also while Redis does
-// not answer.
+// Alive returns an error if the loop that prolongs the lease stands still, and nil also while Redis does not answer.
 func (n *Node) Alive() error {
 	_, _ = n.lease.holder()
 	n.mu.Lock()
@@ -202,9 +199,8 @@ func (n *Node) Alive() error {
 	return nil
 }
 
-// Prolong prolongs the lease. If it was lost, everybody who is live here has to join
-// again, under the node's new name. When ctx ends the attempt goes on without the
-// caller.
+// Prolong prolongs the lease. If it was lost, everybody who is live here has to join again, under the node's new
+// name. When ctx ends the attempt goes on without the caller.
 func (n *Node) Prolong(ctx context.Context) error {
 	attempt := n.lease.attempts.DoChan("", func() (any, error) {
 		if n.lease.life.Err() != nil {

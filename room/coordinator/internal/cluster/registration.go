@@ -14,11 +14,10 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// Redis knows a node's rooms by two records: the room in Node:<node>:Rooms, and by:<node>
-// in the room. The first is written here, before the node writes to the room, and the second by its
-// commits. Both are deleted when the node has no members there any more. Any other node
-// may take over the last one, so each node compares its records with the rooms, one after
-// the other, for as long as it lives. What fails is tried again in the next round.
+// Redis knows a node's rooms by two records: the room in Node:<node>:Rooms, and by:<node> in the room. The first is
+// written here, before the node writes to the room, and the second by its commits. Both are deleted when the node has
+// no members there any more. Any other node may take over the last one, so each node compares its records with the
+// rooms, one after the other, for as long as it lives. What fails is tried again in the next round.
 const (
 	// comparePause is the least time between two rooms that are compared, and
 	// compareRound between the beginnings of two rounds.
@@ -66,9 +65,8 @@ func (r *Registration) Node() string { return r.who.Node }
 // Open makes sure that the node may write to the room under its name: its lease is valid, and Redis
 // knows that it may have members there. While another goroutine deletes that record it waits.
 //
-// On Cluster the record may be on a master that is away, or has too few replicas. Then the
-// node does not wait until its lease is over, and moves to another hash slot. A lease that is
-// over in Redis is followed by another one.
+// On Cluster the record may be on a master that is away, or has too few replicas. Then the node does not wait until
+// its lease is over, and moves to another hash slot. A lease that is over in Redis is followed by another one.
 func (r *Registration) Open(ctx context.Context) error {
 	n := r.node
 	if err := n.Start(ctx); err != nil {
@@ -248,9 +246,8 @@ const (
 	recordRemove = "remove"
 )
 
-// record records in Redis that the node may have members in some rooms (recordAdd), or that it
-// has none there (recordRemove). If it fails it may have been carried out; but it is not once
-// a later one has been.
+// record records in Redis that the node may have members in some rooms (recordAdd), or that it has none there
+// (recordRemove). If it fails it may have been carried out; but it is not once a later one has been.
 func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...string) error {
 	if verb == recordAdd {
 		who.rooms.add(ids...) // also if it fails

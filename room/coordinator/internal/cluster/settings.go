@@ -12,8 +12,7 @@ import (
 	"roomd/room"
 )
 
-// Settings are what all nodes on one Redis should have in common. Each node writes its own
-// into its lease.
+// Settings are what all nodes on one Redis should have in common. Each node writes its own into its lease.
 type Settings struct {
 	LockTTL, NodeTTL, Grace time.Duration
 	Seats                   int // of a room
@@ -25,8 +24,7 @@ type Settings struct {
 	partial bool // of a lease of an older version: only NodeTTL and Grace are known
 }
 
-// inLease returns what a lease says of s behind the node's address. NodeTTL and Grace stand
-// before it.
+// inLease returns what a lease says of s behind the node's address. NodeTTL and Grace stand before it.
 func (s Settings) inLease() string {
 	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
 	if s.Journal > 0 {
@@ -100,8 +98,7 @@ type Lease struct {
 	Address  string // empty if the node has none
 }
 
-// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>". Older versions write no settings,
-// or neither.
+// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>". Older versions write no settings, or neither.
 func ParseLease(lease string) (l Lease, ok bool) {
 	parts := append(strings.SplitN(lease, " ", 5), "", "")
 	if len(parts) < 5 {

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// sightings are what this node has seen of the leases in one list of nodes. They go by this
-// node's own clock, so that members keep their grace however Redis' clock is set, and also
-// when all nodes were away for longer.
+// sightings are what this node has seen of the leases in one list of nodes. They go by this node's own clock, so that
+// members keep their grace however Redis' clock is set, and also when all nodes were away for longer.
 type sightings struct {
 	list   string               // its key
 	seen   map[string]*sighting // by node

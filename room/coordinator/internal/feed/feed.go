@@ -14,8 +14,7 @@ const (
 	maxHeldBytes = 4 << 20
 )
 
-// feed is one room's events on this node, in order and without gaps, for all who
-// watch the room here.
+// feed is one room's events on this node, in order and without gaps, for all who watch the room here.
 type feed struct {
 	id  string
 	sub *pubsub.Subscription
@@ -191,8 +190,7 @@ func (f *feed) recall(now *room.Room) {
 	now.Recall(&f.memory)
 }
 
-// position returns what the watchers know, also while a snapshot is read. The zero
-// Position is nothing.
+// position returns what the watchers know, also while a snapshot is read. The zero Position is nothing.
 func (f *feed) position() (at room.Position, syncing bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,11 +207,10 @@ func (f *feed) asks() {
 	f.held.early = len(f.held.events)
 }
 
-// resume publishes a room as it was read, and then the events that came meanwhile. Earlier
-// ones come with the snapshot: they show who was replaced. alive are the names of this node
-// whose members nobody has removed. It reports whether the events leave another gap, and
-// whether some were of an epoch that is over: they came before the snapshot was asked for, and
-// that has another one. They are dropped, since no further snapshot would explain them.
+// resume publishes a room as it was read, and then the events that came meanwhile. Earlier ones come with the
+// snapshot: they show who was replaced. alive are the names of this node whose members nobody has removed. It reports
+// whether the events leave another gap, and whether some were of an epoch that is over: they came before the snapshot
+// was asked for, and that has another one. They are dropped, since no further snapshot would explain them.
 func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

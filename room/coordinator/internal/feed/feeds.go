@@ -32,9 +32,8 @@ type Repairs interface {
 	KeptNames() []string
 }
 
-// Feeds are the feeds of all rooms that are watched on this node. Messages may be
-// missed while the connection to Redis is down, so after each break every feed
-// reads a snapshot. They are safe for concurrent use.
+// Feeds are the feeds of all rooms that are watched on this node. Messages may be missed while the connection to
+// Redis is down, so after each break every feed reads a snapshot. They are safe for concurrent use.
 type Feeds struct {
 	hub      *pubsub.Hub
 	store    *store.Store

@@ -72,8 +72,7 @@ func (r *Replica) HasNews() bool {
 	return r.missed || len(r.held.events) > 0
 }
 
-// Shadow returns a Replica of a room that is watched here, or nil if it is not. Nothing stays watched
-// for its sake.
+// Shadow returns a Replica of a room that is watched here, or nil if it is not. Nothing stays watched for its sake.
 func (fs *Feeds) Shadow(id string) *Replica {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

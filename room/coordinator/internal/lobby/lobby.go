@@ -6,8 +6,8 @@
 // or Redis has lost some of it or was changed by hand, comes with the next comparison of the index with all rooms,
 // which one node at a time makes now and then (search.go). No request searches Redis.
 //
-// It runs a goroutine from the first use on, and a timer while this node's changes are not written. [Lobby.Close] ends
-// them.
+// It runs a goroutine from the first use on, and a timer while this node's changes are not written. [Lobby.Close]
+// ends them.
 package lobby
 
 import (
@@ -227,8 +227,8 @@ func (l *Lobby) showLocked() *List {
 	return next
 }
 
-// Next waits until the list is another one than before, and returns it with the ids of the rooms in which they differ.
-// Nil is no list: then it does not wait, and returns no ids.
+// Next waits until the list is another one than before, and returns it with the ids of the rooms in which they
+// differ. Nil is no list: then it does not wait, and returns no ids.
 func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, err error) {
 	l.Start()
 	for {

@@ -42,8 +42,8 @@ type Wanted struct {
 	By       string        // who looks
 	Key      string        // names the request, among those of who looks for these labels, if it may be sent again; else empty
 
-	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins with
-	// Prefix does.
+	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins
+	// with Prefix does.
 	Allow func(id string) bool
 }
 

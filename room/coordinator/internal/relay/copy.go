@@ -198,9 +198,8 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 	return adjacent
 }
 
-// goneBack returns what the feed does not have of a journal of which Redis has lost the end, and whether it still
-// has what came before that. Entries that came since may have ids before the place: another server's clock may be
-// behind.
+// goneBack returns what the feed does not have of a journal of which Redis has lost the end, and whether it still has
+// what came before that. Entries that came since may have ids before the place: another server's clock may be behind.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)

@@ -84,9 +84,8 @@ func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []stri
 	return n, s.Explain(ctx, err, keys...)
 }
 
-// acked sends a script, and says whether enough replicas have what it wrote. WAIT answers
-// for the writes of its own connection, so both go on one, which no other request shares
-// meanwhile.
+// acked sends a script, and says whether enough replicas have what it wrote. WAIT answers for the writes of its own
+// connection, so both go on one, which no other request shares meanwhile.
 func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd,
 	unacked error) {
 	var acks *redis.Cmd

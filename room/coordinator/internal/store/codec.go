@@ -133,8 +133,8 @@ func appendString(dst []byte, s string) []byte {
 }
 
 // The id of a commit, which Redis and events call mark, names what the commit says, and so the id of the one before
-// it, and so all that was committed in the epoch: as in git, two rooms at the same commit id have the same history. It
-// is the SHA-256 of the event with a blank in the id's place.
+// it, and so all that was committed in the epoch: as in git, two rooms at the same commit id have the same history.
+// It is the SHA-256 of the event with a blank in the id's place.
 
 // idSize is how many bytes of the sum an id has, and blankID what it replaces.
 const (

@@ -116,9 +116,8 @@ func (c *Commit) Token() string { return c.token }
 // commitArgs is how many arguments a commit has before its members.
 const commitArgs = 13
 
-// Request ids are a name that no other process has, and a count. One names what
-// is written: a commit that could be carried out late, when the writer has prepared another one, is not taken for
-// that, whatever token it came with.
+// Request ids are a name that no other process has, and a count. One names what is written: a commit that could be
+// carried out late, when the writer has prepared another one, is not taken for that, whatever token it came with.
 var (
 	idPrefix = NewName()
 	idCount  atomic.Uint64
@@ -274,8 +273,8 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	return fields
 }
 
-// askFully has a request for the lock sent; and again if Redis is out of memory, with full behind the TTL that it asks
-// for: see room_ttl in room.lua.
+// askFully has a request for the lock sent; and again if Redis is out of memory, with full behind the TTL that it
+// asks for: see room_ttl in room.lua.
 func askFully(ask func(full string) (*redis.Cmd, error)) (*redis.Cmd, error) {
 	cmd, err := ask("")
 	if err != nil && redis.HasErrorPrefix(err, "OOM") {

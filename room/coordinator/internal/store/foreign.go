@@ -15,8 +15,8 @@ type Foreign struct {
 	Room      string // its id, which CheckID may refuse
 }
 
-// FindForeign searches all masters for keys of members that are not hashes, and calls found for each of them, one after
-// the other. It looks at every key that Redis has: about a second for a million.
+// FindForeign searches all masters for keys of members that are not hashes, and calls found for each of them, one
+// after the other. It looks at every key that Redis has: about a second for a million.
 func (s *Store) FindForeign(ctx context.Context, found func(Foreign)) error {
 	seen := make(map[string]bool)
 	return redisconn.Scan(ctx, s.Client, s.Room("*", keys.Users), 0, func(ctx context.Context, users []string) error {

@@ -19,18 +19,16 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// An incarnation is the time in which one Redis server is master, without an end: it ends when the
-// server is restarted, or another one takes its place, or it gets another's data. What is not in
-// Redis by then is lost, and nothing that Redis has says so: a room from an old copy of its data
-// looks as it did then. So an epoch ends with its incarnation, unless the server has kept all,
-// which nobody can tell.
+// An incarnation is the time in which one Redis server is master, without an end: it ends when the server is
+// restarted, or another one takes its place, or it gets another's data. What is not in Redis by then is lost, and
+// nothing that Redis has says so: a room from an old copy of its data looks as it did then. So an epoch ends with its
+// incarnation, unless the server has kept all, which nobody can tell.
 //
-// That has to be known before anything is written or read. A node would learn it too late by
-// asking, since the server may be restarted after the answer. But a server forgets its scripts
-// when it is restarted, and a replica has none. So the text of a script on rooms names the
-// incarnation that it is for: a server of another one does not know the script, says so, and does
-// nothing. Then the node asks which incarnation it is, and takes the script for that. This costs
-// nothing as long as nothing happens.
+// That has to be known before anything is written or read. A node would learn it too late by asking, since the server
+// may be restarted after the answer. But a server forgets its scripts when it is restarted, and a replica has none.
+// So the text of a script on rooms names the incarnation that it is for: a server of another one does not know the
+// script, says so, and does nothing. Then the node asks which incarnation it is, and takes the script for that. This
+// costs nothing as long as nothing happens.
 //
 // Meta has the incarnation in which the room's epoch began. A room of another one begins a new
 // epoch with the next commit, and is read by nobody before.
@@ -234,9 +232,8 @@ func (i *incarnations) load(ctx context.Context, key string, script *redis.Scrip
 	return err
 }
 
-// loadOn has the server of a connection load a script. It fails with errIncarnation if the script is for
-// another incarnation than the server's. Question and answer go by one connection, and so to one
-// incarnation.
+// loadOn has the server of a connection load a script. It fails with errIncarnation if the script is for another
+// incarnation than the server's. Question and answer go by one connection, and so to one incarnation.
 func (i *incarnations) loadOn(ctx context.Context, conn *masterConn, script *redis.Script) error {
 	now, err := i.askOn(ctx, conn)
 	if err != nil {

@@ -115,8 +115,8 @@ func (s *Store) explain(ctx context.Context, id string, err error) error {
 	return err
 }
 
-// Explain adds the key to an error of Redis which says only that some key is of another type, if it is one of these. It
-// returns any other error as it is.
+// Explain adds the key to an error of Redis which says only that some key is of another type, if it is one of these.
+// It returns any other error as it is.
 func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err

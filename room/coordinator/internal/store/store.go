@@ -56,8 +56,7 @@ var (
 	UnregisterScript = redis.NewScript(unregisterLua)
 )
 
-// Keys are a room's keys and its channel in Redis. On Redis Cluster they share a slot with the
-// room's lock.
+// Keys are a room's keys and its channel in Redis. On Redis Cluster they share a slot with the room's lock.
 type Keys struct {
 	Users, Meta, Log, Said, Events string
 
@@ -370,6 +369,5 @@ func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
 	return c, time.UnixMilli(n), err
 }
 
-// NewName returns a random name for a node or an epoch. It is short, because it
-// is in every member and every event.
+// NewName returns a random name for a node or an epoch. It is short, because it is in every member and every event.
 func NewName() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits

@@ -1,9 +1,8 @@
 // Package metrics counts what a node does, for Prometheus.
 //
-// [New] makes the metrics. Give [Metrics.Rooms] to the coordinator, [Metrics.Clients] to the server,
-// and [Metrics.Hook] to the client of Redis; they count while the node works, without a lock and
-// without an allocation. What can be read is not counted: the node that [Metrics.Observe] names is asked for it
-// when Prometheus asks.
+// [New] makes the metrics. Give [Metrics.Rooms] to the coordinator, [Metrics.Clients] to the server, and
+// [Metrics.Hook] to the client of Redis; they count while the node works, without a lock and without an allocation.
+// What can be read is not counted: the node that [Metrics.Observe] names is asked for it when Prometheus asks.
 package metrics
 
 import (

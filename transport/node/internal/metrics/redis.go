@@ -99,9 +99,8 @@ func (t *roundTrips) failed(err error) {
 	}
 }
 
-// isGreeting reports whether a command is one with which the client begins a connection. Older
-// servers refuse some of these, which does no harm; if one does harm, the command for which the
-// connection was made fails as well.
+// isGreeting reports whether a command is one with which the client begins a connection. Older servers refuse some of
+// these, which does no harm; if one does harm, the command for which the connection was made fails as well.
 func isGreeting(cmd redis.Cmder) bool {
 	switch cmd.Name() {
 	case "hello", "auth", "client", "select", "readonly":

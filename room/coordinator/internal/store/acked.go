@@ -11,9 +11,9 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// sendAcked sends a commit and waits until enough replicas have it. ErrUnacked leaves
-// the outcome open: the commit is written, but a failover might still lose it. Sending
-// it again writes again that it was written, so that its WAIT counts, too.
+// sendAcked sends a commit and waits until enough replicas have it. ErrUnacked leaves the outcome open: the commit is
+// written, but a failover might still lose it. A second sending writes once more that it was written, so its WAIT
+// covers the commit as well.
 func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis.Script, c *Commit) (*redis.Cmd,
 	error) {
 	send := func(ctx context.Context, command []any) *redis.Cmd {
@@ -26,7 +26,7 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 		defer conn.Close()
 		cmd, unacked := s.acked(ctx, conn, script, command)
 		if reply, err := answerOf(cmd); err != nil || len(reply) == 0 || reply[0] != "done" {
-			return cmd // it has written nothing, and so its WAIT says nothing of the commit
+			return cmd // nothing was written, so WAIT says nothing about the commit
 		}
 		if heard := c.acked.Load(); heard == nil || *heard != nil {
 			c.acked.Store(&unacked)
@@ -47,7 +47,7 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	reply, err := answerOf(cmd)
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"), errors.Is(err, errIncarnation):
-		return cmd, nil // nothing was written, and send says what is there
+		return cmd, nil // nothing was written; Send reports the wrong type or the restart
 	case err != nil:
 		return nil, err
 	case len(reply) > 0 && reply[0] != "done":
@@ -56,10 +56,9 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	return cmd, *c.acked.Load()
 }
 
-// RunNumber runs a script that answers with a number. On a Cluster with Options.Replicas it fails
-// unless enough replicas have what the script wrote: its keys may be on another master than the next
-// commit, whose WAIT says nothing of them. On any other Redis, replicas that have the commit have all
-// that was written before. While a slot moves it waits.
+// RunNumber runs a script that answers with a number. With Options.Replicas on a Cluster it fails with ErrUnacked
+// unless enough replicas have the result: its keys may be on another master than the next commit, whose WAIT does not
+// cover them. On any other Redis the WAIT of a later commit covers them. It waits while a slot moves.
 func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []string, args ...any) (n int, err error) {
 	if !s.Cluster || s.acks == 0 {
 		return s.RunPlain(ctx, script, keys, args...).Int()
@@ -84,8 +83,8 @@ func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []stri
 	return n, s.Explain(ctx, err, keys...)
 }
 
-// acked sends a script, and says whether enough replicas have what it wrote. WAIT answers for the writes of its own
-// connection, so both go on one, which no other request shares meanwhile.
+// acked sends a script, and returns ErrUnacked unless enough replicas have its writes. WAIT covers the writes of its
+// own connection, so both use one that no other request shares meanwhile.
 func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd,
 	unacked error) {
 	var acks *redis.Cmd
@@ -123,13 +122,11 @@ func (s *Store) CheckReplicas(ctx context.Context) error {
 	})
 }
 
-// masterConn is a connection to a master.
 type masterConn struct {
 	*redis.Conn
 	at string // its address, empty without a Cluster
 }
 
-// connFor returns a connection to the server that has the key.
 func connFor(ctx context.Context, client redis.UniversalClient, key string) (*masterConn, error) {
 	switch client := client.(type) {
 	case *redis.ClusterClient:

@@ -15,8 +15,8 @@ import (
 	"roomd/room"
 )
 
-// How a commit can fail without having written anything, but for ErrUnacked. Any other
-// error leaves the outcome open; sending the same commit again decides it.
+// Errors of a commit. All except ErrUnacked mean that nothing was written. Any other error leaves the outcome open;
+// sending the same commit again decides it.
 var (
 	ErrLost     = errors.New("the lock is not the writer's any more")
 	ErrQueued   = errors.New("another holds the lock, and the slot's token waits for it")
@@ -24,40 +24,39 @@ var (
 	ErrConflict = errors.New("the room is at another version, and the lock is free")
 	ErrRefused  = errors.New("redis refused the write")
 	ErrFull     = errors.New("redis is out of memory")          // together with ErrRefused
-	ErrUnacked  = errors.New("too few replicas have the write") // so far
+	ErrUnacked  = errors.New("too few replicas have the write") // until now; the commit is written
 )
 
-// IsDecided reports whether err, with which a commit was answered, says what became of it.
+// IsDecided reports whether err, a commit's result, tells if the commit was written.
 func IsDecided(err error) bool {
 	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, ErrQueued) || errors.Is(err, ErrStale) ||
 		errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
 }
 
-// NextToken is where a commit has put the token of the worker's next hold.
+// NextToken tells where a commit has put the token of the worker's next hold.
 type NextToken int
 
 const (
-	NextWaits   NextToken = iota // in the queue, or so it may be
+	NextWaits   NextToken = iota // in the queue, or perhaps there
 	NextNowhere                  // nowhere: the lock is free
 	NextHolds                    // it has the lock
 )
 
-// nextTokens are what the commit's script calls them. It says nothing (a false, which is
-// nil here) of a token that waits.
+// nextTokens maps a reply of commit.lua to a NextToken. A waiting token is not in it: the reply is false, nil in Go.
 var nextTokens = map[any]NextToken{int64(0): NextNowhere, int64(1): NextHolds}
 
-// OnConflict is what a commit without a hold does where the lock is free, but the room is another one than the
-// writer's copy.
+// OnConflict tells a commit without a hold what to do if the lock is free, but the room differs from the writer's
+// copy.
 type OnConflict int
 
 const (
-	LockOnConflict OnConflict = iota // it takes the lock, and reads the room: ErrStale
-	ReadOnConflict                   // it reads the room: ErrConflict
-	WaitOnConflict                   // nothing, since the writer gets the room by events: ErrConflict
+	LockOnConflict OnConflict = iota // take the lock and read the room: ErrStale
+	ReadOnConflict                   // read the room: ErrConflict
+	WaitOnConflict                   // nothing, since the writer gets the room from events: ErrConflict
 )
 
-// asks returns what a commit without a hold says of the lock: the TTL of a hold that begins, and the name of an
-// OnConflict in its script.
+// asks returns, by OnConflict, the argument by which a commit may take the lock: the TTL of the new hold, and the
+// name of the OnConflict in commit.lua.
 func asks(ttl string) (asks [3]string) {
 	for on, name := range []string{LockOnConflict: "lock", ReadOnConflict: "read", WaitOnConflict: "wait"} {
 		asks[on] = ttl + " " + name
@@ -65,27 +64,26 @@ func asks(ttl string) (asks [3]string) {
 	return asks
 }
 
-// Hold is the hold of the lock in which a commit is written.
+// Hold describes the hold of the lock under which a commit is written.
 type Hold struct {
-	Node       string     // under whose name
-	Token      string     // that the lock holds; "" if the commit has to find it free, or to take it
-	OnConflict OnConflict // of a Hold without a Token
-	Moves      bool       // the commit is one half of a move
+	Node       string     // the writer's name
+	Token      string     // held by the lock; "" if the commit may run while the lock is free, or take it
+	OnConflict OnConflict // if Token is empty
+	Moves      bool       // the commit is part of a move
 
-	// Next is, for a Hold with a Token, the token of the same node's next hold if the commit is to put that into the
-	// queue, else empty. If no other node waits it gets the lock at once, unless OnlyQueue says that it is not needed
-	// then.
+	// Next is the token of the node's next hold. A commit with a Token puts it into the queue, unless it is empty. If
+	// no other node waits, Next gets the lock at once, or leaves it free if OnlyQueue is set.
 	Next      string
 	OnlyQueue bool
 }
 
-// byField is the field of Meta that keeps the id of a node's last commit, and fieldMoved that of the last
-// move which wrote to the room: a worker would otherwise not recognise a commit of its own.
+// byField names the field of Meta with the request id of a node's last commit, and fieldMoved the one with that of
+// the last move which wrote to the room. By them a worker recognises its own commit when it sends it again.
 func byField(node string) string { return "by:" + node }
 
 const fieldMoved = "moved"
 
-// Commit is one write of one hold: ready to be sent, again if need be.
+// Commit is one write under one hold. It may be sent more than once.
 type Commit struct {
 	ID       string       // of the room
 	Event    *room.Commit // nil if there is nothing to write
@@ -94,30 +92,30 @@ type Commit struct {
 
 	keys    *Keys
 	token   string // of its Hold
-	request string // id of the request, names what is written
-	base    string // the commit id that it builds on
+	request string // id of the request; it stands for the content
+	base    string // the commit id on which it builds
 	version uint64
-	// of the script commit.lua, from the token on; without it where the slot adds that. Pointers into the Commit cost
-	// no allocation
+	// arguments of commit.lua from the token on; without the token if the slot adds it. Pointers into the Commit save
+	// an allocation
 	args []any
 
-	// what a sending has heard of the replicas: the error is nil if enough have the commit
+	// the result of WAIT, over all sendings; a nil error if enough replicas have the commit
 	acked atomic.Pointer[error]
-	// a Send has left the outcome open: that a later one does not arrive says nothing of it
+	// an earlier Send left the outcome open, so a refused later one does not decide it
 	doubted bool
 
-	// Once it is written: why Redis did not take the event, or the entry of the journal, if so.
+	// Set once it is written: why Redis refused the event, or the entry of the journal; empty if it did not.
 	Unheard, Unlogged string
 }
 
-// Token returns the value that the lock has to hold, or "".
+// Token returns the token that the lock must hold, or "" if none is needed.
 func (c *Commit) Token() string { return c.token }
 
-// commitArgs is how many arguments a commit has before its members.
+// commitArgs is the number of arguments before the members.
 const commitArgs = 13
 
-// Request ids are a name that no other process has, and a count. One names what is written: a commit that could be
-// carried out late, when the writer has prepared another one, is not taken for that, whatever token it came with.
+// A request id is a random name of this process and a count. It stands for the content: a copy that arrives late is
+// never mistaken for a newer commit, whatever token it carries.
 var (
 	idPrefix = NewName()
 	idCount  atomic.Uint64
@@ -125,12 +123,12 @@ var (
 
 func newRequestID() string { return idPrefix + strconv.FormatUint(idCount.Add(1), 36) }
 
-// Prepare turns what was done to a room into the commit of a hold.
+// Prepare makes a commit from the changes of a room, to be written under hold h.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Next(),
 		Epoch: r.Epoch, CommitID: r.CommitID}
 	var epoch, idle, journal string
-	var text, event []byte // text is all that is encoded
+	var text, event []byte // text holds all encoded arguments
 	var updates []room.Update
 	if r.Changed() {
 		if r.Epoch == "" || r.Renewed() {
@@ -178,8 +176,8 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	return c
 }
 
-// said returns what a commit does to the messages that a room keeps, as the last of the optional fields, and the
-// arguments that go with it. Both are empty if it does nothing to them.
+// said returns how a commit changes the messages that a room keeps: the last of the optional fields, and its
+// arguments. Both are empty if it changes none.
 func (s *Store) said(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
 	settings, _ := r.Settings()
 	if event == nil || settings.History == 0 && !r.HistoryEnds() {
@@ -196,8 +194,8 @@ func (s *Store) said(r *room.Room, k *Keys, event *room.Commit, idle string) (hi
 	return fmt.Sprint(len(args), settings.History), args
 }
 
-// optionalArgs returns what a commit seldom needs. Its script gets that as one argument, with spaces
-// between; none of the parts holds a space.
+// optionalArgs joins the arguments that few commits need into one, separated by spaces. None of them contains a
+// space.
 func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, history string) string {
 	if h.Next == "" && epoch == "" && idle == "" && fields == 0 && journal == "" && history == "" {
 		return ""
@@ -206,7 +204,7 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 	if h.Next != "" && !h.OnlyQueue {
 		ttl = s.ttl
 	}
-	if s.feed && idle != "" && idle != s.idle { // whoever copies the log may be away
+	if s.feed && idle != "" && idle != s.idle { // the log is kept for a consumer of the feed that may be away
 		idle += "/" + s.idle
 	}
 	args := []string{h.Next, ttl, epoch, idle, strconv.Itoa(fields), journal, history}
@@ -216,9 +214,9 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 	return strings.TrimSuffix(strings.Join(args, " "), " ")
 }
 
-// idleOf returns how long Redis is to keep a room as it is now, in ms, and "" for as long as it is there. An empty
-// room that nobody has configured goes soon, since any player can begin any number of them. Bans, and who was taken
-// out, are known for as long as elsewhere, unless the room has a host: then a player has made them.
+// idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
+// nobody has configured expires soon, because any player can create many of them. Bans and removals last as long as
+// anywhere, except in a room with a host: there a player made them.
 func (s *Store) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {
@@ -230,7 +228,6 @@ func (s *Store) idleOf(r *room.Room) string {
 	return s.idle
 }
 
-// Fields of Meta that few rooms have.
 const (
 	fieldSettings = "settings"
 	fieldData     = "data"
@@ -240,7 +237,7 @@ const (
 	fieldHost     = "host"
 )
 
-// metaField is a field of Meta, and a pointer to what it holds.
+// metaField is a field of Meta with a pointer to its value.
 type metaField struct {
 	name  string
 	value any
@@ -251,10 +248,10 @@ func metaOf(of *room.State) [6]metaField {
 		{fieldGone, &of.Gone}, {fieldTimers, &of.Timers}, {fieldHost, &of.Host}}
 }
 
-// metaFields returns the fields of Meta that updates of the room write, and their values.
+// metaFields returns the names and values of the fields of Meta that updates change.
 func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	var of *room.State
-	for i := range updates { // by index: they are large, and seldom any is of the room
+	for i := range updates { // by index: updates are large, and few concern the room
 		if updates[i].Type.Field() != "" || r.GoneChanged() {
 			state := r.State()
 			of = &state
@@ -273,8 +270,8 @@ func metaFields(r *room.Room, updates []room.Update) (fields []any) {
 	return fields
 }
 
-// askFully has a request for the lock sent; and again if Redis is out of memory, with full behind the TTL that it
-// asks for: see room_ttl in room.lua.
+// askFully calls ask. If Redis is out of memory it calls ask once more, with a suffix for the TTL in the request: see
+// room_ttl in room.lua.
 func askFully(ask func(full string) (*redis.Cmd, error)) (*redis.Cmd, error) {
 	cmd, err := ask("")
 	if err != nil && redis.HasErrorPrefix(err, "OOM") {
@@ -283,7 +280,7 @@ func askFully(ask func(full string) (*redis.Cmd, error)) (*redis.Cmd, error) {
 	return cmd, err
 }
 
-// asking returns the arguments of a commit that may ask for the lock. full is that of askFully.
+// asking returns the arguments of a commit that may take the lock. full is the suffix from askFully.
 func (c *Commit) asking(full string) []any {
 	if full == "" {
 		return c.args
@@ -291,17 +288,16 @@ func (c *Commit) asking(full string) []any {
 	return append([]any{*c.args[0].(*string) + full}, c.args[1:]...)
 }
 
-// inScript is what Redis adds to an error that a script has met.
+// inScript is Redis' mark for an error inside a script.
 const inScript = "script: "
 
-// Send sends a commit. Without an error it is written, now or by an earlier sending. at says where the next token is,
-// and now is what the room is when the error is ErrStale, and then the lock is the slot's token's, or ErrConflict,
-// unless the writer waits for its events. A commit of a Hold without a Token fails with ErrQueued where one of
-// another fails with ErrLost.
+// Send sends a commit. A nil error means that it is written, by this or an earlier sending. at tells where the next
+// token is. now is the room in Redis after ErrStale (the slot's token then has the lock) and after ErrConflict,
+// except with WaitOnConflict. A commit without a Token fails with ErrQueued instead of ErrLost.
 func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at NextToken, now *room.Room, err error) {
 	reply, err := s.run(ctx, c.keys.Meta, CommitScript, func(script *redis.Script) (*redis.Cmd, error) {
 		switch {
-		case s.acks > 0 && c.Event != nil: // what is not written need not be acknowledged
+		case s.acks > 0 && c.Event != nil: // without a write there is nothing to acknowledge
 			return s.sendAcked(ctx, slot, script, c)
 		case c.token == "":
 			return askFully(func(full string) (*redis.Cmd, error) { return slot.Ask(ctx, script, c.asking(full)...) })
@@ -310,7 +306,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 	})
 	if err != nil && c.token == "" && !c.doubted && !slot.InDoubt() && !errors.Is(err, ErrUnacked) &&
 		!strings.Contains(err.Error(), inScript) {
-		// Redis has got nothing, or would not run it
+		// Redis did not receive it, or refused to run it
 		return at, nil, fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, c.ID, err))
 	}
 	if err == nil && len(reply) > 1 && (reply[0] == "stale" || reply[0] == "conflict") {
@@ -329,7 +325,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 	return at, nil, nil
 }
 
-// outcome returns nil if a commit, or a move, was answered that it is done, else how it failed.
+// outcome returns nil if the reply says that a commit or move is written, otherwise why not.
 func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) error {
 	switch {
 	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // found before anything was written
@@ -356,7 +352,7 @@ func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) 
 	return fmt.Errorf("redis answered %q to a commit", reply[0])
 }
 
-// incomplete keeps what Redis says of the commit from a place in a reply on, if it says something.
+// incomplete sets Unheard and Unlogged from the part of a reply that begins at from.
 func (c *Commit) incomplete(reply []any, from int) {
 	if len(reply) > from {
 		c.Unheard, _ = reply[from].(string)
@@ -366,34 +362,34 @@ func (c *Commit) incomplete(reply []any, from int) {
 	}
 }
 
-// Move writes commits of rooms that are locked together, in one step, by move.lua.
+// Move writes commits of several locked rooms in one atomic step, by move.lua.
 type Move struct {
 	store   *Store
 	commits []*Commit
-	slot    *lockmgr.Slot // of the first room's lock, which has the keys of all
+	slot    *lockmgr.Slot // of the first room's lock; it covers the keys of all rooms
 	args    []any
 }
 
-// NewMove prepares a request that writes those commits. Close it.
+// NewMove prepares a move of these commits; their holds have Tokens. Close it.
 func (s *Store) NewMove(locks *lockmgr.Manager, commits ...*Commit) (*Move, error) {
 	m := &Move{store: s, commits: commits}
 	var keys []string
 	for i, c := range commits {
-		if i > 0 { // the slot has those of the first
+		if i > 0 { // the slot brings the first room's keys
 			keys = append(keys, locks.Keys(c.ID)...)
 		}
 		keys = append(keys, c.keys.Users, c.keys.Meta, c.keys.Log)
-		m.args = append(append(m.args, len(c.args)), c.args...) // its Hold has a Token
+		m.args = append(append(m.args, len(c.args)), c.args...) // starts with the token
 	}
 	var err error
 	m.slot, err = locks.Slot(commits[0].ID, keys...)
 	return m, err
 }
 
-// Close ends the use of the request.
+// Close releases the slot.
 func (m *Move) Close() { m.slot.Close() }
 
-// Send sends the request once. It waits until enough replicas have what was written.
+// Send sends the move once, and waits until enough replicas have it.
 func (m *Move) Send(ctx context.Context) error {
 	s, first := m.store, m.commits[0]
 	var unacked error
@@ -413,7 +409,7 @@ func (m *Move) Send(ctx context.Context) error {
 		return err
 	}
 	for i, c := range m.commits {
-		c.incomplete(reply, 1+2*i) // if it was written before, the reply has nothing of that
+		c.incomplete(reply, 1+2*i) // absent if an earlier sending wrote it
 	}
 	return unacked
 }

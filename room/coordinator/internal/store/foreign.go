@@ -9,14 +9,14 @@ import (
 	"roomd/room/coordinator/internal/keys"
 )
 
-// Foreign is what another program keeps under the key of a room's members.
+// Foreign is another program's value under the key of a room's members.
 type Foreign struct {
-	Key, Type string // as Redis names them
-	Room      string // its id, which CheckID may refuse
+	Key, Type string // as Redis names its key and type
+	Room      string // the room's id; CheckID may refuse it
 }
 
-// FindForeign searches all masters for keys of members that are not hashes, and calls found for each of them, one
-// after the other. It looks at every key that Redis has: about a second for a million.
+// FindForeign searches all masters for keys of members that are not hashes, and calls found for each, one at a time.
+// It scans the whole key space: about a second for a million keys.
 func (s *Store) FindForeign(ctx context.Context, found func(Foreign)) error {
 	seen := make(map[string]bool)
 	return redisconn.Scan(ctx, s.Client, s.Room("*", keys.Users), 0, func(ctx context.Context, users []string) error {

@@ -19,37 +19,35 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// An incarnation is the time in which one Redis server is master, without an end: it ends when the server is
-// restarted, or another one takes its place, or it gets another's data. What is not in Redis by then is lost, and
-// nothing that Redis has says so: a room from an old copy of its data looks as it did then. So an epoch ends with its
-// incarnation, unless the server has kept all, which nobody can tell.
+// An incarnation is the time during which one Redis server is master without interruption. It ends when the server is
+// restarted, is replaced, or loads another server's data. Writes may then be lost, and the data do not show it: a
+// room from an old copy looks valid. So a room's epoch ends with its incarnation.
 //
-// That has to be known before anything is written or read. A node would learn it too late by asking, since the server
-// may be restarted after the answer. But a server forgets its scripts when it is restarted, and a replica has none.
-// So the text of a script on rooms names the incarnation that it is for: a server of another one does not know the
-// script, says so, and does nothing. Then the node asks which incarnation it is, and takes the script for that. This
-// costs nothing as long as nothing happens.
+// The check must happen in the same step as the read or write, because the server may be restarted after any answer
+// to a question. A restarted server has forgotten its scripts, and a replica has none. So the text of each script on
+// rooms contains the incarnation: a server of another one does not know the script, and does nothing. Then the node
+// asks for the new incarnation, and loads the script's text for that. While nothing fails this costs nothing.
 //
-// Meta has the incarnation in which the room's epoch began. A room of another one begins a new
-// epoch with the next commit, and is read by nobody before.
+// Meta holds the incarnation in which the room's epoch began. A room from another incarnation starts a new epoch with
+// its next commit, and is not read before.
 
-// errIncarnation says that a script was for an earlier incarnation. It was not carried out.
+// errIncarnation means that the script was for an earlier incarnation, and was not run.
 var errIncarnation error = incarnationError("redis was restarted or replaced")
 
-// errElsewhere says what Redis says while a slot moves: the request is to be sent again.
+// errElsewhere imitates Redis' answer while a slot moves, so that the request is sent again.
 var errElsewhere error = incarnationError("TRYAGAIN the key has moved, or moves, to another server")
 
 type incarnationError string
 
 func (e incarnationError) Error() string { return string(e) }
 
-// RedisError makes it an answer of Redis.
+// RedisError marks the error as an answer of Redis.
 func (incarnationError) RedisError() {}
 
-// maxIncarnations is how many incarnations' texts of a script are kept.
+// maxIncarnations limits the texts kept per script.
 const maxIncarnations = 64
 
-// Script is a script on rooms, with a text for each incarnation. It is safe for concurrent use.
+// Script is a script on rooms, with one text per incarnation. It is safe for concurrent use.
 type Script struct {
 	body      string
 	libraries []string
@@ -58,18 +56,18 @@ type Script struct {
 	texts map[string]*redis.Script // guarded by mu: by incarnation
 }
 
-// scripts are all of them.
+// scripts are all Scripts of the process.
 var scripts []*Script
 
-// NewScript returns a script, with the functions of libraries that it uses. In all texts <incarnation> is that of the
-// server.
+// NewScript returns a Script of body and the libraries it uses. Each text has its incarnation in place of
+// <incarnation>.
 func NewScript(body string, libraries ...string) *Script {
 	s := &Script{body: body, libraries: libraries, texts: make(map[string]*redis.Script)}
 	scripts = append(scripts, s)
 	return s
 }
 
-// on returns the script for an incarnation.
+// on returns the text for an incarnation.
 func (s *Script) on(incarnation string) *redis.Script {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +86,7 @@ func (s *Script) on(incarnation string) *redis.Script {
 	return text
 }
 
-// Is reports whether a text is this script's, and for which incarnation.
+// Is reports whether hash belongs to a text of this script, and to which incarnation.
 func (s *Script) Is(hash string) (incarnation string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +98,7 @@ func (s *Script) Is(hash string) (incarnation string, ok bool) {
 	return "", false
 }
 
-// isFor reports whether a script may be loaded in an incarnation: it is no room's, or is for that one.
+// isFor reports whether a script may be loaded in an incarnation: it is for that one, or is not a Script.
 func isFor(script *redis.Script, incarnation string) bool {
 	return !slices.ContainsFunc(scripts, func(s *Script) bool {
 		of, ok := s.Is(script.Hash())
@@ -108,7 +106,7 @@ func isFor(script *redis.Script, incarnation string) bool {
 	})
 }
 
-// incarnations know the incarnation of each master. They are safe for concurrent use.
+// incarnations caches the incarnation of each master. It is safe for concurrent use.
 type incarnations struct {
 	client redis.UniversalClient
 	asking singleflight.Group
@@ -117,22 +115,20 @@ type incarnations struct {
 	known map[string]answer // guarded by mu: by the master's address, empty without a Cluster
 }
 
-// answer is what a server has said.
 type answer struct {
 	incarnation string
 	at          time.Time
 }
 
-// freshAnswer is for how long an answer is believed although a room is of another incarnation: when a
-// server was restarted, all rooms are.
+// freshAnswer is how long an answer stays valid although rooms contradict it: after a restart all rooms do.
 const freshAnswer = time.Second
 
 func newIncarnations(client redis.UniversalClient) *incarnations {
 	return &incarnations{client: client, known: make(map[string]answer)}
 }
 
-// of returns the incarnation of the master that has a key, as far as it is known. If fresh is true it is as
-// the master says now, or a moment ago.
+// of returns the cached incarnation of the master that has key, and asks if there is none. With fresh, the answer is
+// at most freshAnswer old.
 func (i *incarnations) of(ctx context.Context, key string, fresh bool) (string, error) {
 	at := redisconn.MasterOf(ctx, i.client, key)
 	i.mu.Lock()
@@ -144,15 +140,15 @@ func (i *incarnations) of(ctx context.Context, key string, fresh bool) (string, 
 	return i.ask(ctx, key)
 }
 
-// askTimeout bounds one question, which may have several callers.
+// askTimeout limits one question; several callers may share it.
 const askTimeout = 3 * time.Second
 
-// ask asks the master that has a key for its incarnation.
 func (i *incarnations) ask(ctx context.Context, key string) (string, error) {
 	return i.share(ctx, key, "", i.askOn)
 }
 
-// share has the master of a key asked, by a connection of its own. Those who ask the same meanwhile share the answer.
+// share calls ask with a connection to the master that has key. Concurrent callers with the same question share one
+// call.
 func (i *incarnations) share(ctx context.Context, key, what string,
 	ask func(context.Context, *masterConn) (string, error)) (string, error) {
 	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key)+" "+what, func() (any, error) {
@@ -174,11 +170,10 @@ func (i *incarnations) share(ctx context.Context, key, what string,
 	}
 }
 
-// askOn asks the server of a connection for its incarnation.
 func (i *incarnations) askOn(ctx context.Context, conn *masterConn) (string, error) {
 	server, err := conn.Info(ctx, "server").Result()
 	if err != nil && strings.Contains(err.Error(), "not supported") {
-		server, err = "", nil // an embedded Redis, which lives as long as its process
+		server, err = "", nil // an embedded Redis; it lives as long as its process
 	}
 	var replication string
 	if server != "" {
@@ -195,8 +190,8 @@ func (i *incarnations) askOn(ctx context.Context, conn *masterConn) (string, err
 	return now, nil
 }
 
-// incarnationOf names an incarnation by what INFO says: which run of a server it is, and since when
-// it has been its own master. Empty means that the server does not say.
+// incarnationOf builds a name from INFO: the server's run, and since when it has been its own master. It is empty if
+// the server does not tell.
 func incarnationOf(server, replication string) string {
 	run, since := infoField(server, "run_id"), infoField(replication, "master_replid")
 	if run == "" {
@@ -206,7 +201,6 @@ func incarnationOf(server, replication string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// infoField returns a field of what INFO answers.
 func infoField(info, name string) string {
 	lines := bufio.NewScanner(strings.NewReader(info))
 	for lines.Scan() {
@@ -217,14 +211,14 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// forget has the servers be asked again, because connections to them were lost.
+// forget drops the cached incarnations: connections were lost, so servers may have been restarted.
 func (i *incarnations) forget() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	clear(i.known)
 }
 
-// load has the master of a key load a script that it does not know. It is the lock manager's Load.
+// load loads a missing script into the master that has key. It is the lock manager's Load.
 func (i *incarnations) load(ctx context.Context, key string, script *redis.Script) error {
 	_, err := i.share(ctx, key, script.Hash(), func(ctx context.Context, conn *masterConn) (string, error) {
 		return "", i.loadOn(ctx, conn, script)
@@ -232,8 +226,8 @@ func (i *incarnations) load(ctx context.Context, key string, script *redis.Scrip
 	return err
 }
 
-// loadOn has the server of a connection load a script. It fails with errIncarnation if the script is for another
-// incarnation than the server's. Question and answer go by one connection, and so to one incarnation.
+// loadOn loads a script over conn. It fails with errIncarnation if the script is for another incarnation. Question
+// and load use one connection, so that both reach the same incarnation.
 func (i *incarnations) loadOn(ctx context.Context, conn *masterConn, script *redis.Script) error {
 	now, err := i.askOn(ctx, conn)
 	if err != nil {
@@ -245,23 +239,22 @@ func (i *incarnations) loadOn(ctx context.Context, conn *masterConn, script *red
 	if _, cluster := i.client.(*redis.ClusterClient); cluster {
 		if known, err := script.Exists(ctx, conn).Result(); err == nil && len(known) == 1 && known[0] {
 			i.client.(*redis.ClusterClient).ReloadState(ctx)
-			return errElsewhere // another server said so, which has the key by now, or will have it
+			return errElsewhere // another server redirected the request here; it has the key, or will have it
 		}
 	}
 	return script.Load(ctx, loader{conn.Conn}).Err()
 }
 
-// loader loads scripts by a connection, and never by another one that the client has made in its place.
+// loader loads scripts over one connection; the client must not replace it by a new one.
 type loader struct{ *redis.Conn }
 
-// ScriptLoad loads a script.
 func (l loader) ScriptLoad(ctx context.Context, text string) *redis.StringCmd {
 	cmd := redis.NewStringCmd(ctx, "script", "load", text)
 	_ = l.Process(ctx, redisconn.Once{Cmder: cmd}) // cmd has its error
 	return cmd
 }
 
-// Preload loads scripts for the incarnation that the server is known to be in, so that a test finds them there.
+// Preload loads scripts for the server's current incarnation, for tests.
 func (s *Store) Preload(ctx context.Context, scripts ...*Script) error {
 	now, err := s.servers.of(ctx, "", false)
 	for _, script := range scripts {
@@ -270,7 +263,7 @@ func (s *Store) Preload(ctx context.Context, scripts ...*Script) error {
 	return err
 }
 
-// Mistake makes the store believe in an incarnation that the server is not in, for tests.
+// Mistake sets a wrong incarnation, for tests.
 func (s *Store) Mistake(incarnation string) {
 	s.servers.mu.Lock()
 	defer s.servers.mu.Unlock()

@@ -13,10 +13,9 @@ import (
 	"roomd/room"
 )
 
-// parseRoom reads epoch, version, commit id, the number of members, settings, data, bans, gone, timers, host,
-// incarnation and the members as scripts return them. A room begins a new epoch if it may have lost commits: if it is
-// of another incarnation, or has another number of members than its last commit recorded, since Redis has evicted a
-// key, or somebody has changed one by hand.
+// parseRoom reads a script's reply: epoch, version, commit id, number of members, settings, data, bans, gone, timers,
+// host, incarnation, members. The room begins a new epoch if it may have lost commits: it is from another
+// incarnation, or its number of members is not the recorded one, because Redis evicted a key or somebody edited one.
 func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Room, error) {
 	if len(reply) != 12 {
 		return nil, fmt.Errorf("read room %s: %d parts instead of 12", id, len(reply))
@@ -59,7 +58,7 @@ func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Ro
 	return r, nil
 }
 
-// restore gives a room its settings, data, bans, gone, timers and host, as scripts return them.
+// restore sets a room's settings, data, bans, gone, timers and host from a script's reply.
 func (s *Store) restore(r *room.Room, fields []any) error {
 	var from room.State
 	some := false
@@ -83,8 +82,8 @@ func (s *Store) restore(r *room.Room, fields []any) error {
 	return nil
 }
 
-// continues reports whether a room whose epoch began in an incarnation is still in that one. If it
-// differs from what this node believes, the server has the last word: another node may know better.
+// continues reports whether the incarnation in which the room's epoch began still lasts. If it differs from the
+// cached one, the server is asked: another node may have known better.
 func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, error) {
 	meta := s.KeysOf(id).Meta
 	if epoch == "" { // nobody has been there
@@ -96,8 +95,7 @@ func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, e
 	return now == began, err
 }
 
-// maxShown is how much of a foreign value an error shows, in bytes. A member's private data come last in it, behind
-// more.
+// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later than that.
 const maxShown = 80
 
 func (s *Store) foreign(id, found string) error {
@@ -105,7 +103,7 @@ func (s *Store) foreign(id, found string) error {
 		"rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
 }
 
-// explain is Explain for a request about a room.
+// explain is Explain for the keys of a room.
 func (s *Store) explain(ctx context.Context, id string, err error) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
@@ -115,8 +113,7 @@ func (s *Store) explain(ctx context.Context, id string, err error) error {
 	return err
 }
 
-// Explain adds the key to an error of Redis which says only that some key is of another type, if it is one of these.
-// It returns any other error as it is.
+// Explain adds the offending key to a WRONGTYPE error, which does not name it. It returns other errors as they are.
 func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
@@ -126,8 +123,7 @@ func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
 	return err
 }
 
-// CheckTypes fails with a [room.ErrForeign] if one of the keys is of another type than roomd's, as far as Redis says
-// so.
+// CheckTypes fails with a [room.ErrForeign] if Redis says that one of the keys is of another type than roomd's.
 func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
 	if found := s.wrongType(ctx, keys); found != "" {
 		return room.Foreign("a key that all rooms share holds something that is not roomd's: %s; rename or delete it, "+
@@ -136,7 +132,7 @@ func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// wrongType describes the first of these keys that is of another type; empty if none is. In the article's form
+// wrongType describes the first of these keys that is of another type; "" if none is. In the article's form
 // Room:<id>:Users is a string that holds a list.
 func (s *Store) wrongType(ctx context.Context, keys []string) string {
 	types := make([]*redis.StatusCmd, len(keys))
@@ -160,7 +156,6 @@ func (s *Store) wrongType(ctx context.Context, keys []string) string {
 	return ""
 }
 
-// shown returns the beginning of a value for an error.
 func shown(value string) string {
 	if len(value) <= maxShown {
 		return fmt.Sprintf("%q", value)

@@ -35,19 +35,18 @@ var (
 	unregisterLua string
 )
 
-// The scripts on rooms.
+// The scripts on rooms. A writer without a hold sends a single commit script while the lock is free and nobody waits.
+// If the reply is lost the commit is sent again, and both copies may arrive. Three rules prevent a write after the
+// answer that there was none:
+//   - Each sending has its own token (see lockmgr.Slot.Ask). Before the answer to a later sending counts, Redis has
+//     buried the earlier tokens: their copies can neither acquire the lock nor wait for it. A buried token stays in the
+//     queue, so its copy does not find the lock free.
+//   - A commit applies only to the commit id on which it builds, and that id never comes again.
+//   - by:<node> holds the request id of the node's last commit, and the request id stands for the content. So "done"
+//     always refers to the commit that was sent.
 //
-// A commit is one of them where the lock is free, and nobody waits. Its reply may be lost; then it is sent
-// again, and may arrive twice. So that nothing is written after an answer that says it was not:
-//   - each sending has a token of its own (see lockmgr.Slot.Ask). Before the answer to a later one counts,
-//     Redis has buried the tokens of the earlier ones, and their copies neither acquire the lock nor wait for it. A buried
-//     token stands in the lock's queue, so that its copy does not find the lock free.
-//   - it is written only to the room at the commit id on which it builds, and that never comes again.
-//   - by:<node> has the request id of the node's last commit, and a request id names its content. So what is answered "done" is
-//     what was sent.
-//
-// A commit by a writer that holds the lock carries that token alone. Once it has been answered that the lock is
-// not its own, no copy of it can ever write: the token waits no longer, and does not get the lock again.
+// A writer with a hold sends its token alone. Once Redis has answered that this token does not hold the lock, no copy
+// of the commit can ever write: the token does not wait, and never gets the lock again.
 var (
 	LoadScript       = NewScript(loadLua, roomLua)
 	AcquireScript    = NewScript(acquireLua, roomLua)
@@ -56,20 +55,19 @@ var (
 	UnregisterScript = redis.NewScript(unregisterLua)
 )
 
-// Keys are a room's keys and its channel in Redis. On Redis Cluster they share a slot with the room's lock.
+// Keys are a room's keys and channel in Redis. On a Cluster they share the hash slot of the room's lock.
 type Keys struct {
 	Users, Meta, Log, Said, Events string
 
 	Both    []string // Users and Meta
 	Held    []string // what the lock guards: Both, and Log if there is a journal
-	channel any      // Events, as an argument
+	channel any      // Events, ready to be an argument
 
-	node    string // whose field of Meta by is
-	byField any    // as an argument
+	node    string // the node of byField
+	byField any    // ready to be an argument
 }
 
-// byNode returns the field of Meta that keeps the request id of a node's last commit: a worker would otherwise not
-// recognise a commit of its own.
+// byNode is byField, kept for the next commit of the same node.
 func (k *Keys) byNode(node string) any {
 	if k.byField == nil || k.node != node {
 		k.node, k.byField = node, byField(node)
@@ -83,13 +81,13 @@ type Options struct {
 
 	LockTTL  time.Duration
 	Replicas int           // that must have a commit
-	Idle     time.Duration // how long the keys of an empty room stay
-	Unused   time.Duration // how long those of one stay that nobody has configured
-	Journal  int           // about how many entries a room's log keeps; 0: there is none
-	Feed     bool          // the log is kept for Idle at least
+	Idle     time.Duration // how long Redis keeps an empty room
+	Unused   time.Duration // how long it keeps an empty room that nobody has configured
+	Journal  int           // approximate number of entries in a room's log; 0: no journal
+	Feed     bool          // keep the log for Idle at least
 }
 
-// Store reads rooms from Redis and commits what was done to them. It is safe for concurrent use.
+// Store reads and commits rooms in Redis. It is safe for concurrent use.
 type Store struct {
 	Client     redis.UniversalClient
 	keys.Space // the names of keys and channels
@@ -98,18 +96,18 @@ type Store struct {
 	acks    int
 	wait    time.Duration // for replicas
 	ttl     string        // of the lock, in ms
-	asks    [3]string     // what a commit without a hold says of it; by OnConflict
+	asks    [3]string     // see asks
 	idle    string        // in ms
 	unused  string        // in ms
 	journal string        // empty: there is none
 	feed    bool
 }
 
-// mostWait bounds how long one sending of a commit waits for replicas: less than the quarter of a second within which
-// a [lockmgr.Slot] wants an answer, or each commit would be in doubt, and sent twice, while replicas are slow.
+// mostWait limits WAIT for one sending of a commit. It stays below the 250 ms in which a [lockmgr.Slot] expects an
+// answer; otherwise slow replicas would leave each commit in doubt, and it would be sent twice.
 const mostWait = 200 * time.Millisecond
 
-// New returns a Store of what client has. It sends nothing.
+// New returns a Store that uses client. It sends nothing.
 func New(client redis.UniversalClient, opts Options) *Store {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	_, cluster := client.(*redis.ClusterClient)
@@ -124,7 +122,6 @@ func New(client redis.UniversalClient, opts Options) *Store {
 	return s
 }
 
-// KeysOf returns the keys of a room.
 func (s *Store) KeysOf(id string) *Keys {
 	k := &Keys{Users: s.Room(id, keys.Users), Meta: s.Room(id, keys.Meta), Log: s.Room(id, keys.Log),
 		Said: s.Room(id, keys.Said), Events: s.Room(id, keys.Events)}
@@ -136,18 +133,18 @@ func (s *Store) KeysOf(id string) *Keys {
 	return k
 }
 
-// MasterOf returns the address of the server that has a room; empty without a Cluster.
+// MasterOf returns the address of the master that has the room; empty without a Cluster.
 func (s *Store) MasterOf(ctx context.Context, id string) string {
 	return redisconn.MasterOf(ctx, s.Client, s.KeysOf(id).Meta)
 }
 
-// Load reads a room in one step, without its lock.
+// Load reads a room atomically, without its lock.
 func (s *Store) Load(ctx context.Context, id string) (*room.Room, error) {
 	r, _, err := s.Examine(ctx, id)
 	return r, err
 }
 
-// Examine is Load, and returns how many members the room's last commit has left there, too.
+// Examine is Load, and also returns the number of members that the room's last commit recorded.
 func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded int, err error) {
 	k := s.KeysOf(id)
 	reply, err := s.run(ctx, k.Meta, LoadScript, func(script *redis.Script) (*redis.Cmd, error) {
@@ -164,8 +161,8 @@ func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded 
 	return r, recorded, nil
 }
 
-// Acquire asks for a room's lock. If it is ours now, read is the room, or nil if the caller has a copy
-// already; else the slot's token waits for the lock.
+// Acquire asks for a room's lock. ours tells if we have it; otherwise the slot's token waits for it. read is the room
+// if we have the lock and copied is false.
 func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room,
 	err error) {
 	known := 0
@@ -189,13 +186,13 @@ func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copi
 	return false, nil, fmt.Errorf("acquire.lua answered %q", reply[0])
 }
 
-// What a commit without the lock answers by a number; see commit.lua.
+// Answers of a commit without the lock that commit.lua shortens to a number.
 var (
 	doneAlone = []any{"done", int64(0)}
 	conflict  = []any{"conflict"}
 )
 
-// answerOf returns what a script on a room has answered.
+// answerOf returns the reply of a script on a room.
 func answerOf(cmd *redis.Cmd) ([]any, error) {
 	switch cmd.Val() {
 	case int64(0):
@@ -206,8 +203,8 @@ func answerOf(cmd *redis.Cmd) ([]any, error) {
 	return cmd.Slice()
 }
 
-// run has a script on the room with the key meta sent, and returns its answer. If Redis was restarted or
-// replaced, so that the script was not carried out, it is sent anew, for what is there now.
+// run calls send with a script for the room with the key meta, and returns the reply. If Redis was restarted or
+// replaced the script was not run; then run sends the text for the new incarnation.
 func (s *Store) run(ctx context.Context, meta string, script *Script,
 	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
 	for {
@@ -226,7 +223,7 @@ func (s *Store) run(ctx context.Context, meta string, script *Script,
 	}
 }
 
-// Run runs a script on keys that no lock guards, and returns its answer. It fails with a [room.ErrForeign] if one of
+// Run runs a script on keys that no lock guards, and returns its reply. It fails with a [room.ErrForeign] if one of
 // the keys is of another type.
 func (s *Store) Run(ctx context.Context, script *Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.run(ctx, keys[len(keys)-1], script, func(script *redis.Script) (*redis.Cmd, error) {
@@ -235,7 +232,7 @@ func (s *Store) Run(ctx context.Context, script *Script, keys []string, args ...
 	return reply, s.Explain(ctx, err, keys...)
 }
 
-// RunPlain is Run for a script that is for every incarnation.
+// RunPlain is Run for a script that does not depend on the incarnation.
 func (s *Store) RunPlain(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
 	cmd := redisconn.Run(ctx, s.Client, script, keys, args...)
 	if err := cmd.Err(); err != nil {
@@ -244,7 +241,7 @@ func (s *Store) RunPlain(ctx context.Context, script *redis.Script, keys []strin
 	return cmd
 }
 
-// eval runs a script on keys that no lock guards.
+// eval runs a script on keys that no lock guards. It waits while a slot moves.
 func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd,
 	err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
@@ -261,28 +258,27 @@ func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, a
 	return cmd, nil
 }
 
-// LoadMissing has the master of a key load a script that it does not know. It is the Load of the
-// lock manager's Options.
+// LoadMissing loads a script into the master that has key. It is the Load of the lock manager's Options.
 func (s *Store) LoadMissing(ctx context.Context, key string, script *redis.Script) error {
 	return s.servers.load(ctx, key, script)
 }
 
-// Incarnation returns that of the master that has a key, as far as it is known.
+// Incarnation returns the cached incarnation of the master that has key, and asks if there is none.
 func (s *Store) Incarnation(ctx context.Context, key string) (string, error) {
 	return s.servers.of(ctx, key, false)
 }
 
-// ConnectionLost has the servers be asked again whether they are the ones that they were.
+// ConnectionLost makes the Store ask the servers for their incarnations again.
 func (s *Store) ConnectionLost() { s.servers.forget() }
 
-// NodeRecord is what a room knows of a node.
+// NodeRecord is a room's information about a node.
 type NodeRecord struct {
-	Member   bool          // it has members there
-	Position room.Position // of the room, without a commit id
+	Member   bool          // the node has members in the room
+	Position room.Position // of the room, without the commit id
 	Whole    bool          // the room has as many members as its last commit recorded
 }
 
-// Unregister deletes the record of a node's last commit from a room, unless the node has members there.
+// Unregister deletes a room's record of a node's last commit, unless the node has members there.
 func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, error) {
 	name, seen := string(appendString([]byte(`"node":`), node)), ""
 	for {
@@ -303,7 +299,7 @@ func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, er
 	}
 }
 
-// Timers reads a room's timers. What is not ours has none.
+// Timers reads a room's timers. A value that is not roomd's counts as none.
 func (s *Store) Timers(ctx context.Context, id string) (*room.Timers, error) {
 	text, err := s.Client.HGet(ctx, s.KeysOf(id).Meta, fieldTimers).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -314,7 +310,7 @@ func (s *Store) Timers(ctx context.Context, id string) (*room.Timers, error) {
 	return timers, nil
 }
 
-// Kept reads the last messages that a room has kept, and the epoch that it is in.
+// Kept reads the newest messages that a room keeps, most at most, and the room's epoch.
 func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
 	k := s.KeysOf(id)
 	var epoch *redis.StringCmd
@@ -342,13 +338,13 @@ func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, 
 	return kept, nil
 }
 
-// saidField is the field of an entry that holds a message.
+// saidField is the field of a stream's entry that holds a message.
 const saidField = "message"
 
-// JournalField is the field of an entry that holds the commit, in the form of its event.
+// JournalField is the field of a journal's entry that holds the commit, encoded as its event.
 const JournalField = "commit"
 
-// Journal reads entries of a room's journal, oldest first.
+// Journal reads up to limit entries of a room's journal from the id from on, oldest first.
 func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
 		messages, err = s.Client.XRangeN(ctx, s.KeysOf(id).Log, from, "+", int64(limit)).Result()
@@ -358,7 +354,7 @@ func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messag
 	return messages, s.explain(ctx, id, err)
 }
 
-// ParseEntry reads an entry of a journal: the commit, and when it was written by the clock of Redis.
+// ParseEntry returns the commit in a journal's entry, and the time of its write by Redis' clock.
 func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
 	text, _ := m.Values[JournalField].(string)
 	if c, err = ParseCommit(text); err != nil {
@@ -369,5 +365,5 @@ func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
 	return c, time.UnixMilli(n), err
 }
 
-// NewName returns a random name for a node or an epoch. It is short, because it is in every member and every event.
+// NewName returns a random name for a node or an epoch. It is short, because every member and event contains it.
 func NewName() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits

@@ -125,9 +125,8 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	return "", nil, protocol.NewError(protocol.CodeUnauthorized, "the request has more than one token")
 }
 
-// userOf returns the user that ?user= names. If that is required, nothing else says who the client
-// is; it is safe only on a server that nobody else can reach, and whoever starts one has to make
-// sure of it.
+// userOf returns the user that ?user= names. If that is required, nothing else says who the client is; it is safe
+// only on a server that nobody else can reach, and whoever starts one has to make sure of it.
 func userOf(r *http.Request, required bool) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -106,10 +106,9 @@ func (cs *connections) setLimits(max, perAddress int) {
 	cs.max, cs.perAddress = max, perAddress
 }
 
-// add reserves a place for a connection, or returns why there is none. It returns the connection
-// to abort for it, if any: where places are few, those that have shown no token make room, as
-// [pending.Set] says whose. So nobody without a token takes all places, and no address those that
-// are for logging in.
+// add reserves a place for a connection, or returns why there is none. It returns the connection to abort for it, if
+// any: where places are few, those that have shown no token make room, as [pending.Set] says whose. So nobody without
+// a token takes all places, and no address those that are for logging in.
 func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -60,8 +60,7 @@ func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	}
 }
 
-// skip has the user of a session leave at once, because the user wanted to. After stop it tries
-// that once only.
+// skip has the user of a session leave at once, because the user wanted to. After stop it tries that once only.
 func (g *disconnectTimers) skip(user, session string, rooms []string) {
 	g.leave(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonLeft})
 }

@@ -1,9 +1,8 @@
 // Package transport is roomd's server of game clients: protocol v1 over WebSocket, which
 // PROTOCOL.md describes, and the few HTTP answers beside it.
 //
-// Start with [New], serve [Server.Handler] with net/http, and end with [Server.Shutdown].
-// net/http's own Shutdown does not replace it: it does not know the connections that became
-// WebSockets.
+// Start with [New], serve [Server.Handler] with net/http, and end with [Server.Shutdown]. net/http's own Shutdown
+// does not replace it: it does not know the connections that became WebSockets.
 //
 // # A reader's way
 //
@@ -51,10 +50,9 @@
 //
 // # Goroutines
 //
-// Each connection has one, which reads, runs the requests and writes the replies. Events are written by a few,
-// at most one for each processor, that all connections share. A connection has another while its socket
-// does not take what is written, one for each room that it joins again or reads because it has
-// missed events, and one for each room that its user leaves after the grace. While there
-// are connections, one goroutine looks after their heartbeats, and one whether Redis answers.
-// [Server.Shutdown] returns when all have ended.
+// Each connection has one, which reads, runs the requests and writes the replies. Events are written by a few, at
+// most one for each processor, that all connections share. A connection has another while its socket does not take
+// what is written, one for each room that it joins again or reads because it has missed events, and one for each room
+// that its user leaves after the grace. While there are connections, one goroutine looks after their heartbeats, and
+// one whether Redis answers. [Server.Shutdown] returns when all have ended.
 package transport

@@ -18,8 +18,7 @@ const (
 	degradedAfter = 2
 )
 
-// health knows whether Redis answers, and tells all clients when that changes. It looks while there
-// are connections.
+// health knows whether Redis answers, and tells all clients when that changes. It looks while there are connections.
 type health struct {
 	server  *Server
 	running sync.WaitGroup // the looking, which ends after the last connection

@@ -104,16 +104,14 @@ func SecureHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// ErrorOf turns an error of package room into the one that a client gets. An error of the
-// protocol stays as it is.
+// ErrorOf turns an error of package room into the one that a client gets. An error of the protocol stays as it is.
 func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
 
 // retryAfter is the pause that a refused client is asked for, in seconds. It is longer than a
 // moment, so that a crowd does not come back at once, and shorter than the grace.
 const retryAfter = "5"
 
-// Refuse answers an HTTP request with an error: one that does not become a connection, and what is
-// beside /ws.
+// Refuse answers an HTTP request with an error: one that does not become a connection, and what is beside /ws.
 func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if busy && w.Header().Get("Retry-After") == "" {

@@ -34,14 +34,12 @@ const (
 	defaultBurst         = 100
 )
 
-// Options say how a [Server] treats its connections. The zero value is ready to
-// use.
+// Options say how a [Server] treats its connections. The zero value is ready to use.
 type Options struct {
-	// AllowOrigins are the web origins, such as https://game.example, whose pages may
-	// connect besides the server's own. https://*.game.example allows all subdomains of any
-	// depth, with the same scheme and port, but not game.example itself. "*" allows all
-	// origins, "null" those of files and sandboxes. Their hosts are also names of the server: see
-	// [Server.AllowsHost].
+	// AllowOrigins are the web origins, such as https://game.example, whose pages may connect besides the server's
+	// own. https://*.game.example allows all subdomains of any depth, with the same scheme and port, but not
+	// game.example itself. "*" allows all origins, "null" those of files and sandboxes. Their hosts are also names of
+	// the server: see [Server.AllowsHost].
 	AllowOrigins []string
 
 	// Auth verifies the tokens by which clients say who they are. Nil believes the user that a
@@ -53,32 +51,28 @@ type Options struct {
 	// get HTTP 503. Zero means DefaultMaxConnections, 50,000.
 	MaxConnections int
 
-	// MaxPerAddress is how many WebSockets of one address may be open at once; further ones get
-	// HTTP 429. The addresses of an IPv6 network of 64 bits count as one. Zero means 1000, a
-	// negative value sets no limit.
+	// MaxPerAddress is how many WebSockets of one address may be open at once; further ones get HTTP 429. The
+	// addresses of an IPv6 network of 64 bits count as one. Zero means 1000, a negative value sets no limit.
 	MaxPerAddress int
 
-	// TrustProxy are the networks of proxies before this server. Of a connection from there
-	// X-Forwarded-For says whose it is. Others cannot say so. (The server does not read the
-	// Forwarded header of RFC 7239.)
+	// TrustProxy are the networks of proxies before this server. Of a connection from there X-Forwarded-For says
+	// whose it is. Others cannot say so. (The server does not read the Forwarded header of RFC 7239.)
 	TrustProxy []netip.Prefix
 
 	// HandshakeTimeout bounds the WebSocket handshake, and in package node each HTTP request.
 	// Zero means DefaultHandshakeTimeout, 10 s.
 	HandshakeTimeout time.Duration
 
-	// AuthTimeout is how long a connection without a token may wait with its auth request.
-	// Zero means 10 s.
+	// AuthTimeout is how long a connection without a token may wait with its auth request. Zero means 10 s.
 	AuthTimeout time.Duration
 
 	// MaxFrame is the length of the longest request, in bytes; a longer one closes its connection
 	// with 1009. Zero means protocol.MaxFrame, 16 KiB.
 	MaxFrame int
 
-	// Rate is how many requests a second a connection may send, and so may all connections of a
-	// user on this server together; Burst is how many at once. Further ones get rate_limited,
-	// and who goes on regardless is closed with 4009. Zero means 50 and 100; a negative Rate
-	// sets no limit.
+	// Rate is how many requests a second a connection may send, and so may all connections of a user on this server
+	// together; Burst is how many at once. Further ones get rate_limited, and who goes on regardless is closed with
+	// 4009. Zero means 50 and 100; a negative Rate sets no limit.
 	Rate, Burst int
 
 	// WriteTimeout is how long a client may read nothing of what is being written, before the
@@ -95,9 +89,8 @@ type Options struct {
 	// request for a further one gets bad_request. Zero means 64.
 	MaxRooms int
 
-	// MaxNewRooms is how many rooms a user may begin in a minute, by joining them on this server; then
-	// a join into a room that there is not gets rate_limited. Zero means 64, a negative value sets no
-	// limit.
+	// MaxNewRooms is how many rooms a user may begin in a minute, by joining them on this server; then a join into a
+	// room that there is not gets rate_limited. Zero means 64, a negative value sets no limit.
 	MaxNewRooms int
 
 	// MatchSettings bound the settings of rooms that players begin by a match. Admins are not bound. Nil lets players
@@ -109,9 +102,8 @@ type Options struct {
 	// single reply, or a snapshot, may be longer. Zero means 256 KiB.
 	MaxQueue int
 
-	// Grace is how long the user of a connection that has ended keeps the seats, and is shown as
-	// away. Zero means 10 s; with a negative value the user leaves at once, as with a client
-	// that closes with 1000.
+	// Grace is how long the user of a connection that has ended keeps the seats, and is shown as away. Zero means 10
+	// s; with a negative value the user leaves at once, as with a client that closes with 1000.
 	Grace time.Duration
 
 	// LeaveTimeout bounds one attempt at the leave of a user whose grace is over. The server
@@ -122,9 +114,8 @@ type Options struct {
 	// its rooms know that the user is away, so that the user can come back at once.
 	Duplicate room.Duplicate
 
-	// DrainSpread is the time over which Shutdown spreads the closing of the
-	// connections, so that not all clients connect to other nodes in the same
-	// instant. Zero means 3 s; a negative value closes them at once.
+	// DrainSpread is the time over which Shutdown spreads the closing of the connections, so that not all clients
+	// connect to other nodes in the same instant. Zero means 3 s; a negative value closes them at once.
 	DrainSpread time.Duration
 
 	// Trace is told what an operator counts. Nil tells nobody.

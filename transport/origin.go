@@ -11,9 +11,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// origin is where a web page comes from (RFC 6454), so that equal origins are equal values: in lower
-// case, with the port of the scheme left out. A dot at the end of a host makes another origin, as it
-// does for browsers.
+// origin is where a web page comes from (RFC 6454), so that equal origins are equal values: in lower case, with the
+// port of the scheme left out. A dot at the end of a host makes another origin, as it does for browsers.
 type origin struct {
 	scheme string
 	host   string // an IPv6 address in brackets
@@ -110,8 +109,7 @@ func badOrigin(text string) error {
 		"without a path, like https://*.game.example for all its subdomains, or *, not %.200q", text)}
 }
 
-// isDomain reports whether a host can have subdomains. An address cannot: *.0.0.1 must not allow
-// 127.0.0.1.
+// isDomain reports whether a host can have subdomains. An address cannot: *.0.0.1 must not allow 127.0.0.1.
 func isDomain(host string) bool {
 	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
 	for _, label := range labels {
@@ -147,8 +145,7 @@ func (os *origins) allow(text string) bool {
 	return false
 }
 
-// allowHost reports whether a host, with or without a port, is that of an Origin whose pages may
-// connect.
+// allowHost reports whether a host, with or without a port, is that of an Origin whose pages may connect.
 func (os *origins) allowHost(text string) bool {
 	host, _, ok := splitHost(strings.ToLower(text))
 	for o := range os.exact {

@@ -12,8 +12,7 @@ import (
 	"roomd/transport/internal/session"
 )
 
-// reservation has the disconnect timers of users whose seats are reserved under one session, which no client
-// has.
+// reservation has the disconnect timers of users whose seats are reserved under one session, which no client has.
 type reservation struct {
 	disconnectTimers *disconnectTimers
 	session          string
@@ -41,8 +40,7 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 	return r, nil
 }
 
-// minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move
-// need a moment.
+// minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move need a moment.
 const minReservation = session.SeatWait
 
 // settle says what came of the reservation. Without an error the users have the grace from now on, also those whose
@@ -68,9 +66,8 @@ func (r *reservation) settle(err error) {
 	}
 }
 
-// Reserve seats users who have not come yet in a room: all of them, or none. Each keeps the seat
-// for Options.Grace, and is shown as away, until a session of the user joins. It fails with the
-// errors of [Rooms].Do.
+// Reserve seats users who have not come yet in a room: all of them, or none. Each keeps the seat for Options.Grace,
+// and is shown as away, until a session of the user joins. It fails with the errors of [Rooms].Do.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
 	return s.seatParty(ctx, id, nil, users)
 }
@@ -86,9 +83,8 @@ func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings,
 	return result, err
 }
 
-// Move takes users from one room to another: all of them, or none. Their sessions join the other
-// room by themselves; who has none there keeps the seat for Options.Grace. It fails with the errors
-// of [Rooms].Move.
+// Move takes users from one room to another: all of them, or none. Their sessions join the other room by themselves;
+// who has none there keeps the seat for Options.Grace. It fails with the errors of [Rooms].Move.
 func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
 	held, err := s.disconnectTimers.reserve(to, users)
 	if err != nil {

@@ -55,8 +55,7 @@ type Server struct {
 	kill context.CancelFunc
 }
 
-// New returns a server of rooms. It returns an error that names the field if an
-// option cannot be used.
+// New returns a server of rooms. It returns an error that names the field if an option cannot be used.
 func New(rooms Rooms, opts Options) (*Server, error) {
 	if rooms == nil {
 		return nil, errors.New("transport: rooms is nil")
@@ -187,8 +186,7 @@ type Stats struct {
 	MostQueued      int // of those: for one connection
 }
 
-// Stats counts. With 50,000 connections it takes some milliseconds, in which connections come
-// and go as usual.
+// Stats counts. With 50,000 connections it takes some milliseconds, in which connections come and go as usual.
 func (s *Server) Stats() Stats {
 	conns, unauthenticated := s.conns.list()
 	stats := Stats{Connections: len(conns), Unauthenticated: unauthenticated, Graces: s.disconnectTimers.count()}

@@ -12,9 +12,8 @@ import (
 // Trace holds functions that a [Server] calls when something happens that an operator counts.
 // A nil function is not called. They must not block, and are called from many goroutines.
 type Trace struct {
-	// Refused is called when a limit refuses a connection or a request, or ends a connection, and
-	// with LimitQueue when changes are dropped, for which a snapshot will stand.
-	// The limit is one of the Limit constants.
+	// Refused is called when a limit refuses a connection or a request, or ends a connection, and with LimitQueue
+	// when changes are dropped, for which a snapshot will stand. The limit is one of the Limit constants.
 	Refused func(limit string)
 
 	// Connected is called when a WebSocket is open.

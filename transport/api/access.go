@@ -84,8 +84,7 @@ func unauthorized(format string, args ...any) error {
 	return protocol.NewError(protocol.CodeUnauthorized, format, args...)
 }
 
-// corsAge is how long a browser need not ask again what a page of another origin may send, in
-// seconds.
+// corsAge is how long a browser need not ask again what a page of another origin may send, in seconds.
 const corsAge = "600"
 
 // admitOrigin keeps pages of other sites out, and lets pages of allowed origins read the answer. No

@@ -73,8 +73,7 @@ type Options struct {
 	// server ends the connection. Zero means 8 s.
 	Timeout time.Duration
 
-	// Refused is called with a Limit constant of package transport when that refuses a request. Nil
-	// is not called.
+	// Refused is called with a Limit constant of package transport when that refuses a request. Nil is not called.
 	Refused func(limit string)
 
 	// Log gets what an operator should know. Nil is silent.

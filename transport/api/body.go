@@ -71,9 +71,8 @@ func checkJSON(body []byte) error {
 	return nil
 }
 
-// decode reads a body into a *T: any JSON into a *rawJSON, otherwise an object into a struct. It refuses
-// names that no field has, names in other letter case, null, and an object without a field whose name
-// has no omitzero.
+// decode reads a body into a *T: any JSON into a *rawJSON, otherwise an object into a struct. It refuses names that
+// no field has, names in other letter case, null, and an object without a field whose name has no omitzero.
 func decode(body []byte, into any) error {
 	if raw, ok := into.(*rawJSON); ok {
 		*raw = bytes.Trim(body, " \t\r\n")

@@ -14,8 +14,7 @@ func etag(epoch string, version uint64) string {
 	return `"` + epoch + "." + strconv.FormatUint(version, 10) + `"`
 }
 
-// checkConditions refuses a change under a condition that does not count for it: the caller relies
-// on it.
+// checkConditions refuses a change under a condition that does not count for it: the caller relies on it.
 func (q *request) checkConditions(op *operation) error {
 	if op.method == http.MethodGet {
 		return nil // nothing depends on it

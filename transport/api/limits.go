@@ -91,8 +91,7 @@ func (c *callers) set(perSecond, burst int) {
 	}
 }
 
-// take counts a request, and returns 0. If there have been too many, it counts none, and returns how
-// long to wait.
+// take counts a request, and returns 0. If there have been too many, it counts none, and returns how long to wait.
 func (c *callers) take(name string) (wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,8 +111,7 @@ func (c *callers) take(name string) (wait time.Duration) {
 	return wait
 }
 
-// forgetLocked removes callers whose requests count no more, when there are twice as many as the
-// last time.
+// forgetLocked removes callers whose requests count no more, when there are twice as many as the last time.
 func (c *callers) forgetLocked() {
 	if len(c.byName) < c.sweep {
 		return

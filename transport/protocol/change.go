@@ -57,8 +57,7 @@ type Change struct {
 	Settings *room.Settings `json:"settings"`
 }
 
-// Target is where a change leads: to a room, or to users. In JSON, it is the room's id, or an array
-// of users.
+// Target is where a change leads: to a room, or to users. In JSON, it is the room's id, or an array of users.
 type Target struct {
 	// Room is the room that a member was moved to.
 	Room string

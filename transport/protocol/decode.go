@@ -10,8 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeError says why a frame is not a request, with the request's id and room if they could be
-// read.
+// DecodeError says why a frame is not a request, with the request's id and room if they could be read.
 type DecodeError struct {
 	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more
 	// than one "id": a reply must not name a request that the client may not have meant.
@@ -40,9 +39,8 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Err
 // unknown field; a missing field; one where none belongs. So a request of a later protocol, whose
 // action brings fields of its own, or other values, gets unknown_action.
 //
-// It reads tokens, and does not unmarshal a struct, because a refusal needs more than the library's
-// error: the id, also if the frame breaks after it or names another field twice, and the fault in the
-// order above.
+// It reads tokens, and does not unmarshal a struct, because a refusal needs more than the library's error: the id,
+// also if the frame breaks after it or names another field twice, and the fault in the order above.
 func DecodeRequest(frame []byte) (Request, *DecodeError) {
 	d := decoders.Get().(*decoder)
 	defer d.release()

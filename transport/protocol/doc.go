@@ -1,18 +1,16 @@
 // Package protocol encodes and decodes the frames of protocol v1, which transport/PROTOCOL.md
 // describes: UTF-8 text frames of one JSON object each, over one WebSocket.
 //
-// Start with [Request], [Reply] and [Event]. A client sends a Request, which the server decodes
-// with [DecodeRequest]. The server answers with one Reply, which carries the request's id and
-// either a result or an [Error], and sends an Event whenever a room of the client has changed. A
-// client decodes both with [DecodeFrame].
+// Start with [Request], [Reply] and [Event]. A client sends a Request, which the server decodes with [DecodeRequest].
+// The server answers with one Reply, which carries the request's id and either a result or an [Error], and sends an
+// Event whenever a room of the client has changed. A client decodes both with [DecodeFrame].
 //
-// The package promises that a decoded request has one meaning: it refuses unknown fields, fields
-// given twice, names in other letter case and anything after the object, because another reader
-// could understand such a frame differently. Data that clients store or send is kept as they wrote
-// it, as a [JSON]; a name twice in one of its objects is refused, too. The package does not check
-// room ids, user names, nor how long and deep data and texts are: package room does. A server's
-// frame may have fields that this package does not know, so that an old client works with a newer
-// server.
+// The package promises that a decoded request has one meaning: it refuses unknown fields, fields given twice, names
+// in other letter case and anything after the object, because another reader could understand such a frame
+// differently. Data that clients store or send is kept as they wrote it, as a [JSON]; a name twice in one of its
+// objects is refused, too. The package does not check room ids, user names, nor how long and deep data and texts are:
+// package room does. A server's frame may have fields that this package does not know, so that an old client works
+// with a newer server.
 //
 // The package does no I/O and runs no goroutines. All of it is safe for concurrent use, as long as
 // nobody changes the values handed in.

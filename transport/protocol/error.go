@@ -32,9 +32,8 @@ const (
 	CodeInternal    = "internal"    // a fault in the server
 )
 
-// One error per code, for comparing: errors.Is(err, protocol.ErrRoomFull) is true for every
-// [Error] with that code, whatever its message. They must not be changed; [NewError] makes an
-// error to send.
+// One error per code, for comparing: errors.Is(err, protocol.ErrRoomFull) is true for every [Error] with that code,
+// whatever its message. They must not be changed; [NewError] makes an error to send.
 var (
 	ErrBadRequest    = NewError(CodeBadRequest, "")
 	ErrUnknownAction = NewError(CodeUnknownAction, "")

@@ -63,8 +63,7 @@ type Reply struct {
 	Users []Seated
 	// List, if not nil, is what AppendUsers made of Users, and is written instead.
 	List []byte
-	// User is who the client is by its token. Only in answers to auth, which have no room; it is
-	// empty in others.
+	// User is who the client is by its token. Only in answers to auth, which have no room; it is empty in others.
 	User string
 	// Expires is when the token expires, in seconds since 1970. Only in answers to auth.
 	Expires int64
@@ -140,8 +139,7 @@ type Event struct {
 	Reason string
 	// Text says with ReasonKicked why, in words. It may be empty. Only in EventLost.
 	Text string
-	// To is, with ReasonMoved, the room in which the session is now, of which a snapshot follows.
-	// Only in EventLost.
+	// To is, with ReasonMoved, the room in which the session is now, of which a snapshot follows. Only in EventLost.
 	To string
 }
 

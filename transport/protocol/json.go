@@ -19,8 +19,7 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Decode stores what the text says in the value that v points to, as [json.Unmarshal] does. An
-// empty text is null.
+// Decode stores what the text says in the value that v points to, as [json.Unmarshal] does. An empty text is null.
 func (j JSON) Decode(v any) error { return json.Unmarshal(appendJSON(nil, j), v) }
 
 // appendJSON writes a text, as it is.

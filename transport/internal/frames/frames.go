@@ -166,8 +166,7 @@ func changesSize(e *room.Event, to room.Viewer) int {
 	return size
 }
 
-// Append appends the frames of one room's events. Changes that follow each other are
-// merged into one frame.
+// Append appends the frames of one room's events. Changes that follow each other are merged into one frame.
 func Append(frames [][]byte, to room.Viewer, clock Clock, events []*room.Event) [][]byte {
 	for len(events) > 0 {
 		n := 1

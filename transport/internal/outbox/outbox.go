@@ -67,16 +67,14 @@ func (o *Outbox) WaitForSpace() {
 	}
 }
 
-// Push queues a frame for a caller that has waited for space, and then writes what is
-// queued: it starts no writer.
+// Push queues a frame for a caller that has waited for space, and then writes what is queued: it starts no writer.
 func (o *Outbox) Push(frame []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pushLocked(frame)
 }
 
-// Ping queues a frame that answers nothing, and starts a writer for it. It reports false
-// once the outbox is finished.
+// Ping queues a frame that answers nothing, and starts a writer for it. It reports false once the outbox is finished.
 func (o *Outbox) Ping(frame []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,9 +153,8 @@ func (o *Outbox) KeepWriting() bool {
 	return o.writing
 }
 
-// Next removes and returns what is to be written next: a frame, or the events of one room
-// that are not written yet. It returns neither if there is nothing. The events are valid until the next call, and
-// until Written.
+// Next removes and returns what is to be written next: a frame, or the events of one room that are not written yet.
+// It returns neither if there is nothing. The events are valid until the next call, and until Written.
 func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -104,9 +104,8 @@ func (s *Set[T]) Remove(e *Entry[T]) {
 	delete(s.addresses, of.network)
 }
 
-// Next returns the connection that goes when places are few: of those of the address that has most,
-// the oldest. Of addresses with equally many it is the one whose oldest is older. It reports false if
-// the Set is empty.
+// Next returns the connection that goes when places are few: of those of the address that has most, the oldest. Of
+// addresses with equally many it is the one whose oldest is older. It reports false if the Set is empty.
 func (s *Set[T]) Next() (value T, ok bool) {
 	if s.count == 0 {
 		return value, false

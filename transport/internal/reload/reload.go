@@ -1,9 +1,8 @@
 // Package reload keeps a value that is made of files up to date, such as a key or a certificate.
 //
-// A [Value] reads its files when somebody asks for it, at most once a second. It runs no goroutine.
-// Files that cannot be used leave the value as it is. A file that is no regular one, such as a pipe,
-// is read once. [ServeTLS] is a server's certificate kept up to date so; [Pair] and [Authorities] read
-// certificates once.
+// A [Value] reads its files when somebody asks for it, at most once a second. It runs no goroutine. Files that cannot
+// be used leave the value as it is. A file that is no regular one, such as a pipe, is read once. [ServeTLS] is a
+// server's certificate kept up to date so; [Pair] and [Authorities] read certificates once.
 package reload
 
 import (
@@ -125,8 +124,7 @@ func TrimLine(text []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 }
 
-// Read returns the content of a file, or a [FileError] if that cannot be read or is longer than
-// [MaxSize].
+// Read returns the content of a file, or a [FileError] if that cannot be read or is longer than [MaxSize].
 func Read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

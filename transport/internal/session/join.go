@@ -61,9 +61,8 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	return result
 }
 
-// errReplaced refuses a request that was read before the connection was closed, but after a
-// newer session had taken over its last room. A join would get a seat for a client that is
-// told not to connect again.
+// errReplaced refuses a request that was read before the connection was closed, but after a newer session had taken
+// over its last room. A join would get a seat for a client that is told not to connect again.
 var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
 	"a newer session of the user has taken over the last room of this one; nothing was written")
 

@@ -106,9 +106,8 @@ func (p *presence) endEvents(sendQueued bool) {
 	p.queue.End(sendQueued)
 }
 
-// receive is where an event of a room enters a connection: it judges what the event says of
-// the session's own place, and passes it on to the room's queue. The room calls it for each
-// event, in order; it does not block.
+// receive is where an event of a room enters a connection: it judges what the event says of the session's own place,
+// and passes it on to the room's queue. The room calls it for each event, in order; it does not block.
 func (p *presence) receive(e *room.Event) {
 	s := p.session
 	if !e.Concerns(s.User) {
@@ -227,9 +226,8 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	}
 }
 
-// followLocked makes the session a member of the room to which its user was moved. The client gets a
-// snapshot of that room, or hears that there is no seat. The limit of rooms does not count: the
-// session has left another one.
+// followLocked makes the session a member of the room to which its user was moved. The client gets a snapshot of that
+// room, or hears that there is no seat. The limit of rooms does not count: the session has left another one.
 func (s *Session) followLocked(id string) {
 	if s.closed {
 		return

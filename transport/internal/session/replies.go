@@ -75,8 +75,7 @@ var refusals = []struct {
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }
 
-// ErrorOf turns an error of package room into the one that a client gets. An error of the
-// protocol stays as it is.
+// ErrorOf turns an error of package room into the one that a client gets. An error of the protocol stays as it is.
 func ErrorOf(err error) *protocol.Error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e

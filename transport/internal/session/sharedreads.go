@@ -24,8 +24,7 @@ type SharedReads struct {
 // recentTime is how long what was read for clients that have missed something is kept for others.
 const recentTime = time.Second
 
-// roomReads are the read of a room that runs, and the one that follows it; next is nil if
-// nobody waits for it.
+// roomReads are the read of a room that runs, and the one that follows it; next is nil if nobody waits for it.
 type roomReads struct{ running, next *read }
 
 type read struct {

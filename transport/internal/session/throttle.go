@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// NoopRate and NoopBurst bound what the server does nothing for, because reading and refusing
-	// it costs something, too: pings, pongs, all fragments of a message but the first, and requests
-	// over the rate. They bound it per second, and at once, for a connection and for a user: who
-	// connects again gets no new burst.
+	// NoopRate and NoopBurst bound what the server does nothing for, because reading and refusing it costs something,
+	// too: pings, pongs, all fragments of a message but the first, and requests over the rate. They bound it per
+	// second, and at once, for a connection and for a user: who connects again gets no new burst.
 	NoopRate  = 100
 	NoopBurst = 256
 )

@@ -33,9 +33,8 @@ func (s *Session) isMember(id string) bool {
 	return p != nil && p.membership.Status.IsMember()
 }
 
-// readWhole reads a room for a reply that lists it. If the session is a member and not in the list,
-// it waits until the session is brought back, and reads again. It fails with [room.ErrUnavailable]
-// if that takes too long.
+// readWhole reads a room for a reply that lists it. If the session is a member and not in the list, it waits until
+// the session is brought back, and reads again. It fails with [room.ErrUnavailable] if that takes too long.
 func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
 		snapshot, err = s.shared.Rooms.Read(s.shared.Life, id)

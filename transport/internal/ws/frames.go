@@ -24,10 +24,9 @@ func (e *CloseError) Error() string { return fmt.Sprintf("%s (%d)", e.Text, e.Co
 
 func violation(text string) error { return &CloseError{websocket.CloseProtocolError, text} }
 
-// frameReader reads a client's messages from its socket (RFC 6455, section 5). gorilla's reader
-// will not do: it does not count frames, so that twenty connections which sent empty fragments
-// made everybody wait 137 ms instead of 0.06 (BenchmarkBesideAFlood); it checks no UTF-8; and it
-// writes its close frames itself, before replies that are queued.
+// frameReader reads a client's messages from its socket (RFC 6455, section 5). gorilla's reader will not do: it does
+// not count frames, so that twenty connections which sent empty fragments made everybody wait 137 ms instead of 0.06
+// (BenchmarkBesideAFlood); it checks no UTF-8; and it writes its close frames itself, before replies that are queued.
 type frameReader struct {
 	socket  *socket
 	max     int                                     // bytes of a message

@@ -41,8 +41,7 @@ func (h *heartbeats) add(c *Conn) {
 	h.laterLocked(c, h.step*heartbeatSteps)
 }
 
-// remove ends the goroutine with the last connection. One that has ended leaves its slot when it
-// would be looked at.
+// remove ends the goroutine with the last connection. One that has ended leaves its slot when it would be looked at.
 func (h *heartbeats) remove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

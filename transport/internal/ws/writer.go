@@ -11,18 +11,16 @@ import (
 	"time"
 )
 
-// batchSize is how many bytes are written at once, if that many wait. The last frame may go
-// beyond it.
+// batchSize is how many bytes are written at once, if that many wait. The last frame may go beyond it.
 const batchSize = 16 << 10
 
 // chunkSize is how much of a long frame has to be written within Options.WriteTimeout. A client that reads
 // slowly gets the whole frame all the same.
 const chunkSize = 4 * batchSize
 
-// writer writes a connection's outbox to its socket. No goroutine waits for something to
-// write: the reader writes the reply to its request (flush), and the outbox has the flusher write what
-// comes by itself (StartWriting); what the socket does not take at once gets a goroutine of its own. The outbox
-// makes sure that there is one writer at a time.
+// writer writes a connection's outbox to its socket. No goroutine waits for something to write: the reader writes the
+// reply to its request (flush), and the outbox has the flusher write what comes by itself (StartWriting); what the
+// socket does not take at once gets a goroutine of its own. The outbox makes sure that there is one writer at a time.
 type writer struct {
 	conn    *Conn
 	running sync.WaitGroup // the flusher's writing, and goroutines
@@ -63,8 +61,7 @@ func (w *writer) flushReady(try *attempt) {
 	w.running.Done()
 }
 
-// send writes some of what is queued, and reports whether to go on. If the write fails, the
-// connection ends.
+// send writes some of what is queued, and reports whether to go on. If the write fails, the connection ends.
 func (w *writer) send() (more bool) {
 	w.take()
 	return w.sendTaken()

@@ -21,8 +21,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// accept turns a request for /ws into a connection. The connection runs in a goroutine of its
-// own, so that the request and the buffers of net/http are freed.
+// accept turns a request for /ws into a connection with a goroutine of its own, so that net/http frees its request
+// and buffers.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	joinProtocols(r.Header)
 	if !s.AllowsOrigin(r) {
@@ -36,7 +36,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	}
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, protocol.Subprotocol) {
 		Refuse(w, http.StatusBadRequest, protocol.NewError(protocol.CodeBadRequest,
-			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", // what it offers may be a token
+			"this server speaks %s, which Sec-WebSocket-Protocol does not offer", // the offer may be a token
 			protocol.Subprotocol))
 		return
 	}
@@ -71,15 +71,14 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// joinProtocols makes one line of several that offer subprotocols (RFC 6455, section 11.3.4):
-// gorilla reads the first.
+// joinProtocols joins several lines of offered subprotocols (RFC 6455, section 11.3.4): gorilla reads only the first.
 func joinProtocols(h http.Header) {
 	if lines := h["Sec-Websocket-Protocol"]; len(lines) > 1 {
 		h["Sec-Websocket-Protocol"] = []string{strings.Join(lines, ", ")}
 	}
 }
 
-// reserve gives a connection its place, or returns why there is none, with the HTTP status.
+// reserve registers a connection, or returns the error and the HTTP status with which it is refused.
 func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	evicted, refusal := s.conns.add(c)
 	if evicted != nil {
@@ -100,8 +99,8 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	return http.StatusServiceUnavailable, refusal
 }
 
-// identify returns who asks for a connection, and the access of the connection, which is nil if
-// the server asks for no token. A user who has shown no token yet is "".
+// identify returns the user and the access of a new connection: user is "" until the client has shown a token, a is
+// nil if the server asks for none.
 func (s *Server) identify(r *http.Request) (user string, a *session.Access, err error) {
 	named, err := userOf(r, s.opts.Auth == nil)
 	if err != nil {
@@ -125,8 +124,8 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	return "", nil, protocol.NewError(protocol.CodeUnauthorized, "the request has more than one token")
 }
 
-// userOf returns the user that ?user= names. If that is required, nothing else says who the client is; it is safe
-// only on a server that nobody else can reach, and whoever starts one has to make sure of it.
+// userOf returns the user that ?user= names. If it is required, nothing else identifies the client: that is safe only
+// on a server that nobody else can reach.
 func userOf(r *http.Request, required bool) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -142,7 +141,6 @@ func userOf(r *http.Request, required bool) (string, error) {
 	}
 }
 
-// tokensOf returns the tokens in the headers of a request.
 func tokensOf(r *http.Request) (tokens []string) {
 	tokens = auth.Bearers(r.Header)
 	for _, offered := range websocket.Subprotocols(r) {
@@ -153,7 +151,7 @@ func tokensOf(r *http.Request) (tokens []string) {
 	return tokens
 }
 
-// refuseIdentity answers a request that does not say who the client is as it should.
+// refuseIdentity answers a request that failed identify.
 func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
 	e := ErrorOf(err)
 	if e.Code != protocol.CodeUnauthorized {
@@ -165,15 +163,13 @@ func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
 	Refuse(w, http.StatusUnauthorized, e)
 }
 
-// forwardedFor is the header in which a proxy appends the address of its client.
 const forwardedFor = "X-Forwarded-For"
 
-// clientAddress returns the address from which a client connects. It is the zero Addr if there is
-// none, as with a Unix socket.
+// clientAddress returns the address of a client, the zero Addr if there is none, as with a Unix socket.
 //
-// If the peer is a trusted proxy, that is the right-most address of X-Forwarded-For that no trusted
-// proxy has: whatever stands to the left of it the client may have made up. Where an entry is no
-// address, the last one read counts. The header of others is not read.
+// Behind a trusted proxy it is the right-most address of X-Forwarded-For that is not a trusted proxy's: the client
+// may have made up the entries to the left of it. An entry that is no address ends the search, and the last address
+// read counts. The header of other peers is ignored.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	address, ok := parseAddress(r.RemoteAddr)
 	if !ok {
@@ -195,8 +191,8 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return address
 }
 
-// entriesBackward yields the entries of a list, the last one first. Empty ones do not count
-// (RFC 9110, section 5.6.1).
+// entriesBackward yields the entries of a list from the last to the first, without empty ones (RFC 9110, section
+// 5.6.1).
 func entriesBackward(list string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for list != "" {
@@ -231,13 +227,12 @@ func isTrusted(address netip.Addr, trusted []netip.Prefix) bool {
 	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// NetworkOf returns what counts as the address of a request's client. It is the zero Prefix if there
-// is none, as with a Unix socket.
+// NetworkOf returns the network by which a request's client is counted, the zero Prefix if it has no address.
 func (s *Server) NetworkOf(r *http.Request) netip.Prefix {
 	return pending.Network(clientAddress(r, s.opts.TrustProxy))
 }
 
-// remoteOf is a client's address as logs show it.
+// remoteOf returns a client's address for logs.
 func remoteOf(r *http.Request, address netip.Addr) string {
 	if direct, ok := parseAddress(r.RemoteAddr); !ok || direct == address {
 		return r.RemoteAddr

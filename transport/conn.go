@@ -18,16 +18,16 @@ import (
 	"roomd/transport/protocol"
 )
 
-// conn is one WebSocket of a server. Its session is what the user does with it.
+// conn is one WebSocket of a server; its session runs the user's requests.
 type conn struct {
 	*ws.Conn
 	server  *Server
 	session *session.Session
 	out     *outbox.Outbox
 	network netip.Prefix  // of the client's address; the zero Prefix if that is not known
-	removed chan struct{} // closed when the server has removed it from its connections
+	removed chan struct{} // closed when connections has removed it
 
-	unauthenticated *pending.Entry[*conn] // guarded by connections.mu: until it has shown a token; nil for others
+	unauthenticated *pending.Entry[*conn] // guarded by connections.mu; nil once it has shown a token
 	evicted         bool                  // guarded by connections.mu: aborted to make room
 }
 
@@ -60,13 +60,13 @@ func (c *conn) serve(raw net.Conn) error {
 	return reason
 }
 
-// read is Read. A panic ends this connection, not the node.
+// read is Read, with a panic turned into an error: it ends this connection, not the node.
 func (c *conn) read() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 			c.End(0, "")
-			c.out.Cut(nil) // the reply, too: the close frame of a restart would say that the request was not begun
+			c.out.Cut(nil) // the reply, too: a close frame with 1012 would say that the request was not run
 			c.server.rateLimitedLogs.panics.Happened(err, "user", c.session.User, "stack", string(debug.Stack()))
 		}
 	}()
@@ -75,8 +75,8 @@ func (c *conn) read() (err error) {
 
 var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
 
-// connections are the open connections of a server, at most max of them, and perAddress of one
-// address; a negative perAddress sets no limit.
+// connections are the open connections of a server: at most max in all, and perAddress per address; a negative
+// perAddress sets no limit.
 type connections struct {
 	wg sync.WaitGroup // open connections
 
@@ -99,16 +99,16 @@ func newConnections(max, perAddress int) *connections {
 	}
 }
 
-// setLimits binds connections that are added from now on.
+// setLimits applies to connections added from now on.
 func (cs *connections) setLimits(max, perAddress int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.max, cs.perAddress = max, perAddress
 }
 
-// add reserves a place for a connection, or returns why there is none. It returns the connection to abort for it, if
-// any: where places are few, those that have shown no token make room, as [pending.Set] says whose. So nobody without
-// a token takes all places, and no address those that are for logging in.
+// add registers a connection, or returns why it is refused. If connections without a token are too many, it returns
+// the one to evict, which [pending.Set] chooses, so that nobody without a token fills the server, and no address
+// fills the share for logging in.
 func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -141,7 +141,6 @@ func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	return evicted, nil
 }
 
-// name protects a connection that has shown a token from eviction.
 func (cs *connections) name(c *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -155,7 +154,7 @@ func (cs *connections) removeUnauthenticatedLocked(c *conn) {
 	}
 }
 
-// remove gives the place of a connection back when that has ended.
+// remove frees the slot of a connection that has ended.
 func (cs *connections) remove(c *conn) {
 	cs.mu.Lock()
 	delete(cs.open, c.session.ID)
@@ -178,7 +177,7 @@ func (cs *connections) find(session string) (c *conn, draining bool) {
 	return cs.open[session], cs.draining
 }
 
-// list returns the open connections, and how many of them have shown no token yet.
+// list returns the open connections, and how many of them are unauthenticated.
 func (cs *connections) list() (open []*conn, unauthenticated int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -191,7 +190,7 @@ func (cs *connections) count() int {
 	return len(cs.open)
 }
 
-// drain refuses further connections, and returns those that are open.
+// drain refuses further connections, and returns the open ones.
 func (cs *connections) drain() []*conn {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -214,5 +213,5 @@ func (cs *connections) abort() {
 	}
 }
 
-// wait returns when all connections have ended. It is called after drain.
+// wait returns when all connections have ended. Call it after drain.
 func (cs *connections) wait() { cs.wg.Wait() }

@@ -12,9 +12,8 @@ import (
 	"roomd/transport/internal/session"
 )
 
-// disconnectTimers have the sessions whose connections have ended, and whose users keep their seats for
-// Options.Grace. Then they leave; but a leave counts only if its session still speaks for the
-// user, so a user who has come back, here or through another node, stays.
+// disconnectTimers keep the seats of users whose connections have ended for Options.Grace, and then make the users
+// leave. A leave counts only if its session is still the active session of the user: a user who came back stays.
 type disconnectTimers struct {
 	retry           retrier
 	rateLimitedLogs *rateLimitedLogs
@@ -29,7 +28,6 @@ type disconnectTimers struct {
 	running map[*disconnectTimer]struct{} // guarded by mu: nil once stopped
 }
 
-// disconnectTimer is that of one session.
 type disconnectTimer struct {
 	user, session string
 	rooms         []string
@@ -47,8 +45,8 @@ func newDisconnectTimers(s *Server) *disconnectTimers {
 	return g
 }
 
-// begin begins the grace of a session: the user is away until then. After stop nobody leaves
-// any more, and others see nothing of it: the node restarts, and its users come back elsewhere.
+// begin starts the timer of a session, and shows the user as away. After stop nobody leaves, and other players see
+// nothing: the node restarts, and its users come back elsewhere.
 func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	draining := !g.start(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
 	switch {
@@ -60,12 +58,12 @@ func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	}
 }
 
-// skip has the user of a session leave at once, because the user wanted to. After stop it tries that once only.
+// skip makes the user leave at once, because the client closed on purpose. After stop it tries that only once.
 func (g *disconnectTimers) skip(user, session string, rooms []string) {
 	g.leave(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonLeft})
 }
 
-// start starts a grace, or ends it at once if there is to be none. It reports false after stop.
+// start starts a timer, or ends it at once if the grace is negative. It reports false after stop.
 func (g *disconnectTimers) start(one *disconnectTimer) bool {
 	if len(one.rooms) == 0 {
 		return true
@@ -84,7 +82,6 @@ func (g *disconnectTimers) start(one *disconnectTimer) bool {
 	return true
 }
 
-// armLocked ends a grace after a time.
 func (g *disconnectTimers) armLocked(one *disconnectTimer, length time.Duration) {
 	one.timer = time.AfterFunc(length, func() {
 		g.mu.Lock()
@@ -93,7 +90,7 @@ func (g *disconnectTimers) armLocked(one *disconnectTimer, length time.Duration)
 	})
 }
 
-// has reports whether a session has its grace in a room.
+// has reports whether a timer of the session runs in a room.
 func (g *disconnectTimers) has(room, session string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +108,7 @@ func (g *disconnectTimers) count() int {
 	return len(g.running)
 }
 
-// endLocked ends a grace: the user leaves its rooms, unless stop came first.
+// endLocked makes the user of a timer leave its rooms, unless stop came first.
 func (g *disconnectTimers) endLocked(one *disconnectTimer) {
 	if _, due := g.running[one]; !due {
 		return
@@ -120,7 +117,7 @@ func (g *disconnectTimers) endLocked(one *disconnectTimer) {
 	g.leave(one)
 }
 
-// leave has a user leave rooms. What fails is tried again, until stop.
+// leave removes a user from rooms, retrying until stop.
 func (g *disconnectTimers) leave(one *disconnectTimer) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
@@ -132,9 +129,9 @@ func (g *disconnectTimers) leave(one *disconnectTimer) {
 	}
 }
 
-// detach records in the rooms that the session's connection has ended: others see that the user
-// is away, and the user can come back with another session. What fails is tried again until the
-// grace is over, or stop. The group that it returns waits until all was tried once.
+// detach records in the rooms that the session's connection has ended: others see the user as away, and the user can
+// come back with another session. It retries until the grace is over, or stop. The returned group waits until each
+// room was tried once.
 func (g *disconnectTimers) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
 	first = new(sync.WaitGroup)
 	for _, id := range rooms {
@@ -152,7 +149,7 @@ func (g *disconnectTimers) detach(user, session string, rooms []string) (first *
 	return first
 }
 
-// stop ends all timers. Their users do not leave.
+// stop ends all timers without a leave.
 func (g *disconnectTimers) stop() {
 	g.shut()
 	g.mu.Lock()
@@ -165,19 +162,18 @@ func (g *disconnectTimers) stop() {
 	g.running = nil
 }
 
-// wait returns when no action runs. It is called after stop.
+// wait returns when no action runs. Call it after stop.
 func (g *disconnectTimers) wait() { g.wg.Wait() }
 
 // retrier runs actions until they have an answer.
 type retrier struct {
 	rooms   Rooms
-	life    context.Context // of attempts
+	life    context.Context // of all attempts
 	timeout time.Duration   // of one attempt
 }
 
-// do runs an action until it has an answer, or ctx ends; an attempt that runs then is not
-// broken off. It calls tried after each attempt. That the user is not a member is no error:
-// the user came back with another session, or has left.
+// do retries an action until it has an answer, or ctx ends, which does not interrupt a running attempt. It calls
+// tried after each attempt. ErrNotMember is success: the user came back with another session, or has left.
 func (r *retrier) do(ctx context.Context, id string, action room.Action, tried func()) error {
 	backoff := session.NewBackoff()
 	for {

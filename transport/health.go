@@ -10,26 +10,25 @@ import (
 )
 
 const (
-	// healthInterval is the time between two looks at Redis, and healthTimeout how long one may take.
 	healthInterval = time.Second
 	healthTimeout  = 2 * time.Second
 
-	// degradedAfter is how many looks in a row have to fail: one may, when a connection is made anew.
+	// degradedAfter is how many pings in a row have to fail: one may, while a connection is replaced.
 	degradedAfter = 2
 )
 
-// health knows whether Redis answers, and tells all clients when that changes. It looks while there are connections.
+// health pings Redis while there are connections, and tells all clients when Redis stops or starts answering.
 type health struct {
 	server  *Server
-	running sync.WaitGroup // the looking, which ends after the last connection
+	running sync.WaitGroup // the pings, which end after the last connection
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{} // guarded by mu
 	degraded bool               // guarded by mu
-	stop     context.CancelFunc // guarded by mu: ends the looking; nil while nobody looks
+	stop     context.CancelFunc // guarded by mu: ends the pings; nil while there are none
 }
 
-// add tells a client that has just connected, if Redis does not answer.
+// add registers a new client, and tells it if Redis does not answer.
 func (h *health) add(c *conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,14 +68,13 @@ func (h *health) run(ctx context.Context) {
 	}
 }
 
-// look reports whether Redis answers.
 func (h *health) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	return h.server.rooms.Ping(ctx) == nil
 }
 
-// become tells all clients, if that is news.
+// become tells all clients that Redis has stopped or started to answer, if that is news.
 func (h *health) become(degraded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

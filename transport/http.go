@@ -15,7 +15,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// readyTimeout bounds the question of /readyz to Redis.
+// readyTimeout bounds the ping of Redis for /readyz.
 const readyTimeout = 2 * time.Second
 
 // Handler returns the HTTP side: GET /ws, /healthz and /readyz.
@@ -32,7 +32,7 @@ func (s *Server) Handler() http.Handler {
 	return SecureHeaders(mux)
 }
 
-// ready says whether new clients should be sent to this node.
+// ready answers /readyz: whether new clients should be sent to this node.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	writeText(w, "ok")
 }
 
-// whyNotReady says why the node can do nothing for new clients, without what Redis says of itself.
+// whyNotReady explains err without quoting Redis' own text.
 func whyNotReady(err error) string {
 	switch {
 	case errors.Is(err, coordinator.ErrReplicas):
@@ -79,24 +79,24 @@ func writeText(w http.ResponseWriter, text string) {
 }
 
 const (
-	// sealed is the Content-Security-Policy of what is no page: it loads nothing, and no page
-	// shows it in a frame. A page that needs more sets its own in place of it.
+	// sealed is the Content-Security-Policy of anything but a page: it loads nothing, and no page frames it. A page
+	// that needs more sets its own.
 	sealed = "default-src 'none'; frame-ancestors 'none'"
 
-	// alwaysTLS makes browsers come by https for a year. It binds this host name only.
+	// alwaysTLS makes browsers use https for a year, for this host name only.
 	alwaysTLS = "max-age=31536000"
 )
 
-// SecureHeaders gives every response of next the headers that keep browsers from misusing it. They
-// are set before next runs, so that a page can widen its Content-Security-Policy, and let its files
-// be cached. The answer that makes a WebSocket has none of them: it has no content.
+// SecureHeaders gives every response of next the headers that keep browsers from misusing it. It sets them before
+// next runs, so that a page can widen its Content-Security-Policy and let its files be cached. A WebSocket's
+// handshake has none of them: it has no content.
 func SecureHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", sealed)
-		h.Set("Referrer-Policy", "no-referrer") // ?user= is in our URLs
-		h.Set("Cache-Control", "no-store")      // what is true now, of this node
+		h.Set("Referrer-Policy", "no-referrer") // our URLs contain ?user=
+		h.Set("Cache-Control", "no-store")      // answers describe this node, now
 		if r.TLS != nil {
 			h.Set("Strict-Transport-Security", alwaysTLS)
 		}
@@ -104,14 +104,14 @@ func SecureHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// ErrorOf turns an error of package room into the one that a client gets. An error of the protocol stays as it is.
+// ErrorOf turns an error of package room into the client's error. It returns an error of the protocol as it is.
 func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
 
-// retryAfter is the pause that a refused client is asked for, in seconds. It is longer than a
-// moment, so that a crowd does not come back at once, and shorter than the grace.
+// retryAfter is the pause that refused clients are asked for, in seconds: long enough to spread a crowd, and shorter
+// than the grace.
 const retryAfter = "5"
 
-// Refuse answers an HTTP request with an error: one that does not become a connection, and what is beside /ws.
+// Refuse answers an HTTP request, on /ws or beside it, with an error.
 func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if busy && w.Header().Get("Retry-After") == "" {
@@ -122,7 +122,7 @@ func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
 	_, _ = w.Write(append(protocol.AppendReply(nil, &protocol.Reply{Error: e}), '\n'))
 }
 
-// Documents are what clients in any language are written by: PROTOCOL.md with its pages, and asyncapi.yaml.
+// Documents are PROTOCOL.md with its pages, and asyncapi.yaml: enough to write a client in any language.
 //
 //go:embed PROTOCOL.md protocol/v1/*.md asyncapi.yaml
 var Documents embed.FS

@@ -13,7 +13,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Defaults of [Options] that the callers of a server compute with.
+// Defaults of [Options] that other packages compute with.
 const (
 	DefaultMaxConnections   = 50_000
 	DefaultPingInterval     = 5 * time.Second
@@ -37,98 +37,98 @@ const (
 // Options say how a [Server] treats its connections. The zero value is ready to use.
 type Options struct {
 	// AllowOrigins are the web origins, such as https://game.example, whose pages may connect besides the server's
-	// own. https://*.game.example allows all subdomains of any depth, with the same scheme and port, but not
-	// game.example itself. "*" allows all origins, "null" those of files and sandboxes. Their hosts are also names of
-	// the server: see [Server.AllowsHost].
+	// own. https://*.game.example allows subdomains of any depth with this scheme and port, but not game.example. "*"
+	// allows all origins, "null" those of files and sandboxes. Their hosts are also names of the server: see
+	// [Server.AllowsHost].
 	AllowOrigins []string
 
-	// Auth verifies the tokens by which clients say who they are. Nil believes the user that a
-	// client names in the URL: whoever can reach such a server can act as anybody. With it, a
-	// client that sends no Origin must send its token with the handshake.
+	// Auth verifies the tokens that identify clients. A client that sends no Origin must send its token with the
+	// handshake. Nil believes the user that a client names in the URL: anyone who can reach such a server can act as
+	// anybody.
 	Auth *auth.Verifier
 
-	// MaxConnections is how many WebSockets may be open at once; further ones
-	// get HTTP 503. Zero means DefaultMaxConnections, 50,000.
+	// MaxConnections is how many WebSockets may be open at once; further ones get HTTP 503. Zero means
+	// DefaultMaxConnections, 50,000.
 	MaxConnections int
 
 	// MaxPerAddress is how many WebSockets of one address may be open at once; further ones get HTTP 429. The
 	// addresses of an IPv6 network of 64 bits count as one. Zero means 1000, a negative value sets no limit.
 	MaxPerAddress int
 
-	// TrustProxy are the networks of proxies before this server. Of a connection from there X-Forwarded-For says
-	// whose it is. Others cannot say so. (The server does not read the Forwarded header of RFC 7239.)
+	// TrustProxy are the networks of proxies in front of this server: only there X-Forwarded-For names the client.
+	// (The server does not read the Forwarded header of RFC 7239.)
 	TrustProxy []netip.Prefix
 
-	// HandshakeTimeout bounds the WebSocket handshake, and in package node each HTTP request.
-	// Zero means DefaultHandshakeTimeout, 10 s.
+	// HandshakeTimeout bounds the WebSocket handshake, and in package node each HTTP request. Zero means
+	// DefaultHandshakeTimeout, 10 s.
 	HandshakeTimeout time.Duration
 
-	// AuthTimeout is how long a connection without a token may wait with its auth request. Zero means 10 s.
+	// AuthTimeout is how long a connection without a token may delay its auth request. Zero means 10 s.
 	AuthTimeout time.Duration
 
-	// MaxFrame is the length of the longest request, in bytes; a longer one closes its connection
-	// with 1009. Zero means protocol.MaxFrame, 16 KiB.
+	// MaxFrame is the length of the longest request, in bytes; a longer one closes its connection with 1009. Zero
+	// means protocol.MaxFrame, 16 KiB.
 	MaxFrame int
 
 	// Rate is how many requests a second a connection may send, and so may all connections of a user on this server
-	// together; Burst is how many at once. Further ones get rate_limited, and who goes on regardless is closed with
-	// 4009. Zero means 50 and 100; a negative Rate sets no limit.
+	// together; Burst is how many at once. Further ones get rate_limited, and a client that ignores that is closed
+	// with 4009. Zero means 50 and 100; a negative Rate sets no limit.
 	Rate, Burst int
 
-	// WriteTimeout is how long a client may read nothing of what is being written, before the
-	// connection is closed with 4008; it may take up to an eighth longer. Zero means 10 s.
+	// WriteTimeout is how long a client may read nothing of a write before it is closed with 4008; it may take up to
+	// an eighth longer. Zero means 10 s.
 	WriteTimeout time.Duration
 
-	// PingInterval is how long a client may be silent before it is asked for a sign of life. The connection ends if
-	// the client sends nothing, not even a pong, for two of them, or up to an eighth of one longer, and has read what
-	// comes before the ping (on Linux), or if a message that has begun does not end within that time. Zero means
+	// PingInterval is how long a client may be silent before it is pinged. The connection ends if the client sends
+	// nothing, not even a pong, for two intervals (or an eighth of one longer) although it has read all before the
+	// ping (checked on Linux), or if a message that has begun does not end within that time. Zero means
 	// DefaultPingInterval, 5 s.
 	PingInterval time.Duration
 
-	// MaxRooms is how many rooms a connection may be in, or watch, at once; a
-	// request for a further one gets bad_request. Zero means 64.
+	// MaxRooms is how many rooms a connection may be in, or watch, at once; a further one gets bad_request. Zero
+	// means 64.
 	MaxRooms int
 
-	// MaxNewRooms is how many rooms a user may begin in a minute, by joining them on this server; then a join into a
-	// room that there is not gets rate_limited. Zero means 64, a negative value sets no limit.
+	// MaxNewRooms is how many rooms a user may create in a minute, by joining them on this server; a further join to
+	// a room that does not exist gets rate_limited. Zero means 64, a negative value sets no limit.
 	MaxNewRooms int
 
-	// MatchSettings bound the settings of rooms that players begin by a match. Admins are not bound. Nil lets players
-	// choose.
+	// MatchSettings limits the settings of rooms that players create by a match. Admins are not bound. Nil lets
+	// players choose.
 	MatchSettings MatchSettings
 
-	// MaxQueue is how many bytes may wait for a client that reads slowly: of replies, until
-	// its next request waits, and of changes in its rooms, until a snapshot takes their place. A
-	// single reply, or a snapshot, may be longer. Zero means 256 KiB.
+	// MaxQueue is how many bytes may wait for a slow reader: of replies, before its next request waits, and of
+	// changes in its rooms, before a snapshot replaces them. A single reply or snapshot may be longer. Zero means 256
+	// KiB.
 	MaxQueue int
 
-	// Grace is how long the user of a connection that has ended keeps the seats, and is shown as away. Zero means 10
-	// s; with a negative value the user leaves at once, as with a client that closes with 1000.
+	// Grace is how long a user whose connection has ended keeps the seats, and is shown as away. Zero means 10 s;
+	// with a negative value the user leaves at once, as after a close with 1000.
 	Grace time.Duration
 
-	// LeaveTimeout bounds one attempt at the leave of a user whose grace is over. The server
-	// tries again until an attempt has an answer. Zero means 15 s.
+	// LeaveTimeout bounds one attempt at a leave after the grace; the server retries until it has an answer. Zero
+	// means 15 s.
 	LeaveTimeout time.Duration
 
-	// Duplicate is that of the rooms' Rules. With room.Reject a connection is closed only when
-	// its rooms know that the user is away, so that the user can come back at once.
+	// Duplicate is the one of the rooms' Rules. With room.Reject a connection is closed only when its rooms know that
+	// the user is away, so that the user can come back at once.
 	Duplicate room.Duplicate
 
 	// DrainSpread is the time over which Shutdown spreads the closing of the connections, so that not all clients
-	// connect to other nodes in the same instant. Zero means 3 s; a negative value closes them at once.
+	// reconnect in the same instant. Zero means 3 s; a negative value closes them at once.
 	DrainSpread time.Duration
 
-	// Trace is told what an operator counts. Nil tells nobody.
+	// Trace is told events that operators count. Nil tells nobody.
 	Trace *Trace
 
-	// Log gets what an operator should know. Nil is silent.
+	// Log gets messages for the operator. Nil is silent.
 	Log *slog.Logger
 }
 
-// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those
-// of the match, and the rest is then as it is there. A match that gives no settings takes the first. Where none has
-// such labels, players begin no room by a match. Nil lets players choose, except keep and closed, which only admins
-// give.
+// MatchSettings are the settings with which players may create a room by a match. A match may give one whose labels
+// include the match's, and must leave the rest as it is there; a match without settings gets the first such one. If
+// none has these labels, players create no room by a match. Nil lets players choose, except keep and closed, which
+// are for admins.
 type MatchSettings = session.MatchSettings
 
 func (o Options) withDefaults() Options {
@@ -174,8 +174,8 @@ func (o Options) validate() error {
 	return o.validateLimits()
 }
 
-// Bounds of options: a request that joins a room needs more than a hundred bytes, and each
-// connection may keep a whole frame in memory. A rate above the highest is no limit.
+// minFrame holds a join with room to spare. maxFrame is bounded because each connection may keep one in memory. A
+// rate above maxRate is no limit.
 const (
 	minFrame = 1 << 10
 	maxFrame = 16 << 20
@@ -201,18 +201,16 @@ func (o Options) validateLimits() error {
 	return nil
 }
 
-// limits are those of sessions.
 func (o Options) limits() session.Limits {
 	return session.Limits{
 		MaxRooms: o.MaxRooms, MaxNewRooms: o.MaxNewRooms, Rate: o.Rate, Burst: o.Burst, AuthTimeout: o.AuthTimeout,
 	}
 }
 
-// SetLimits puts other limits in force: MaxConnections, MaxPerAddress, MaxRooms, MaxNewRooms, Rate, Burst, MaxFrame,
-// MaxQueue and AuthTimeout of opts; nothing else there is used. Rates and numbers of rooms count from the next
-// request on, the last three for connections that are made from now on. Nobody is sent away: where more are
-// connected, or in more rooms, than may be, there is no further one. It returns an error that names the field, and
-// changes nothing, if an option cannot be used.
+// SetLimits applies MaxConnections, MaxPerAddress, MaxRooms, MaxNewRooms, Rate, Burst, MaxFrame, MaxQueue and
+// AuthTimeout of opts, and nothing else. Rates and numbers of rooms count from the next request on, the last three
+// for new connections. It closes no connection and ends no membership above a new limit. It returns an error that
+// names the field, and changes nothing, if an option cannot be used.
 func (s *Server) SetLimits(opts Options) error {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

@@ -11,15 +11,15 @@ import (
 	"roomd/transport/protocol"
 )
 
-// origin is where a web page comes from (RFC 6454), so that equal origins are equal values: in lower case, with the
-// port of the scheme left out. A dot at the end of a host makes another origin, as it does for browsers.
+// origin is the origin of a web page (RFC 6454), normalised so that equal origins are equal values: lower case,
+// without the scheme's default port. A dot at the end of a host makes another origin, as in browsers.
 type origin struct {
 	scheme string
 	host   string // an IPv6 address in brackets
 	port   string // "" for the scheme's own
 }
 
-// parseOrigin reads what browsers send as Origin, except null.
+// parseOrigin reads a value of the Origin header, except null.
 func parseOrigin(text string) (o origin, ok bool) {
 	scheme, rest, ok := strings.Cut(strings.ToLower(text), "://")
 	if !ok || scheme == "" || len(scheme)+len(rest)+3 != len(text) || strings.ContainsFunc(scheme, notOfScheme) {
@@ -59,7 +59,7 @@ func splitHost(text string) (host, port string, ok bool) {
 	return host, port, host != "" && !strings.ContainsFunc(host, notOfHost)
 }
 
-// origins are those whose pages may connect besides the server's own.
+// origins are those that Options.AllowOrigins names.
 type origins struct {
 	all   bool // *
 	null  bool // of files and sandboxes
@@ -67,7 +67,6 @@ type origins struct {
 	below map[origin]bool // https://game.example stands for https://*.game.example
 }
 
-// parseOrigins reads Options.AllowOrigins.
 func parseOrigins(texts []string) (*origins, error) {
 	os := &origins{exact: make(map[origin]bool), below: make(map[origin]bool)}
 	for _, text := range texts {
@@ -109,7 +108,7 @@ func badOrigin(text string) error {
 		"without a path, like https://*.game.example for all its subdomains, or *, not %.200q", text)}
 }
 
-// isDomain reports whether a host can have subdomains. An address cannot: *.0.0.1 must not allow 127.0.0.1.
+// isDomain reports whether a host can have subdomains. An IP address cannot: *.0.0.1 must not allow 127.0.0.1.
 func isDomain(host string) bool {
 	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
 	for _, label := range labels {
@@ -121,7 +120,7 @@ func isDomain(host string) bool {
 	return host[0] != '[' && strings.ContainsFunc(labels[len(labels)-1], notDigit)
 }
 
-// allow reports whether the pages of an Origin may connect.
+// allow reports whether the pages of an origin may connect.
 func (os *origins) allow(text string) bool {
 	if os.all || os.null && text == "null" {
 		return true
@@ -145,7 +144,7 @@ func (os *origins) allow(text string) bool {
 	return false
 }
 
-// allowHost reports whether a host, with or without a port, is that of an Origin whose pages may connect.
+// allowHost reports whether a host, with or without a port, belongs to an allowed origin.
 func (os *origins) allowHost(text string) bool {
 	host, _, ok := splitHost(strings.ToLower(text))
 	for o := range os.exact {
@@ -161,8 +160,8 @@ func (os *origins) allowHost(text string) bool {
 	return os.all
 }
 
-// isOwn reports whether an Origin is the one of the server, by the Host of a request. What a server
-// without TLS is asked may have come to a proxy by https, so there http and https both count.
+// isOwn reports whether an origin is the server's own, by the Host of a request. Without TLS both http and https
+// count: a proxy in front may speak https.
 func isOwn(text string, r *http.Request) bool {
 	o, ok := parseOrigin(text)
 	if !ok || o.scheme != "https" && (o.scheme != "http" || r.TLS != nil) {
@@ -172,8 +171,8 @@ func isOwn(text string, r *http.Request) bool {
 	return ok && own == o
 }
 
-// AllowsOrigin reports whether a request is of no page, or of one whose origin may connect. It keeps pages of other
-// sites from acting for whoever views them. Programs that are not browsers send no Origin.
+// AllowsOrigin reports whether a request comes from no page, or from one whose origin may connect: pages of other
+// sites must not act for their viewers. Programs that are not browsers send no Origin.
 func (s *Server) AllowsOrigin(r *http.Request) bool {
 	switch sent := r.Header["Origin"]; len(sent) {
 	case 0:
@@ -181,13 +180,13 @@ func (s *Server) AllowsOrigin(r *http.Request) bool {
 	case 1:
 		return sent[0] == "" || s.origins.allow(sent[0]) || isOwn(sent[0], r)
 	}
-	return false // no browser sends two, and which one counts?
+	return false // no browser sends two
 }
 
 // AllowsHost reports whether Options.AllowOrigins names a host, which may have a port.
 func (s *Server) AllowsHost(host string) bool { return s.origins.allowHost(host) }
 
-// refuseOrigin says how to allow the origin, to its page and to the operator.
+// refuseOrigin tells the page and the operator how to allow the origin.
 func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request) {
 	e := protocol.NewError(protocol.CodeForbidden,
 		"pages of the origin %.200q may not connect; --allow-origin allows it", strings.Join(r.Header["Origin"], ", "))

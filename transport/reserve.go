@@ -12,15 +12,15 @@ import (
 	"roomd/transport/internal/session"
 )
 
-// reservation has the disconnect timers of users whose seats are reserved under one session, which no client has.
+// reservation are the disconnect timers of users whose seats are reserved under one session id that no client has.
 type reservation struct {
 	disconnectTimers *disconnectTimers
 	session          string
 	members          []*disconnectTimer
 }
 
-// reserve starts the disconnect timers of users before their seats are reserved: from then on this server
-// answers for their session. After stop it fails with room.ErrClosed.
+// reserve registers the timers of users before their seats are reserved: from then on this server answers for their
+// session. After stop it fails with room.ErrClosed.
 func (g *disconnectTimers) reserve(id string, users []string) (*reservation, error) {
 	r := &reservation{disconnectTimers: g, session: uuid.NewString()}
 	g.mu.Lock()
@@ -28,10 +28,10 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 	if g.running == nil {
 		return r, room.ErrClosed
 	}
-	for _, user := range users[:min(len(users), room.MaxGroup)] { // more are refused
+	for _, user := range users[:min(len(users), room.MaxGroup)] { // the coordinator refuses more
 		name, err := room.ParseUser(user)
 		if err != nil {
-			continue // so is that
+			continue // the coordinator refuses it
 		}
 		one := &disconnectTimer{user: name, session: r.session, rooms: []string{id}, reason: room.ReasonTimeout}
 		g.running[one] = struct{}{}
@@ -40,13 +40,11 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 	return r, nil
 }
 
-// minReservation is how long a seat is reserved where there is no grace. Sessions that follow a move need a moment.
+// minReservation is how long a seat is reserved without a grace: sessions that follow a move need time to arrive.
 const minReservation = session.SeatWait
 
-// settle says what came of the reservation. Without an error the users have the grace from now on, also those whose
-// seats were reserved before; so they have if it is not known: their sessions may be on their way. If nothing was
-// written there is nothing to give up; but a move that was undone may have left seats under the session: of users who
-// had one reserved there before.
+// settle starts the timers if the seats are reserved, or may be; otherwise it removes them. A move that was undone
+// counts as well: seats that were reserved before may now be under this session.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length
@@ -66,13 +64,13 @@ func (r *reservation) settle(err error) {
 	}
 }
 
-// Reserve seats users who have not come yet in a room: all of them, or none. Each keeps the seat for Options.Grace,
-// and is shown as away, until a session of the user joins. It fails with the errors of [Rooms].Do.
+// Reserve seats users who have not come yet: all of them, or none. Each is shown as away, and keeps the seat for
+// Options.Grace, until a session of the user joins. It fails with the errors of [Rooms].Do.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
 	return s.seatParty(ctx, id, nil, users)
 }
 
-// seatParty is Reserve, in a room that may begin with settings.
+// seatParty is Reserve with the settings for a new room.
 func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings, users []string) (room.Result, error) {
 	held, err := s.disconnectTimers.reserve(id, users)
 	if err != nil {
@@ -83,8 +81,8 @@ func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings,
 	return result, err
 }
 
-// Move takes users from one room to another: all of them, or none. Their sessions join the other room by themselves;
-// who has none there keeps the seat for Options.Grace. It fails with the errors of [Rooms].Move.
+// Move moves users to another room: all of them, or none. Their sessions join that room by themselves; a user without
+// one keeps the seat for Options.Grace. It fails with the errors of [Rooms].Move.
 func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
 	held, err := s.disconnectTimers.reserve(to, users)
 	if err != nil {
@@ -95,8 +93,7 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	return left, joined, err
 }
 
-// Match seats users who have not come yet together in a room that Rooms.Match finds, or in none, as [Server.Reserve]
-// does.
+// Match is [Server.Reserve] in a room that Rooms.Match finds: it seats the users together, or none of them.
 func (s *Server) Match(
 	ctx context.Context, w coordinator.Wanted, users ...string,
 ) (id string, result room.Result, err error) {

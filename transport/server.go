@@ -47,9 +47,9 @@ type Server struct {
 	disconnectTimers *disconnectTimers
 	rateLimitedLogs  *rateLimitedLogs
 	retired          atomic.Bool
-	limits           atomic.Pointer[Options] // those of SetLimits, for connections
+	limits           atomic.Pointer[Options] // the options of SetLimits
 	sessions         *session.Shared
-	began            time.Time // the clock of limits counts from here
+	began            time.Time // when the clock of limits started
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -91,7 +91,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	rooms.AnswerFor(s.answersFor)
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: opts.HandshakeTimeout,
-		WriteBufferPool:  &sync.Pool{}, // gorilla does the handshake, package ws the rest
+		WriteBufferPool:  &sync.Pool{}, // gorilla does only the handshake
 		Subprotocols:     []string{protocol.Subprotocol},
 		CheckOrigin:      func(*http.Request) bool { return true }, // accept has checked it
 		Error: func(w http.ResponseWriter, _ *http.Request, status int, reason error) {
@@ -101,32 +101,32 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// clock returns the time for limits. Nobody can set it.
+// clock returns monotonic time for limits.
 func (s *Server) clock() time.Duration { return time.Since(s.began) }
 
 // Connections returns how many WebSockets are open.
 func (s *Server) Connections() int { return s.conns.count() }
 
-// answersFor reports whether a session is still to be in a room: its connection is, or has
-// ended and the grace runs, or the node drains, and so keeps all seats.
+// answersFor reports whether a session should still be in a room: its connection is open, or its disconnect timer
+// runs, or the node drains and keeps all seats.
 func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
 	return draining || c != nil && c.session.Claims(room) || s.disconnectTimers.has(room, session)
 }
 
-// Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
-// before, also who connects. Shutdown is to follow.
+// Retire makes /readyz fail, so that load balancers send no more clients; it still serves everybody. Call Shutdown
+// next.
 func (s *Server) Retire() { s.retired.Store(true) }
 
-// Shutdown refuses new connections, and closes the open ones with 1012, one after the other over Options.DrainSpread;
-// each finishes the request that it runs, and gets the reply before the close frame, so that what is not answered
-// then was not begun. Until then they are served as usual. When ctx ends first, Shutdown cuts off the connections
-// that are left and returns the cause of ctx.
+// Shutdown refuses new connections, and closes the open ones with 1012, one after the other over Options.DrainSpread.
+// Until its turn a connection is served as usual; it finishes a running request, and gets the reply before the close
+// frame: a request without a reply was never run. When ctx ends first, Shutdown cuts off the rest and returns the
+// cause of ctx.
 //
-// The users keep their seats, also those whose connection ended before and whose grace is not over: this node can end
-// no grace any more. The other nodes do that, once this one's coordinator is closed.
+// All users keep their seats, also those whose grace runs already. The other nodes end it, once this node's
+// coordinator is closed.
 //
-// To drain with net/http, call Shutdown of both; the order does not matter.
+// Shutdown of net/http may be called before or after it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	conns := s.conns.drain()
 	s.disconnectTimers.stop()
@@ -147,8 +147,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// closeSpread closes connections at even intervals. It uses up no more than half of the time
-// that ctx gives, so that the last one can finish its request, too.
+// closeSpread closes connections at even intervals, within half of the time that ctx leaves, so that the last one can
+// finish its request.
 func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 	spread := max(s.opts.DrainSpread, 0)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -167,26 +167,26 @@ func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 	}
 }
 
-// Read reads a room as it is. Callers that want the same room at the same time share one read with each other and
-// with the clients; so ctx does not end it, and a caller whose ctx has ended gets its cause afterwards. It fails as
-// the Read of Rooms does, and with [room.ErrClosed] after Shutdown.
+// Read reads a room as it is. Callers share a read in progress, also with clients, so ctx does not interrupt it: a
+// caller whose ctx has ended gets the cause of ctx afterwards. It fails as the Read of Rooms does, and with
+// [room.ErrClosed] after Shutdown.
 func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	return s.sessions.Rooms.Read(ctx, id)
 }
 
-// Stats are what a [Server] holds at a moment.
+// Stats are the counts that a [Server] has at a moment.
 type Stats struct {
 	Connections     int // open WebSockets
-	Unauthenticated int // of those: that have shown no token yet
-	Rooms           int // that have members or watchers among the connections
+	Unauthenticated int // of Connections: without a token so far
+	Rooms           int // rooms with members or watchers among the connections
 	Members         int // seats of the connections' users; a user in two rooms counts twice
 	Watchers        int // watches of connections; a member who watches counts in both
 	Graces          int // ended sessions whose users keep their seats
-	Queued          int // bytes that wait for the connections' clients, without snapshots
-	MostQueued      int // of those: for one connection
+	Queued          int // bytes waiting to be written, without snapshots
+	MostQueued      int // of Queued: for one connection
 }
 
-// Stats counts. With 50,000 connections it takes some milliseconds, in which connections come and go as usual.
+// Stats counts, which takes some milliseconds for 50,000 connections and blocks none of them.
 func (s *Server) Stats() Stats {
 	conns, unauthenticated := s.conns.list()
 	stats := Stats{Connections: len(conns), Unauthenticated: unauthenticated, Graces: s.disconnectTimers.count()}
@@ -201,11 +201,10 @@ func (s *Server) Stats() Stats {
 	return stats
 }
 
-// Draining reports whether the server is about to end: Retire or Shutdown was called.
+// Draining reports whether Retire or Shutdown was called.
 func (s *Server) Draining() bool { return s.retired.Load() || s.conns.isDraining() }
 
-// Ready reports whether new clients should come to this server: it does not drain, and Redis
-// answers. Otherwise the error says why not.
+// Ready returns nil if new clients should come to this server: it does not drain, and Redis answers.
 func (s *Server) Ready(ctx context.Context) error {
 	if s.Draining() {
 		return errDraining

@@ -9,42 +9,41 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Trace holds functions that a [Server] calls when something happens that an operator counts.
-// A nil function is not called. They must not block, and are called from many goroutines.
+// Trace are callbacks of a [Server] for metrics. Nil ones are not called. They must not block, and run on many
+// goroutines.
 type Trace struct {
-	// Refused is called when a limit refuses a connection or a request, or ends a connection, and with LimitQueue
-	// when changes are dropped, for which a snapshot will stand. The limit is one of the Limit constants.
+	// Refused is called with a Limit constant when a limit refuses a connection or a request, or ends a connection,
+	// and with LimitQueue when a snapshot is to replace changes.
 	Refused func(limit string)
 
 	// Connected is called when a WebSocket is open.
 	Connected func()
 
-	// Closed is called when the server closes a WebSocket, with the code of its close frame.
-	// Clients that close, or vanish, do not count.
+	// Closed is called with the close code when the server closes a WebSocket. Clients that close, or vanish, do not
+	// count.
 	Closed func(code int)
 
-	// Merged is called when so many events of a room wait for a client that they go into a
-	// frame with the event before them.
+	// Merged is called when events of a slow reader's room are merged into the frame of the event before them.
 	Merged func(events int)
 }
 
 // The limits that [Trace.Refused] names.
 const (
 	LimitConnections     = "connections"         // of the server
-	LimitAddress         = "address"             // connections of an address
-	LimitUnauthenticated = "unauthenticated"     // that have shown no token: one of the address with most is closed
+	LimitAddress         = "address"             // connections from one address
+	LimitUnauthenticated = "unauthenticated"     // connections without a token: one of the address with the most is evicted
 	LimitHandshake       = "handshake"           // time for the handshake, or any HTTP request
-	LimitAuth            = session.LimitAuth     // time until the token
+	LimitAuth            = session.LimitAuth     // time without a token
 	LimitRate            = session.LimitRate     // requests of a connection
 	LimitUserRate        = session.LimitUserRate // requests of all connections of a user
-	LimitFlood           = session.LimitFlood    // frames that ask for nothing, or requests over the rate
+	LimitFlood           = session.LimitFlood    // frames without a request, or requests over the rate
 	LimitFrame           = session.LimitFrame    // length of a request
 	LimitRooms           = session.LimitRooms    // of a connection
-	LimitNewRooms        = session.LimitNewRooms // that a user begins
+	LimitNewRooms        = session.LimitNewRooms // rooms that a user creates
 	LimitMembers         = session.LimitMembers  // of a room
-	LimitQueue           = session.LimitQueue    // of a client that reads slowly
+	LimitQueue           = session.LimitQueue    // bytes for a slow reader
 	LimitAPI             = "api"                 // requests of the HTTP API that run at once
-	LimitAPIRate         = "api_rate"            // requests of the HTTP API a second
+	LimitAPIRate         = "api_rate"            // requests a second to the HTTP API
 )
 
 // Limits returns all limits that [Trace.Refused] can name.
@@ -79,22 +78,22 @@ func (t *Trace) merged(events int) {
 	}
 }
 
-// probeQuiet is longer than the pause between two probes of a load balancer.
+// probeQuiet is longer than a load balancer's interval between probes.
 const probeQuiet = time.Minute
 
-// rateLimitedLogs are what an outage of Redis, or a client, can cause any number of times. Each is
-// logged when it begins and when it is over.
+// rateLimitedLogs are for events that an outage of Redis, or a client, can cause any number of times: each logs when
+// a series begins and when it is over.
 type rateLimitedLogs struct {
 	session.Logs
 	logs        *ratelog.Set
 	origins     *ratelog.Log // pages of other origins
 	full        *ratelog.Log // connections beyond the limit
 	address     *ratelog.Log // connections beyond the limit of their address
-	evicted     *ratelog.Log // connections that had shown no token
+	evicted     *ratelog.Log // connections without a token
 	panics      *ratelog.Log
 	notReady    *ratelog.Log
-	notRemoved  *ratelog.Log // disconnected users who are still in a room after their grace
-	notDetached *ratelog.Log // disconnected users whose seats a new session cannot take over
+	notRemoved  *ratelog.Log // users still in a room after their grace
+	notDetached *ratelog.Log // users whose seats a new session cannot take over
 }
 
 func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
@@ -116,8 +115,8 @@ func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 	}
 }
 
-// RefusalLogs returns the logs of requests, by WebSocket or HTTP, that failed for no fault of the caller, or for
-// a token: by the codes of their errors.
+// RefusalLogs returns, by error code, the logs of requests that failed through no fault of the caller, or for their
+// token.
 func RefusalLogs(set *ratelog.Set) map[string]*ratelog.Log {
 	return map[string]*ratelog.Log{
 		protocol.CodeUnavailable:  set.Warn("requests are refused: unavailable"),

@@ -7,18 +7,18 @@ import (
 	"roomd/room"
 )
 
-// maxPrefix is how many bytes long a prefix may be.
+// maxPrefix limits a prefix, in bytes.
 const maxPrefix = 64
 
-// words are what names begin with behind the prefix; Nodes begins with Node.
+// words are the possible first words after the prefix; Nodes begins with Node.
 var words = []string{"LockRoom", "Room", "Node", "Lobby", "Timers", "Feed"}
 
-// Check returns a [room.InvalidError] that names the field unless prefix is empty, or can be one.
+// Check returns a [room.InvalidError] for field KeyPrefix unless prefix is valid or empty.
 //
-// A prefix ends with a colon, and none of its parts between colons begins with one of the words. So behind a prefix a
-// name goes on with a word, and a longer prefix with none: no two Spaces have a name in common, also if the prefix of
-// one begins with that of the other, or is empty. A prefix holds none of the signs of patterns, which searches and
-// ACLs use, and no braces, which would be a hash tag.
+// A prefix ends with a colon, and none of its parts between colons begins with one of the words. So a name continues
+// with a word where a longer prefix cannot: no two Spaces share a name, even if one prefix is empty or begins the
+// other. A prefix contains no signs of patterns, which searches and ACLs use, and no braces, which would make a hash
+// tag.
 func Check(prefix string) error {
 	if problem := problemOf(prefix); problem != "" {
 		return &room.InvalidError{Field: "KeyPrefix", Problem: fmt.Sprintf("is %.100q, it %s", prefix, problem)}

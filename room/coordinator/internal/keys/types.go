@@ -2,14 +2,14 @@ package keys
 
 import "strings"
 
-// OfRoom returns the names of all keys of a room, with those of its lock.
+// OfRoom returns the names of all keys of a room and its lock.
 func (s Space) OfRoom(id string) []string {
 	lock := s.LockPrefix() + s.tagged(id)
 	return []string{s.Room(id, Users), s.Room(id, Meta), s.Room(id, Log), s.Room(id, Said), lock, lock + ":Queue",
 		lock + ":Fence"}
 }
 
-// shared are the keys without a room or a node in their names, and their types.
+// shared returns the keys that name neither a room nor a node, with their types.
 func (s Space) shared() map[string]string {
 	return map[string]string{
 		s.Timers():       "zset",
@@ -18,7 +18,7 @@ func (s Space) shared() map[string]string {
 	}
 }
 
-// Shared returns the names of the keys that all rooms share, but for those of nodes and of seats by labels.
+// Shared returns the keys that all rooms share, except keys of nodes and of seats by labels.
 func (s Space) Shared() (names []string) {
 	for name := range s.shared() {
 		names = append(names, name)
@@ -26,8 +26,7 @@ func (s Space) Shared() (names []string) {
 	return names
 }
 
-// TypeOf returns the type that a key has in Redis, as Redis names it, by the name of the key; empty if that is not
-// known.
+// TypeOf returns the type of a key as Redis names it, judged by the key's name; "" for an unknown name.
 func (s Space) TypeOf(key string) string {
 	if kind, ok := s.shared()[key]; ok {
 		return kind

@@ -1,8 +1,7 @@
-// Package nodes tells operators what the nodes on one Redis are and do.
+// Package nodes tells operators about the nodes on one Redis.
 //
-// A [Beacon] counts what its node does (tally.go), writes that to Redis about once a second, and sees there
-// whether somebody asks the node to stop. [Living] reads what all nodes have written, and [Drain] asks one of
-// them to stop.
+// A [Beacon] counts its node's work (tally.go), reports it to Redis about once a second, and reads there whether
+// somebody asked the node to stop. [Living] reads the reports of all nodes, and [Drain] asks a node to stop.
 //
-// A Beacon has the goroutine that calls [Beacon.Loop]. Counting allocates nothing: it runs with every action.
+// [Beacon.Loop] runs in a goroutine of its caller. Counting allocates nothing, because it runs with every action.
 package nodes

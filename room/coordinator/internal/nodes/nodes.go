@@ -20,26 +20,25 @@ import (
 )
 
 const (
-	// beaconPause is the pause between two reports, and maxBeaconPause where a report takes long
-	// to make.
+	// beaconPause is the pause between reports; where a report takes long to make, it grows up to maxBeaconPause.
 	beaconPause    = time.Second
 	maxBeaconPause = 3 * time.Second
 
-	// reportKept is how long Redis keeps a report. What is left of that says how old it is.
+	// reportKept is the TTL of a report. Its remainder tells the report's age.
 	reportKept = 10 * time.Second
 
-	// maxReport is more than any report has in bytes. What is longer is none of ours.
+	// maxReport is longer than any report, in bytes. A longer text is not one of ours.
 	maxReport = 1 << 18
 
-	// drainKept is how long a node may take to see that it is to stop.
+	// drainKept is how long a node has to notice that it is asked to stop.
 	drainKept = 30 * time.Second
 )
 
-// ErrNoNode: no node of that name is believed to live.
+// ErrNoNode: no living node has that name.
 var ErrNoNode = errors.New("no such node")
 
-// Beacon writes to Redis what this node is and does, and sees there whether somebody asks it to stop.
-// An outage of Redis, which others log, costs reports and nothing else.
+// Beacon reports this node to Redis, and reads there whether somebody asked the node to stop. An outage of Redis,
+// which others log, only costs reports.
 type Beacon struct {
 	tally    *Tally
 	store    *store.Store
@@ -51,15 +50,13 @@ type Beacon struct {
 	closeOnce sync.Once
 }
 
-// NewBeacon returns a Beacon of a node, which counts in tally. describe adds to a report what the Beacon
-// does not know.
+// NewBeacon returns a Beacon that reports node's work as counted in tally. describe completes each report.
 func NewBeacon(st *store.Store, node *cluster.Node, tally *Tally, describe func(*Report)) *Beacon {
 	return &Beacon{tally: tally, store: st, node: node, describe: describe, started: time.Now(),
 		asked: make(chan struct{})}
 }
 
-// Loop reports until open ends. It takes at most a hundredth of the time, except
-// for what Redis takes.
+// Loop reports until open ends. Apart from waiting for Redis it takes at most a hundredth of the time.
 func (b *Beacon) Loop(open context.Context) {
 	for open.Err() == nil {
 		start := time.Now()
@@ -78,7 +75,7 @@ func (b *Beacon) Loop(open context.Context) {
 	}
 }
 
-// exchange writes a report, and reads whether the node is to stop, in one round trip.
+// exchange writes a report and reads whether the node is asked to stop, in one round trip.
 func (b *Beacon) exchange(ctx context.Context, node string, report []byte) {
 	ctx, cancel := context.WithTimeout(ctx, maxBeaconPause)
 	defer cancel()
@@ -93,10 +90,10 @@ func (b *Beacon) exchange(ctx context.Context, node string, report []byte) {
 	}
 }
 
-// DrainRequested returns a channel that is closed when somebody asks this node to stop.
+// DrainRequested returns a channel that is closed when somebody has asked this node to stop.
 func (b *Beacon) DrainRequested() <-chan struct{} { return b.asked }
 
-// Drain asks a node to stop.
+// Drain asks a node to stop. It fails with ErrNoNode or [room.ErrUnavailable].
 func Drain(ctx context.Context, st *store.Store, from *cluster.Node, node string) error {
 	living, err := from.Living(ctx)
 	if err != nil {
@@ -111,20 +108,18 @@ func Drain(ctx context.Context, st *store.Store, from *cluster.Node, node string
 	return nil
 }
 
-// Info is a node as its lease describes it, and as it describes itself.
+// Info describes a node: name, address and settings from its lease, the rest from its own report.
 type Info struct {
 	Name, Address string
 	Settings      cluster.Settings
 
-	Report *Report       // nil if there is none
+	Report *Report       // nil if it could not be read
 	Age    time.Duration // of the report
 }
 
-// Living returns the nodes that are believed to live, by name. Reading what they say of themselves takes
-// no longer than timeout.
+// Living returns the living nodes, sorted by name. It waits for their reports no longer than timeout.
 //
-// What cannot be read, or is said of another node, is left out: nobody can take the place of a node in
-// the list by what it says.
+// A report that cannot be read, or that names another node, is left out: no node can pose as another by its report.
 func Living(ctx context.Context, st *store.Store, from *cluster.Node, timeout time.Duration) (nodes []Info, err error) {
 	living, err := from.Living(ctx)
 	if err != nil {

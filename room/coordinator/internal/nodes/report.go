@@ -6,8 +6,7 @@ import (
 	"roomd/room/coordinator/internal/checks"
 )
 
-// Report is what a node says of itself, about once a second. Options.Report gives it what the
-// coordinator does not know.
+// Report is a node's report on itself. Options.Report adds what the coordinator does not know.
 type Report struct {
 	Node     string                          `json:"node"`
 	Address  string                          `json:"address"`
@@ -19,12 +18,12 @@ type Report struct {
 	Load     Load                            `json:"load"`
 	Totals   Totals                          `json:"totals"`
 	P99      P99                             `json:"p99"`
-	Waiting  []WaitingRoom                   `json:"waiting"` // the rooms whose actions wait longest, longest first
+	Waiting  []WaitingRoom                   `json:"waiting"` // longest first
 	Checks   map[checks.Check]checks.Checked `json:"checks"`
 	Webhooks []Webhook                       `json:"webhooks,omitzero"`
 }
 
-// Load is what a node has to do at a moment.
+// Load is a node's current load.
 type Load struct {
 	Connections    int    `json:"connections"`
 	MaxConnections int    `json:"max_connections"`
@@ -35,10 +34,10 @@ type Load struct {
 	Queue          int    `json:"queue"` // actions that wait for their room's lock
 	BusyRooms      int    `json:"busy_rooms"`
 	Goroutines     int    `json:"goroutines"`
-	MemoryBytes    uint64 `json:"memory_bytes"` // that the process has from the operating system
+	MemoryBytes    uint64 `json:"memory_bytes"` // obtained from the operating system
 }
 
-// WaitingRoom is a room in which actions wait on a node.
+// WaitingRoom is a room with waiting actions on a node.
 type WaitingRoom struct {
 	Room    string `json:"room"`
 	Actions int    `json:"actions"`
@@ -48,12 +47,11 @@ type WaitingRoom struct {
 // Webhook is a receiver of commits.
 type Webhook struct {
 	Receiver string `json:"receiver"`
-	// how old the oldest commit is that this node sends, and it has not acknowledged; 0 for none
+	// age of the oldest commit that this node is sending and the receiver has not acknowledged; 0 for none
 	LagMS int64 `json:"lag_ms"`
 }
 
-// memory returns how much memory the process has from the operating system, without what it has
-// released.
+// memory returns how many bytes the process holds from the operating system.
 func memory() uint64 {
 	read := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(read)

@@ -8,23 +8,23 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Tally counts. It is safe for concurrent use, except that only one goroutine may call Turn.
+// Tally counts a node's work. It is safe for concurrent use, except that only one goroutine may call Turn.
 type Tally struct {
 	actions, failed, commits, waits, waited, holds, held atomic.Uint64 // waited and held in ns
 
 	action, wait, hold *recent
 }
 
-// NewTally returns a Tally that has counted nothing.
+// NewTally returns an empty Tally.
 func NewTally() *Tally { return &Tally{action: newRecent(), wait: newRecent(), hold: newRecent()} }
 
-// recent has the durations of the last turns, in µs.
+// recent records the durations of the last five turns, in µs.
 type recent struct {
 	mu    sync.Mutex
 	turns *hdrhistogram.WindowedHistogram // guarded by mu
 }
 
-// maxDuration is what longer durations count as, in µs.
+// maxDuration caps a duration, in µs.
 const maxDuration = int64(time.Hour / time.Microsecond)
 
 func newRecent() *recent { return &recent{turns: hdrhistogram.NewWindowed(5, 1, maxDuration, 2)} }
@@ -35,7 +35,7 @@ func (r *recent) observe(d time.Duration) {
 	_ = r.turns.Current.RecordValue(min(max(0, d.Microseconds()), maxDuration)) // it is in the range
 }
 
-// turn begins another turn, and returns the 99th percentile of the last ones in ms; zero if nothing was counted.
+// turn begins another turn. It returns the 99th percentile of the last five in ms; 0 if nothing was counted.
 func (r *recent) turn() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,10 +44,10 @@ func (r *recent) turn() float64 {
 	return float64(p99) / 1000
 }
 
-// Totals are what was counted since the start.
+// Totals are counts since the node's start.
 type Totals struct {
 	Actions    uint64 `json:"actions"`
-	Failed     uint64 `json:"failed"` // of the actions: those that no rule has refused
+	Failed     uint64 `json:"failed"` // of the actions: those that failed without a rule refusing them
 	Commits    uint64 `json:"commits"`
 	LockWaits  uint64 `json:"lock_waits"`
 	LockWaitMS uint64 `json:"lock_wait_ms"` // the sum of all
@@ -55,14 +55,14 @@ type Totals struct {
 	LockHoldMS uint64 `json:"lock_hold_ms"` // the sum of all
 }
 
-// P99 are 99th percentiles of the last turns, in milliseconds; zero if nothing was counted.
+// P99 are 99th percentiles of the last five turns, in milliseconds; 0 if nothing was counted.
 type P99 struct {
 	Action   float64 `json:"action_ms"`
 	LockWait float64 `json:"lock_wait_ms"`
 	LockHold float64 `json:"lock_hold_ms"`
 }
 
-// Action counts an action that has ended.
+// Action counts a finished action.
 func (t *Tally) Action(took time.Duration, failed bool) {
 	t.actions.Add(1)
 	if failed {
@@ -74,21 +74,21 @@ func (t *Tally) Action(took time.Duration, failed bool) {
 // Committed counts a commit.
 func (t *Tally) Committed() { t.commits.Add(1) }
 
-// Waited counts a lock that was waited for.
+// Waited counts a wait for a lock.
 func (t *Tally) Waited(d time.Duration) {
 	t.waits.Add(1)
 	t.waited.Add(uint64(max(0, d)))
 	t.wait.observe(d)
 }
 
-// Held counts a hold that has ended.
+// Held counts a finished hold.
 func (t *Tally) Held(d time.Duration) {
 	t.holds.Add(1)
 	t.held.Add(uint64(max(0, d)))
 	t.hold.observe(d)
 }
 
-// Totals returns what was counted.
+// Totals returns the counts.
 func (t *Tally) Totals() Totals {
 	ms := func(ns *atomic.Uint64) uint64 { return ns.Load() / uint64(time.Millisecond) }
 	return Totals{

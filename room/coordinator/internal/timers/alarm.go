@@ -12,15 +12,14 @@ import (
 // retryPause is the pause before a timer that could not fire is tried again.
 const retryPause = 500 * time.Millisecond
 
-// alarm is for a timer that this node has set, or adopted.
+// alarm fires a timer that this node has set or adopted.
 type alarm struct {
 	entry
 	name  string
 	clock *time.Timer
 }
 
-// setLocked sets the alarm of a timer in the place of an earlier one of that name. due is 0 if there is none any
-// more.
+// setLocked sets the alarm of a timer, replacing an earlier one of that name. due 0 removes the alarm.
 func (t *Timers) setLocked(id, name string, due int64) {
 	named := t.alarms[id]
 	if old := named[name]; old != nil {
@@ -41,8 +40,7 @@ func (t *Timers) setLocked(id, name string, due int64) {
 	}
 }
 
-// adopt sets an alarm for a timer that another node has set, unless there is one. If that node lives after all,
-// both try.
+// adopt sets an alarm for another node's timer, unless one exists. If the other node lives after all, both nodes try.
 func (t *Timers) adopt(e entry, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,19 +49,18 @@ func (t *Timers) adopt(e entry, name string) {
 	}
 }
 
-// rooms returns the rooms of all alarms.
 func (t *Timers) rooms() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Collect(maps.Keys(t.alarms))
 }
 
-// review ends the alarms of a room whose timers are gone: another node has cancelled them, or Redis has forgotten
-// the room with them. Entries of the others are written again, should Redis have lost some. An alarm is set only
-// when the commit that sets its timer is done, so one whose timer is not there is over.
+// review ends the alarms of a room whose timers are gone, because another node has cancelled them or Redis has lost
+// the room. It writes the other timers' entries again, in case Redis has lost some. An alarm is set only after its
+// timer's commit, so an alarm without a timer is over.
 func (t *Timers) review(ctx context.Context, id string) error {
 	t.mu.Lock()
-	before := slices.Collect(maps.Values(t.alarms[id])) // the room is read later: a timer of an alarm that is set meanwhile may not be in it
+	before := slices.Collect(maps.Values(t.alarms[id])) // before reading: a newer timer may be missing there
 	t.mu.Unlock()
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -86,7 +83,6 @@ func (t *Timers) review(ctx context.Context, id string) error {
 	return nil
 }
 
-// left returns how long it is until a timer is due.
 func (t *Timers) left(a *alarm) time.Duration {
 	return time.Duration(a.due-t.clock.now()) * time.Millisecond
 }
@@ -105,7 +101,7 @@ func (t *Timers) stopLocked(a *alarm) {
 	}
 }
 
-// ring has a timer fire, and tries again later if that fails.
+// ring fires a timer, and tries again later if that fails.
 func (t *Timers) ring(a *alarm) {
 	again := t.left(a) // the clock may have been measured more exactly since
 	if again <= 0 && t.open.Err() == nil {
@@ -123,7 +119,7 @@ func (t *Timers) ring(a *alarm) {
 	case t.closed || t.alarms[a.room][a.name] != a:
 	case again > 0:
 		t.runLocked(a, again)
-	default: // another node has had it fire, or has set or cancelled it
+	default: // another node has fired, replaced or cancelled it
 		t.setLocked(a.room, a.name, 0)
 	}
 }

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// pollPause is about the time between two looks at the index, and pollTimeout how long one may take.
+	// pollPause is the average time between two polls of the index, and pollTimeout limits a poll.
 	pollPause   = time.Second
 	pollTimeout = 3 * time.Second
 
-	// flushTimeout is how long it takes at most to write what is left in the end.
+	// flushTimeout limits the time for writing the remaining entries on Close.
 	flushTimeout = time.Second
 
-	// late is for how long a timer must have been due before any node has it fire: by then the one that has set it
-	// has removed the entry. claimed is for how long one node is then the only one to try.
+	// late is how long a timer is overdue before any node fires it: by then the node that set it has removed the
+	// entry. For the time claimed only one node tries.
 	late    = 1500 * time.Millisecond
 	claimed = 5 * time.Second
 
-	// reviewRounds is after how many pauses a node reviews its alarms.
+	// reviewRounds is the number of polls between two reviews of the alarms.
 	reviewRounds = 60
 
-	maxEntries = 500 // of one look
-	maxLooks   = 64  // at rooms at the same time
+	maxEntries = 500 // per request
+	maxLooks   = 64  // at rooms concurrently
 )
 
-// loop looks at the index as long as the coordinator is open.
+// loop polls the index until the coordinator closes.
 func (t *Timers) loop() {
 	for round := 1; t.open.Err() == nil; round++ {
 		var rooms []string
@@ -52,7 +52,7 @@ func (t *Timers) loop() {
 	}
 }
 
-// poll looks once, and reviews the alarms of those rooms. full says that there may be more.
+// poll polls the index once, and reviews the alarms of rooms. full reports whether more entries may wait.
 func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -71,8 +71,8 @@ func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error
 	return full, looks.Wait()
 }
 
-// exchange writes and removes entries, as many as a request takes, and returns at most so many of those of timers that
-// should have fired. full says that there may be more of any.
+// exchange writes and removes entries, as many as fit a request, and returns at most so many entries of timers that
+// should have fired. full reports whether more of either may be left.
 func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry, full bool, err error) {
 	t.mu.Lock()
 	missing, over := t.missing[:min(len(t.missing), maxEntries)], t.over[:min(len(t.over), maxEntries)]
@@ -104,7 +104,7 @@ func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry
 	return now, due, len(due) == most || len(t.missing)+len(t.over) > 0, nil
 }
 
-// rest returns what is left of a list without its first n; nil for none.
+// rest returns list without its first n entries; nil if none is left, so that the memory is freed.
 func rest(list []entry, n int) []entry {
 	if n == len(list) {
 		return nil
@@ -112,9 +112,9 @@ func rest(list []entry, n int) []entry {
 	return list[n:]
 }
 
-// look has the timers of a room fire that are due. For one that is not yet, because its entry was hastened, or the
-// clock was set back, this node has an alarm from now on. An entry whose timer is not there is kept until it is
-// certain that no commit will set it.
+// look fires the timers of a room that are due. If the entry's timer is not due yet, because the entry was hastened
+// or the clock was set back, this node adopts it. An entry without a timer is kept until no commit can set that timer
+// any more.
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	return nil
 }
 
-// dueAt returns the name of the timer that is due then, if there is one.
+// dueAt returns the name of the timer that is due at that time, if there is one.
 func dueAt(timers *room.Timers, due int64) (name string, found bool) {
 	for name, timer := range timers.ByName {
 		if timer.Due == due {
@@ -149,18 +149,18 @@ func dueAt(timers *room.Timers, due int64) (name string, found bool) {
 	return "", false
 }
 
-// lookAt has an entry, unless it was removed, looked at later.
+// lookAt schedules the next look at an entry, unless the entry was removed.
 func (t *Timers) lookAt(ctx context.Context, e entry, when int64) error {
 	return t.store.Client.ZAddXX(ctx, t.store.Space.Timers(), redis.Z{Score: float64(when), Member: e.String()}).Err()
 }
 
-// flush writes what is left, and asks for nothing. It is called when nobody adds to that any more.
+// flush writes the remaining changes of entries and reads none. Nobody may add any more.
 func (t *Timers) flush() {
 	ctx, cancel := context.WithTimeout(t.life, flushTimeout)
 	defer cancel()
 	for len(t.missing)+len(t.over) > 0 {
 		if _, _, _, err := t.exchange(ctx, 0); err != nil {
-			return // others find them
+			return // other nodes find them
 		}
 	}
 }
@@ -170,11 +170,11 @@ var hastenLua string
 
 var hastenScript = redis.NewScript(hastenLua)
 
-// deathKept is for how long no other node hastens timers because of the same dead node.
+// deathKept is how long no other node hastens timers because of the same dead node.
 const deathKept = time.Minute
 
-// Died has nodes that live adopt the timers which a dead node may have set: who looks at an entry before its timer
-// is due has an alarm for it. Of several nodes that call it one does it. It does not wait for Redis.
+// Died has living nodes adopt the timers that a dead node may have set, by hastening all entries: a node that looks
+// at an entry early adopts its timer. If several nodes call it, one does so. It does not wait for Redis.
 func (t *Timers) Died(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +195,7 @@ func (t *Timers) hasten(node string) {
 	}
 }
 
-// handOver has other nodes adopt the timers of this one, which ends.
+// handOver has other nodes adopt the timers of this closing node.
 func (t *Timers) handOver() {
 	ctx, cancel := context.WithTimeout(t.life, flushTimeout)
 	defer cancel()
@@ -203,7 +203,7 @@ func (t *Timers) handOver() {
 	t.mu.Lock()
 	for _, named := range t.alarms {
 		for _, a := range named {
-			entries = append(entries, redis.Z{Member: a.String()}) // to be looked at now
+			entries = append(entries, redis.Z{Member: a.String()}) // score 0: due for a look now
 		}
 	}
 	t.mu.Unlock()

@@ -1,25 +1,23 @@
-// Package timers has the timers of rooms fire: each once, by the node that has set it, or, if that node has died,
-// by another one.
+// Package timers fires the timers of rooms: each once, by the node that set it or, if that node died, by another.
 //
-// A room has its timers in Redis, and [room.Fire] is an action under the room's lock, so it does not matter who
-// tries, and how often. What is here is about who tries when. The node that has set a timer has an alarm for it
-// (alarm.go). Besides, Redis has an index of all timers (Timers:due), where each node looks about once a second for
-// those that should have fired and have not (poll.go). An entry is written before the commit that sets its timer,
-// since the room may be on another master: an entry without a timer is harmless, and a timer without one
-// would be lost with its node. It is removed when the timer has fired, or was cancelled or replaced; one without a
-// timer some time after it was due, when no commit can be under way any more that sets it. Who reads a room which has
-// timers writes their entries again if they are missing.
+// A room keeps its timers in Redis, and [room.Fire] is an action under the room's lock, so any node may try at any
+// time. This package decides who tries when. The node that set a timer has an alarm for it (alarm.go). Besides, Redis
+// has an index of all timers (Timers:due), where each node looks about once a second for overdue ones (poll.go).
 //
-// A node looks once a minute whether the timers of its alarms are still there (review, in alarm.go). It removes
-// alarms and entries of those that Redis has forgotten with their rooms, or another node has cancelled, and writes
-// the other entries again.
+// The index may be on another master than the room, so an entry is written before the commit that sets its timer: an
+// entry without a timer is harmless, but a timer without an entry would be lost with its node. The entry is removed
+// when the timer has fired, was cancelled or replaced; an entry without a timer is removed when no commit can set
+// that timer any more. A node that reads a room with timers writes missing entries again.
 //
-// A node that stops, or has died, leaves timers that are not due yet. Their entries are hastened: who looks at one
-// before its time has an alarm for the timer from then on, so it fires on time.
+// Once a minute a node reviews its alarms: it removes those whose timers Redis has lost or another node has
+// cancelled, and writes the entries of the others again.
 //
-// The clock by which timers are due is that of the Redis server that has the index.
+// When a node stops or dies, its timers' entries are hastened: a node that looks at an entry early adopts the timer,
+// so that it fires on time.
 //
-// One goroutine runs from [Timers.Start] on, others for a moment while timers fire. [Timers.Close] ends them.
+// Timers are due by the clock of the Redis server with the index.
+//
+// [Timers.Start] starts one goroutine, and others run while timers fire. [Timers.Close] ends them.
 package timers
 
 import (
@@ -48,18 +46,18 @@ var (
 	pollScript     = redis.NewScript(pollLua)
 )
 
-// Actions run actions on rooms, each under its room's lock.
+// Actions runs actions on rooms, each under its room's lock.
 type Actions interface {
 	Run(ctx context.Context, id string, a room.Action) (room.Result, error)
 }
 
-// Timers has timers fire. It is safe for concurrent use.
+// Timers fires timers. It is safe for concurrent use.
 type Timers struct {
 	store   *store.Store
 	actions Actions
-	open    context.Context // of what this node does by itself
+	open    context.Context // of this node's own actions
 	life    context.Context // of requests that Close waits for
-	settled time.Duration   // for how long, at most, a commit may be under way
+	settled time.Duration   // how long a commit may be under way, at most
 	failed  *ratelog.Log
 	clock   clock
 	start   sync.Once
@@ -72,8 +70,8 @@ type Timers struct {
 	closed  bool                         // guarded by mu
 }
 
-// New returns Timers that send nothing yet. A commit that sets a timer is done, or never will be, within the time
-// settled from when the timer was announced.
+// New returns Timers that send nothing yet. Within settled after Announce, the commit that sets the timer is done or
+// will never be.
 func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration, set *ratelog.Set) *Timers {
 	return &Timers{
 		store: st, actions: actions, open: open, life: life, settled: settled, alarms: make(map[string]map[string]*alarm),
@@ -81,14 +79,14 @@ func New(open, life context.Context, st *store.Store, actions Actions, settled t
 	}
 }
 
-// Start begins to look after timers that others have set. Further calls do nothing.
+// Start begins to look after timers that other nodes have set. Further calls do nothing.
 func (t *Timers) Start() {
 	t.start.Do(func() { t.busy.Go(t.loop) })
 }
 
-// Close ends that, and all alarms. Other nodes adopt the timers.
+// Close stops that and all alarms. Other nodes adopt the timers.
 func (t *Timers) Close() {
-	t.start.Do(func() {}) // it does not start any more
+	t.start.Do(func() {}) // prevents a later Start
 	t.mu.Lock()
 	t.closed = true
 	for _, named := range t.alarms {
@@ -105,8 +103,8 @@ func (t *Timers) Close() {
 // Now returns the time by the clock that all nodes share, in ms since 1970.
 func (t *Timers) Now() int64 { return t.clock.now() }
 
-// Announce writes the entry of a timer that is about to be set, and returns when it is due. It fails with
-// [room.ErrUnavailable] or the cause of ctx.
+// Announce writes the entry of a timer that is about to be set in so many ms, and returns when it is due. It fails
+// with [room.ErrUnavailable] or the cause of ctx.
 func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, err error) {
 	sent := time.Now()
 	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in)
@@ -120,14 +118,14 @@ func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, 
 	return int64(n) / 1000, nil
 }
 
-// Withdraw records that a timer that was announced is not set, and never will be.
+// Withdraw records that an announced timer is not set, and never will be.
 func (t *Timers) Withdraw(id string, due int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = append(t.over, entry{id, due})
 }
 
-// Committed heeds a commit of this node that has made the room what it is.
+// Committed sets and removes the alarms of r's timers by this node's commit.
 func (t *Timers) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
 		if updates[i].Type.Field() == "timers" {
@@ -150,7 +148,7 @@ func (t *Timers) committed(r *room.Room, updates []room.Update) {
 	}
 }
 
-// Found heeds a room that was read, whose entries Redis may have lost.
+// Found writes the entries of a room that was read again, in case Redis has lost them.
 func (t *Timers) Found(r *room.Room) {
 	if r.State().Timers.Len() == 0 {
 		return
@@ -162,7 +160,7 @@ func (t *Timers) Found(r *room.Room) {
 	}
 }
 
-// entry is one of the index.
+// entry is an entry of the index: a room has a timer due then.
 type entry struct {
 	room string
 	due  int64
@@ -176,21 +174,20 @@ func parseEntry(text string) (e entry, ok bool) {
 	return entry{id, n}, err == nil
 }
 
-// maxSample is how long a measurement of the clock is kept although later ones were less exact.
+// maxSample is how long a measurement of the clock outranks later, less exact ones.
 const maxSample = 10 * time.Second
 
-// clock is the clock that all nodes share, as this node has measured it: that of a Redis server. Between two
-// measurements this node's own clock counts, which nobody can set. Where nothing was measured it is what this node
-// takes for the time.
+// clock estimates the clock of a Redis server, which all nodes share. Between measurements it follows this node's
+// monotonic clock, which nobody can set. Before the first it is this node's time.
 type clock struct {
 	mu    sync.Mutex
-	at    int64         // guarded by mu: what it showed, in µs since 1970
-	when  time.Time     // guarded by mu: then; zero if nothing was measured
-	error time.Duration // guarded by mu: how wrong that may be
+	at    int64         // the server's time, in µs since 1970
+	when  time.Time     // when it was that; zero if nothing was measured
+	error time.Duration // how wrong at may be
 }
 
-// measured records that the clock showed so many µs since 1970 some time between two moments. A measurement
-// that is much less exact than one of late does not count.
+// measured records that the server's clock showed at, in µs since 1970, between sent and received. It ignores a
+// measurement much less exact than a recent one.
 func (c *clock) measured(sent, received time.Time, at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,12 +198,12 @@ func (c *clock) measured(sent, received time.Time, at int64) {
 	c.at, c.when, c.error = at, sent.Add(took/2), took/2
 }
 
-// now returns what the clock shows, in ms since 1970.
+// now returns the estimate in ms since 1970.
 func (c *clock) now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.when.IsZero() {
 		return time.Now().UnixMilli()
 	}
-	return (c.at + time.Since(c.when).Microseconds() + 500) / 1000 // the nearest
+	return (c.at + time.Since(c.when).Microseconds() + 500) / 1000 // rounded
 }

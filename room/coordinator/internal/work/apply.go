@@ -10,32 +10,32 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// batch is the actions of one hold, from the queue to the answers. A worker uses its own again and again.
+// batch holds the actions of one hold, from the queue to the answers. A worker reuses one.
 type batch struct {
 	requests []*request
 	more     bool // others wait behind them
 	hold     store.Hold
 	began    time.Time
 	outcomes []outcome     // by request
-	commit   *store.Commit // of what the requests do
-	sent     time.Time     // when that was ready, and soon sent first
-	stale    int           // how often the room has turned out to be another one
+	commit   *store.Commit // of all requests together
+	sent     time.Time     // when commit was ready, just before it was sent first
+	stale    int           // how often the room under the lock was at another version
 }
 
-// hold runs one batch: apply, commit, answer. If the worker does not have the lock, the commit has to find it
-// free; see [store.Store.Send].
+// hold runs one batch: apply, commit, answer. Without the lock, the commit succeeds only where the lock is free; see
+// [store.Store.Send].
 func (w *worker) hold() {
 	if b := w.nextBatch(); b != nil {
 		w.finish(b, w.commit(b))
 	}
 }
 
-// nextBatch takes a batch from the queue, applies it to the copy and prepares its commit. It returns nil if that
+// nextBatch takes a batch from the queue, applies it to the copy and prepares its commit. It returns nil if the batch
 // has to wait.
 func (w *worker) nextBatch() *batch {
 	w.copy.CatchUp()
 	if w.copy.Room == nil {
-		if w.status.holds() { // ask for the lock again: the answer has the room
+		if w.status.holds() { // ask for the lock again: the answer contains the room
 			w.status.take(asked)
 		}
 		return nil
@@ -61,7 +61,6 @@ func (w *worker) nextBatch() *batch {
 	return b
 }
 
-// nextHold returns the hold of a batch. more says that others wait behind it.
 func (w *worker) nextHold(more bool) store.Hold {
 	h := store.Hold{Node: w.registration.Node()}
 	if !w.status.holds() {
@@ -83,8 +82,8 @@ func (w *worker) nextHold(more bool) store.Hold {
 
 // apply applies a batch to the copy, and prepares its commit.
 //
-// The copy forgets what was lost when it is reverted, or read again after a node has written that does not know it. The
-// worker keeps it in mind until a commit has begun a new epoch.
+// The copy forgets a lost epoch when it is reverted, or read again after a node wrote that knows nothing of the loss.
+// So the worker remembers it until a commit has begun a new epoch.
 func (w *worker) apply(b *batch) {
 	if r := w.copy.Room; w.conflicts.lostEpoch != "" && r.Epoch == w.conflicts.lostEpoch {
 		r.Renew()
@@ -96,12 +95,12 @@ func (w *worker) apply(b *batch) {
 	b.commit, b.sent = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold), time.Now()
 }
 
-// MaxStale is how often a room can turn out to be another one under its lock. Once is
-// usual; a second time needs Redis to lose something at that moment.
+// MaxStale limits how often a batch is applied again under its lock. Once is usual; a second time needs Redis to lose
+// data at that moment.
 const MaxStale = 10
 
-// reapply applies a batch to the room as it is now, since the copy was stale. The lock is ours as long as that
-// happens. It fails with store.ErrLost or ErrUnavailable.
+// reapply applies a batch again, to the room that its stale commit has read (now) and whose lock it has, or took. It
+// fails with store.ErrLost or ErrUnavailable.
 func (w *worker) reapply(b *batch, now *room.Room) error {
 	if b.hold.Token == "" { // the commit has taken the lock
 		w.status.take(metOthers)
@@ -125,8 +124,8 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	return nil
 }
 
-// conflict goes on from the room that a commit without the lock has found, or if it has not read that, from what
-// events say.
+// conflict updates the copy after a commit without the lock met another version: to now if the commit has read the
+// room, else by events.
 func (w *worker) conflict(now *room.Room) {
 	call(w.pool.opts.Trace.Reapplied)
 	w.status.take(metOthers)
@@ -140,7 +139,7 @@ func (w *worker) conflict(now *room.Room) {
 	w.conflicts.eventsLost = !w.copy.Await(EventPatience)
 }
 
-// found makes the copy the room that Redis has. Another node has written to it, or a failover has lost something.
+// found replaces the copy with the room that Redis has: another node wrote to it, or a failover lost something.
 func (w *worker) found(now *room.Room) {
 	w.pool.Feeds.Follow(&w.copy, w.id)
 	if w.copy.Room.Lost(now.Position) {
@@ -149,7 +148,6 @@ func (w *worker) found(now *room.Room) {
 	w.read(now)
 }
 
-// read makes the copy the room as it was read.
 func (w *worker) read(r *room.Room) {
 	if r.Renewed() {
 		w.conflicts.lostEpoch = r.Epoch
@@ -158,8 +156,7 @@ func (w *worker) read(r *room.Room) {
 	w.pool.Timers.Found(r)
 }
 
-// finish ends a batch whose commit was answered by a. If the room has turned out to be at another version it first
-// applies the batch again, and commits that.
+// finish ends a batch whose commit was answered by a. A stale batch is first applied and committed again.
 func (w *worker) finish(b *batch, a answer) {
 	for errors.Is(a.err, store.ErrStale) {
 		if err := w.reapply(b, a.now); err != nil {
@@ -189,7 +186,7 @@ func (w *worker) finish(b *batch, a answer) {
 	w.answer(b, a)
 }
 
-// answer tells the callers of a batch what became of it, or has them wait again.
+// answer answers the callers of a batch, or requeues the batch.
 func (w *worker) answer(b *batch, a answer) {
 	defer b.forget()
 	switch {
@@ -205,13 +202,13 @@ func (w *worker) answer(b *batch, a answer) {
 	w.holdEnded(b, a.err)
 	switch {
 	case errors.Is(a.err, store.ErrFull) && len(b.requests) > 1:
-		// a leave needs no memory, and must not wait for a join
+		// each gets a commit of its own: a leave needs no memory, and must not wait for a join
 		w.queue.requeue(b.requests, true)
 	case errors.Is(a.err, store.ErrLost):
 		w.pool.logs.stale.Happened(nil, "room", w.id)
 		w.queue.requeue(b.requests, false)
 	case a.err != nil:
-		if b.hold.Next != "" { // if it is written after all
+		if b.hold.Next != "" { // in case the commit is written after all
 			w.status.take(asked)
 			w.slot.Promised()
 		}
@@ -223,7 +220,7 @@ func (w *worker) answer(b *batch, a answer) {
 	}
 }
 
-// succeed answers the callers of a batch that was written. at is where the next token is.
+// succeed answers the callers of a written batch. at is where the next token is.
 func (w *worker) succeed(b *batch, at store.NextToken) {
 	snapshot := w.copy.Room.Snapshot()
 	for i, r := range b.requests {
@@ -241,7 +238,7 @@ func (w *worker) succeed(b *batch, at store.NextToken) {
 	}
 }
 
-// forget drops what was answered.
+// forget drops references, so that the reused batch keeps nothing alive.
 func (b *batch) forget() {
 	clear(b.requests)
 	clear(b.outcomes)
@@ -250,9 +247,9 @@ func (b *batch) forget() {
 
 // applyOne applies one action to the copy.
 //
-// An action that succeeds without a change confirms what it found: a user whose join had an
-// unknown outcome joins again, and hears "you are in". If the replicas are not known to have
-// that, the room gets a version that they must have. A refusal promises nothing.
+// An action that succeeds without a change confirms what it found: a user whose join had an unknown outcome joins
+// again, and is told "you are in". Unless the replicas are known to have that, the room gets a version that they must
+// acknowledge. A refusal promises nothing.
 func (w *worker) applyOne(r *request, node string, o *outcome) {
 	*o = outcome{result: room.Result{Node: node}}
 	o.result.Seat, o.err = w.copy.Room.Apply(r.action, w.pool.opts.Rules, room.Origin{Node: node, At: r.at})
@@ -262,7 +259,7 @@ func (w *worker) applyOne(r *request, node string, o *outcome) {
 	}
 }
 
-// committed makes a room what Redis has after a commit, and tells this node.
+// committed makes the copy r equal to Redis after commit c, and informs this node's feeds, lobby, timers and relay.
 func (p *Pool) committed(r *room.Room, c *store.Commit) {
 	if c.Event != nil {
 		call(p.opts.Trace.Committed)
@@ -282,7 +279,7 @@ func (p *Pool) committed(r *room.Room, c *store.Commit) {
 	}
 }
 
-// incomplete logs what Redis has not taken of a commit that is done all the same.
+// incomplete logs the parts of a successful commit that Redis did not take.
 func (p *Pool) incomplete(c *store.Commit) {
 	if c.Unheard != "" {
 		p.logs.unheard.Happened(errors.New(c.Unheard), "room", c.ID)

@@ -10,16 +10,16 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// half is what is done to one of the two rooms.
+// half is a move's part in one of its two rooms.
 type half struct {
 	room   *room.Room
 	commit *store.Commit
 	result room.Result
-	since  map[string]int64 // when the users that are members joined
-	later  *room.Room       // as it is by now, if others have written since; else nil
+	since  map[string]int64 // when the users that are members joined, to tell whether they left since
+	later  *room.Room       // the room as read afterwards, if others have written since; else nil
 }
 
-// ruledOut is an error of the rules of a room.
+// ruledOut marks an error of a room's rules.
 type ruledOut struct{ error }
 
 func (e *ruledOut) Unwrap() error { return e.error }
@@ -67,7 +67,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	}
 	h.room = r
 	m.pool.Feeds.Recall(r)
-	if !r.Renewed() { // else nobody sees it before its new epoch
+	if !r.Renewed() { // else nobody may see it before its new epoch
 		h.result.Snapshot = r.Snapshot()
 	}
 	for _, user := range m.release.Users {
@@ -78,7 +78,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	return h, nil
 }
 
-// prepare applies its half of the move to a room, and makes the commit of it.
+// prepare applies a to the half's room, and prepares its commit.
 func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error) {
 	id, node := h.room.ID, h.result.Node
 	if h.result.Seat, err = h.room.Apply(a, m.pool.opts.Rules,
@@ -90,7 +90,7 @@ func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error)
 	return nil
 }
 
-// committed publishes what is written on this node.
+// committed publishes written halves on this node.
 func (m *move) committed(halves ...*half) {
 	for _, h := range halves {
 		if h.later != nil {
@@ -102,9 +102,8 @@ func (m *move) committed(halves ...*half) {
 	}
 }
 
-// hasRun reports whether a release has been carried out, in a room as it is now. The users leave
-// together, so one of them who is there as before, and has not left and joined again, tells that it
-// has not.
+// hasRun reports whether the release was carried out, judged by a later state of the room. The users leave together,
+// so if one of them is still there since the same join, it was not.
 func (h *half) hasRun(now *room.Room) bool {
 	for user, at := range h.since {
 		if member, ok := now.Member(user); ok && member.At == at {
@@ -114,14 +113,14 @@ func (h *half) hasRun(now *room.Room) bool {
 	return true
 }
 
-// describe returns how a move is called in an error.
+// describe wraps an error of the move, as reason.
 func (m *move) describe(reason, why error) error {
 	return fmt.Errorf("move from room %s to %s: %w: %w", m.from, m.to, reason, why)
 }
 
-// commitEach writes the two halves one after the other, since no script reaches the masters of both.
-// No other move of the users can come in between: it needs the locks, and when one is lost the second
-// script writes nothing. It fails as commit does; m.undo says what is to be undone then.
+// commitEach writes the two halves one after the other, since no script reaches two masters. No other move of the
+// users can come in between: it needs the locks, and once one is lost the second script writes nothing. It fails as
+// commit does; m.undo is then set if something has to be undone.
 func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	if to.commit.Event != nil { // else all of them are members there
 		err := m.commit(to)
@@ -144,12 +143,12 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 		m.undo = undo
 	}
 	if errors.Is(err, store.ErrStale) {
-		err = store.ErrLost // from the beginning
+		err = store.ErrLost // start over
 	}
 	return err
 }
 
-// undoOf returns what takes back what the move does to the room to, as it is before that.
+// undoOf returns the action that undoes the move in the room to, which is still as before the move.
 func (m *move) undoOf(to *room.Room) *room.Undo {
 	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.State().Data,
 		Were: make(map[string]room.Member), Users: m.reserve.Users}
@@ -161,7 +160,7 @@ func (m *move) undoOf(to *room.Room) *room.Undo {
 	return undo
 }
 
-// takeBack undoes what is written in the room to. The users are still in the room from.
+// takeBack undoes the reservation in the room to. The users are still in the room from.
 func (m *move) takeBack() error {
 	ctx, cancel := context.WithTimeout(m.pool.life, m.pool.opts.LockWait)
 	defer cancel()
@@ -172,8 +171,8 @@ func (m *move) takeBack() error {
 // errUnanswered: Redis does not say whether halves of a move were written.
 var errUnanswered = errors.New("no answer")
 
-// commit writes halves of a move in one step. It sends them again until Redis says whether they were written, or the
-// locks are over: then no copy of the request can be carried out any more. It fails with store.ErrLost,
+// commit writes halves of a move atomically. It sends them again until Redis says whether they were written, or until
+// the locks have expired: then no copy of the request can take effect any more. It fails with store.ErrLost,
 // store.ErrStale or store.ErrRefused, and then nothing is written once the locks are released; or with errUnanswered.
 func (m *move) commit(halves ...*half) error {
 	commits := make([]*store.Commit, len(halves))
@@ -198,7 +197,7 @@ func (m *move) commit(halves ...*half) error {
 	}
 	decided, err := m.pool.resend(ctx, m.from, why, send)
 	switch {
-	case !decided, errors.Is(err, store.ErrRefused): // an earlier sending may still come
+	case !decided, errors.Is(err, store.ErrRefused): // an earlier copy may still arrive
 		return fmt.Errorf("%w: %w", errUnanswered, err)
 	case errors.Is(err, store.ErrStale): // a token that may be on its way twice is not used again
 		return store.ErrLost
@@ -208,9 +207,8 @@ func (m *move) commit(halves ...*half) error {
 	return err
 }
 
-// resolve is called when Redis does not know the request any more, although it may have been carried
-// out: the locks were lost, and another move may have been there since. The room that the users
-// leave tells if they have not left.
+// resolve decides a commit that lost its locks before Redis answered: Redis no longer knows the request, and another
+// move may have come since. Users who are still in the room from have not left.
 func (m *move) resolve(ctx context.Context, last *half, why error) error {
 	if last.room.ID != m.from {
 		return fmt.Errorf("%w: %w", errUnanswered, why)

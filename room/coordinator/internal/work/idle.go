@@ -3,14 +3,14 @@ package work
 import "time"
 
 const (
-	// CopyIdle is how long a quiet room's copy is kept.
+	// CopyIdle is how long an idle room's copy is kept.
 	CopyIdle = time.Minute
 
-	// EmptyCopySize is what a copy without members counts for.
+	// EmptyCopySize is the size of a copy without members; each member adds one.
 	EmptyCopySize = 8
 )
 
-// openLocked makes a worker for a room that has none.
+// openLocked creates the worker of a room.
 func (p *Pool) openLocked(id string) (*worker, error) {
 	keys := p.store.KeysOf(id)
 	slot, err := p.locks.Slot(id, keys.Held...)
@@ -23,7 +23,7 @@ func (p *Pool) openLocked(id string) (*worker, error) {
 	return w, nil
 }
 
-// closeLocked ends a worker that has no goroutine.
+// closeLocked ends an idle worker.
 func (p *Pool) closeLocked(w *worker) {
 	delete(p.byRoom, w.id)
 	w.slot.Close()
@@ -31,8 +31,7 @@ func (p *Pool) closeLocked(w *worker) {
 	w.registration.Close()
 }
 
-// sleepLocked makes a worker idle. While there are too many copies it removes the workers
-// that have been idle for longest.
+// sleepLocked makes a worker idle. While the copies are too large it removes the workers that have been idle longest.
 func (p *Pool) sleepLocked(w *worker) {
 	w.since, w.size = time.Now(), EmptyCopySize
 	if w.copy.Room != nil {
@@ -49,14 +48,12 @@ func (p *Pool) sleepLocked(w *worker) {
 	}
 }
 
-// wakeLocked makes an idle worker busy.
 func (p *Pool) wakeLocked(w *worker) {
 	p.idle.Remove(w.idleAt)
 	p.copies -= w.size
 	w.idleAt = nil
 }
 
-// sweep removes the workers that have been idle for CopyIdle.
 func (p *Pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,13 +70,12 @@ func (p *Pool) sweep() {
 	}
 }
 
-// removeLocked ends an idle worker, and has the node's records in its room deleted if it has no members
-// there.
+// removeLocked ends an idle worker. If the node has no members in its room, the node's records there are deleted.
 func (p *Pool) removeLocked(w *worker) {
 	p.wakeLocked(w)
 	if p.closed {
-		return // close ends it
-	}
+		return // Close ends it
+	} // the node tries again
 	p.closeLocked(w)
 	p.running.Go(func() { _ = p.Node.Reconcile(w.id) }) // the node tries again
 }

@@ -7,11 +7,10 @@ import (
 	"roomd/lockmgr"
 )
 
-// acquire waits for the room's lock on behalf of all actions in the queue, until the worker has the lock or the first
-// of them has waited for too long.
+// acquire waits for the room's lock for all queued actions, until the worker has it or the first action is overdue.
 func (w *worker) acquire() {
 	w.copy.CatchUp()
-	queued := w.status == waiting && w.copy.Room != nil // else the answer has the room
+	queued := w.status == waiting && w.copy.Room != nil // else the answer contains the room
 	w.enterQueue()
 	if queued {
 		w.pool.Feeds.Follow(&w.copy, w.id)
@@ -33,7 +32,7 @@ func (w *worker) acquire() {
 	}
 }
 
-// enterQueue records that the token waits in Redis, or is going to.
+// enterQueue records that the token waits in Redis, or soon will.
 func (w *worker) enterQueue() {
 	if w.status == shared {
 		w.lookahead.missing()
@@ -51,7 +50,7 @@ func (w *worker) granted(atOnce bool) {
 	w.status.take(granted)
 }
 
-// askForLock asks once for the lock, and gets the room with it if there is no copy.
+// askForLock asks once for the lock. If there is no copy, it reads the room with it.
 func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
 	w.copy.CatchUp()
 	held, read, err := w.pool.store.Acquire(ctx, w.slot, w.id, w.copy.Room != nil)
@@ -75,8 +74,8 @@ func (w *worker) abandon() {
 	}
 }
 
-// waitAhead waits in the queue without anything to do, for the lock or for an action. When neither has come for twice
-// as long as usual, it gives up.
+// waitAhead waits in the queue although no action waits, until the lock is granted or an action comes. It gives up
+// after twice the usual wait.
 func (w *worker) waitAhead() {
 	end := time.Now().Add(min(2*w.lookahead.waited, lockmgr.DefaultClaim))
 	for w.queue.empty() && !w.status.holds() && w.pool.open.Err() == nil && time.Now().Before(end) {

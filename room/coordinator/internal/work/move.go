@@ -10,7 +10,7 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// Move is Coordinator.Move.
+// Move implements Coordinator.Move.
 func (p *Pool) Move(ctx context.Context, from, to, session string, users []string) (left, joined room.Result,
 	err error) {
 	if err := room.CheckID(from); err != nil {
@@ -39,28 +39,28 @@ func (p *Pool) Move(ctx context.Context, from, to, session string, users []strin
 	return m.run(ctx)
 }
 
-// move is one Move.
+// move is one call of Move.
 type move struct {
 	pool     *Pool
 	from, to string
 	release  room.Release
 	reserve  room.Reserve
 
-	undo   *room.Undo // on Cluster: of what is written, or may be, in to and not in from
-	undone bool       // it was
+	undo   *room.Undo // on Cluster: undoes a half that is, or may be, written in to and not in from
+	undone bool       // undo was carried out
 }
 
-// ErrUndone is what an error of a Move is, too, if something was written before it failed, or may have been, and
-// taken back. Seats may be reserved under its session then.
+// ErrUndone marks an error of a Move that failed after writing something, or possibly so, and undid it. Its session
+// may still have seats reserved.
 var ErrUndone = errors.New("the move was undone")
 
-// undoneError is an error that is ErrUndone, too.
+// undoneError adds ErrUndone to an error.
 type undoneError struct{ error }
 
 func (e undoneError) Unwrap() error   { return e.error }
 func (undoneError) Is(err error) bool { return err == ErrUndone }
 
-// run holds the locks of both rooms, again if they are lost before anything is written.
+// run carries out the move under both locks. It starts over if they are lost before anything is written.
 func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
 	limited, cancel := context.WithTimeout(ctx, m.pool.opts.LockWait)
 	defer cancel()
@@ -88,16 +88,15 @@ func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
 	}
 }
 
-// hold moves the users under the locks of both rooms. It fails with store.ErrLost if that may be tried
-// again.
+// hold carries out the move under the locks of both rooms. store.ErrLost means that it may be tried again.
 func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
-	registration := m.pool.Node.Registration(m.to) // in from it gets no members
+	registration := m.pool.Node.Registration(m.to) // the room from gets no members
 	defer registration.Close()
 	if err := registration.Open(ctx); err != nil {
 		return left, joined, err
 	}
 	locks, err := m.pool.locks.AcquireAll(ctx, m.from, m.to)
-	if errors.Is(err, lockmgr.ErrLost) { // the one, while the other was waited for
+	if errors.Is(err, lockmgr.ErrLost) { // one expired while waiting for the other
 		err = fmt.Errorf("%w: %w", store.ErrLost, err)
 	}
 	if err != nil {
@@ -106,7 +105,7 @@ func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
 	defer func() {
 		release, cancel := context.WithTimeout(m.pool.life, m.pool.opts.LockTTL)
 		defer cancel()
-		_ = locks.Release(release) // what is not released expires
+		_ = locks.Release(release) // a lock that is not released expires
 	}()
 	if !registration.Valid() {
 		return left, joined, store.ErrLost
@@ -119,7 +118,7 @@ func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
 	}
 }
 
-// failed returns the error of a move after which nothing has changed, or of an ErrUnknown.
+// failed turns err into the error that the caller of Move gets.
 func (m *move) failed(ctx, limited context.Context, err error) error {
 	var ruled *ruledOut
 	switch {

@@ -20,23 +20,23 @@ import (
 	"roomd/room/ratelog"
 )
 
-// CallerPatience bounds how long a caller that serves itself waits for Redis, also when its context has ended.
+// CallerPatience bounds how long a caller that serves itself waits for Redis, even after its context has ended.
 const CallerPatience = 300 * time.Millisecond
 
-// Options say how a [Pool] works. All of them have to be set.
+// Options configure a [Pool]. All of them have to be set.
 type Options struct {
 	Rules                       room.Rules
 	LockTTL, LockPoll, LockWait time.Duration
-	Replicas                    int // that must have a commit
+	Replicas                    int // that must have a commit before it counts
 	MaxBatch                    int // how many actions may share a commit
-	MaxCopies                   int // how large all copies of idle rooms may be
+	MaxCopies                   int // total size of the copies of idle rooms
 	Feed                        int // about how many entries the feed keeps
 	Node                        cluster.Options
 	Trace                       *Trace
 }
 
-// Pool has the workers of all rooms that are used on this node, or were of late, and what they tell of each commit.
-// It is safe for concurrent use.
+// Pool has a worker for each room that this node uses or used recently, and what is told of each commit. It is safe
+// for concurrent use.
 type Pool struct {
 	Feeds  *feed.Feeds
 	Node   *cluster.Node
@@ -50,31 +50,31 @@ type Pool struct {
 	locks   *lockmgr.Manager
 	store   *store.Store
 	logs    logs
-	timeout *redisconn.SharedTimeout // of requests that have to end within a lock's TTL
-	prompt  *redisconn.SharedTimeout // of requests for which a caller waits by itself
+	timeout *redisconn.SharedTimeout // of requests that must end within a lock's TTL
+	prompt  *redisconn.SharedTimeout // of requests that a caller's goroutine sends
 
 	requests sync.Pool      // of *request whose outcome was received
 	running  sync.WaitGroup // goroutines of workers, and moves
 
 	mu      sync.Mutex
 	byRoom  map[string]*worker // guarded by mu
-	idle    list.List          // guarded by mu: of idle workers, longest first
+	idle    list.List          // guarded by mu: idle workers, idle longest first
 	copies  int                // guarded by mu: the sum of their sizes
 	sweeper *time.Timer        // guarded by mu: closes idle workers; nil if there are none
 	closed  bool               // guarded by mu
 }
 
-// logs are of what an outage of Redis, or a client, can cause any number of times.
+// logs are rate-limited: an outage of Redis or a client can cause their messages any number of times.
 type logs struct{ replies, stale, epochs, partial, unheard, unlogged, endless *ratelog.Log }
 
-// New returns a Pool, and sends nothing yet. open ends when the node begins to close, and life when it waits no longer.
+// New returns a Pool that sends nothing yet. open ends when the node begins to close, life when it stops waiting.
 func New(open, life context.Context, hub *pubsub.Hub, locks *lockmgr.Manager, st *store.Store, opts Options,
 	set *ratelog.Set) *Pool {
 	p := &Pool{
 		opts: opts, open: open, life: life, locks: locks, store: st, byRoom: make(map[string]*worker),
 		Lobby:   lobby.New(open, life, st, opts.Rules.Seats(), opts.LockTTL, set),
 		Relay:   relay.New(open, life, st, opts.Feed, set),
-		timeout: redisconn.NewSharedTimeout(life, opts.LockTTL/2), // then there is time to ask what came of it
+		timeout: redisconn.NewSharedTimeout(life, opts.LockTTL/2), // then half of the TTL is left to ask for the outcome
 		prompt:  redisconn.NewSharedTimeout(life, min(CallerPatience, opts.LockTTL/4)),
 		logs: logs{
 			replies:  set.Warn("no reply to a commit; sending it again to learn its outcome"),
@@ -87,20 +87,20 @@ func New(open, life context.Context, hub *pubsub.Hub, locks *lockmgr.Manager, st
 		},
 	}
 	p.requests.New = newRequest
-	p.Feeds = feed.New(hub, st, p, opts.Trace.Resynced, set) // these run actions by the Pool, too
+	p.Feeds = feed.New(hub, st, p, opts.Trace.Resynced, set) // these run actions on the Pool, too
 	p.Timers = timers.New(open, life, st, p, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), set)
 	opts.Node.Died = p.Timers.Died
 	p.Node = cluster.New(open, life, st, p, p.Feeds, set, opts.Node)
 	return p
 }
 
-// Run runs an action that was checked, and returns when it is committed or has failed; see Coordinator.Do.
+// Run runs a checked action, and returns when it is committed or has failed; see Coordinator.Do.
 func (p *Pool) Run(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	return p.RunSince(ctx, id, a, time.Now())
 }
 
-// Renew begins a new epoch if the room is still in this one. With Lost and KeptNames it is what feeds do for
-// a room of which Redis has lost something.
+// Renew begins a new epoch unless the room has left this one. Feeds call it, Lost and KeptNames to repair a room of
+// which Redis has lost something.
 func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
 	_, err := p.Run(ctx, id, room.Renew{Epoch: epoch})
 	if err != nil && ctx.Err() == nil {
@@ -109,20 +109,20 @@ func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
 	return err
 }
 
-// Lost removes the members for whom no session answers from a room of which Redis has lost commits.
+// Lost removes members without an answering session from a room of which Redis has lost commits.
 func (p *Pool) Lost(ctx context.Context, now *room.Room) { p.Node.RemoveUnanswered(ctx, now) }
 
-// KeptNames returns the names of this node whose members nobody has removed until now.
+// KeptNames returns the earlier names of this node whose members nobody has removed yet.
 func (p *Pool) KeptNames() []string { return p.Node.KeptNames() }
 
-// RunSince is Run for a caller that knows the time.
+// RunSince is Run for a caller that already knows the time.
 func (p *Pool) RunSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := p.requests.Get().(*request)
 	r.set(a, p.Timers.Now(), now, p.opts.LockWait)
 	return p.await(ctx, id, r)
 }
 
-// runAccepted is like Run, but is not refused after Close: it finishes an operation that was accepted before, by begin.
+// runAccepted is like Run, but is not refused after Close: it finishes an operation that begin has accepted.
 func (p *Pool) runAccepted(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	r := newRequest().(*request)
 	r.set(a, p.Timers.Now(), time.Now(), p.opts.LockWait)
@@ -130,7 +130,7 @@ func (p *Pool) runAccepted(ctx context.Context, id string, a room.Action) (room.
 	return p.await(ctx, id, r)
 }
 
-// await enqueues a request, and returns what it came to.
+// await enqueues a request, and returns its outcome.
 func (p *Pool) await(ctx context.Context, id string, r *request) (room.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return room.Result{}, fmt.Errorf("did not wait for room %s: %w", id, context.Cause(ctx))
@@ -166,8 +166,8 @@ func (p *Pool) await(ctx context.Context, id string, r *request) (room.Result, e
 	}
 }
 
-// enqueue puts a request at the end of its room's queue. If nobody serves that, first is true, and the caller has to
-// see to it, by serve or serveCaller.
+// enqueue appends a request to its room's queue. If first, no goroutine serves the queue, and the caller must call
+// serve or serveCaller.
 func (p *Pool) enqueue(id string, r *request) (w *worker, first bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,14 +202,14 @@ func (p *Pool) begin() (end func(), err error) {
 	return p.running.Done, nil
 }
 
-// Refuse makes all further actions fail.
+// Refuse makes all further actions fail with room.ErrClosed.
 func (p *Pool) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 }
 
-// Close waits for the workers, and ends them. Refuse comes first.
+// Close waits for the workers and ends them. Call Refuse before.
 func (p *Pool) Close() {
 	p.running.Wait()
 	p.mu.Lock()
@@ -222,14 +222,14 @@ func (p *Pool) Close() {
 	}
 }
 
-// Queue is what waits for a room on this node.
+// Queue describes a room's queue on this node.
 type Queue struct {
 	Room    string
 	Actions int
-	Since   time.Time // the first of them
+	Since   time.Time // when the first of them came
 }
 
-// Queues returns the queues of all rooms on which this node works, which may be empty, and how many rooms are idle.
+// Queues returns the queues of all busy rooms, some of them perhaps empty, and the number of idle rooms.
 func (p *Pool) Queues() (busy []Queue, idle int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,14 +15,14 @@ type request struct {
 	action   room.Action
 	at       int64        // when it was asked for, in ms since 1970
 	deadline time.Time    // when waiting for the lock becomes ErrBusy
-	done     chan outcome // takes one outcome, never blocks
-	accepted bool         // it belongs to what was accepted before Close
-	unshared bool         // guarded by queue.mu: its commit has no other action
+	done     chan outcome // buffered: receives one outcome without blocking
+	accepted bool         // part of an operation accepted before Close
+	unshared bool         // guarded by queue.mu: it gets a commit of its own
 	gone     bool         // guarded by queue.mu: the caller gave up
 	inBatch  bool         // guarded by queue.mu: it is part of a hold
 }
 
-// outcome is what a request came to.
+// outcome is the result of a request.
 type outcome struct {
 	result room.Result
 	err    error
@@ -30,23 +30,21 @@ type outcome struct {
 
 func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
-// set makes a request new. at is the time by the clock that all nodes share: a node's own may be set wrong.
+// set reinitializes a request. at is the time by the clock that all nodes share, since a node's own may be wrong.
 func (r *request) set(a room.Action, at int64, now time.Time, wait time.Duration) {
 	*r = request{action: a, at: at, deadline: now.Add(wait), done: r.done}
 }
 
 func (r *request) fail(err error) { r.done <- outcome{err: err} }
 
-// queue is what waits for one room on this node, in order of arrival. The zero value is
-// empty.
+// queue holds the requests that wait for one room on this node, in order of arrival. The zero value is empty.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request         // guarded by mu
-	stop    context.CancelFunc // guarded by mu: ends the wait for the lock, nil if nobody waits for it
-	users   map[string]bool    // guarded by mu: those of the batch that dequeue is making
+	stop    context.CancelFunc // guarded by mu: ends the wait for the lock; nil if nobody waits for it
+	users   map[string]bool    // guarded by mu: scratch space of differingLocked
 }
 
-// push puts a request at the end.
 func (q *queue) push(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,9 +56,8 @@ func (q *queue) empty() bool {
 	return actions == 0
 }
 
-// abandon removes a request whose caller gave up, and reports whether it was
-// still waiting, so that it has no effect. When nobody waits any more, neither
-// does the node.
+// abandon removes a request whose caller gave up. It reports whether the request was still waiting, and so has no
+// effect. Once no request waits, the wait for the lock ends.
 func (q *queue) abandon(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,10 +72,9 @@ func (q *queue) abandon(r *request) bool {
 	return true
 }
 
-// dequeue moves the next batch from the queue to the end of into: the first actions, at most max, and at most one of
-// each user, so that every answer can show the room after the whole batch and still contain what the action did. For
-// the same reason an action that concerns several users is a batch of its own. more reports whether others wait
-// behind it.
+// dequeue appends the next batch to into: the first actions, at most max, and at most one per user, so that every
+// answer can show the room after the whole batch and still contain its own action's effect. For the same reason an
+// action that concerns several users is a batch of its own. more reports whether others wait behind it.
 func (q *queue) dequeue(into []*request, max int) (batch []*request, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,8 +90,7 @@ func (q *queue) dequeue(into []*request, max int) (batch []*request, more bool) 
 	return batch, len(q.waiting) > 0
 }
 
-// differingLocked returns how many of the first requests are of different users, at most
-// max.
+// differingLocked returns how many of the first requests, at most max, may share a batch.
 func (q *queue) differingLocked(max int) (n int) {
 	if q.users == nil {
 		q.users = make(map[string]bool)
@@ -115,8 +110,8 @@ func (q *queue) differingLocked(max int) (n int) {
 	return n
 }
 
-// requeue lets a batch wait again, ahead of all others, without the requests whose callers gave up. If unshared is
-// true, each of them gets a commit of its own.
+// requeue puts a batch back in front of the queue, without the requests whose callers gave up. If unshared, each of
+// them gets a commit of its own.
 func (q *queue) requeue(batch []*request, unshared bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,10 +122,9 @@ func (q *queue) requeue(batch []*request, unshared bool) {
 	q.waiting = slices.Insert(q.waiting, 0, batch...)
 }
 
-// fail ends the wait of all requests with err.
 func (q *queue) fail(err error) { q.failIf(err, func(*request) bool { return true }) }
 
-// failOverdue ends the wait of the requests whose deadline has passed with err.
+// failOverdue fails the requests whose deadline has passed.
 func (q *queue) failOverdue(err error) {
 	now := time.Now()
 	q.failIf(err, func(r *request) bool { return !now.Before(r.deadline) })
@@ -149,8 +143,8 @@ func (q *queue) failIf(err error, fails func(*request) bool) {
 	})
 }
 
-// context returns a context for waiting for the lock on behalf of all requests: it ends with life, when the first of
-// them is overdue, or when all callers gave up.
+// context returns a context for waiting for the lock. It ends with life, when the first request is overdue, or when
+// all callers gave up.
 func (q *queue) context(life context.Context) (context.Context, context.CancelFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,13 +162,13 @@ func (q *queue) context(life context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// overdue reports whether a request has waited for too long.
+// overdue reports whether a request's deadline has passed.
 func (q *queue) overdue() bool {
-	actions, deadline := q.first() // which has waited longest
+	actions, deadline := q.first() // the oldest
 	return actions > 0 && !time.Now().Before(deadline)
 }
 
-// first returns how many actions wait, and when the first of them will have waited for too long.
+// first returns the number of waiting actions, and the deadline of the first.
 func (q *queue) first() (actions int, deadline time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

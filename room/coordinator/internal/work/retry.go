@@ -12,8 +12,8 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// resend calls send for a request whose outcome is open, since it failed with why, until Redis decides it or ctx
-// ends. It returns the error of the last sending, or the last one that is not just the end of ctx.
+// resend repeats a request that failed with why, its outcome unknown, until Redis decides it or ctx ends. It returns
+// the error of the last sending; if ctx ends, the last error that is not just that.
 func (p *Pool) resend(ctx context.Context, id string, why error, send func(context.Context) error) (decided bool,
 	err error) {
 	p.logs.replies.Happened(why, "room", id)
@@ -32,7 +32,7 @@ func (p *Pool) resend(ctx context.Context, id string, why error, send func(conte
 	return false, why
 }
 
-// abandonCommit releases the lock that a commit may have, and keeps what was not answered of it from having an effect.
+// abandonCommit releases the lock that a commit may have, so that no unanswered copy of the commit has an effect.
 func (w *worker) abandonCommit(b *batch) {
 	if b.hold.Token != "" {
 		w.slot.Release(b.hold.Token)
@@ -46,8 +46,8 @@ func unavailable(id string, err error) error {
 	return fmt.Errorf("room %s: %w: %w", id, room.ErrUnavailable, err)
 }
 
-// late returns the error of an action, or a move, that could not have the locks of its rooms within Options.LockWait:
-// they are busy, or the coordinator is closed.
+// late returns the error of an action or a move that did not get its locks within Options.LockWait: the rooms are
+// busy, or the coordinator is closed.
 func (p *Pool) late(ids ...string) error {
 	if p.life.Err() != nil {
 		return room.ErrClosed
@@ -65,7 +65,7 @@ func (p *Pool) late(ids ...string) error {
 		p.opts.LockWait)
 }
 
-// checkTTL logs it if the lock of a room that is busy has no TTL: then the room stays so.
+// checkTTL logs a busy room's lock that has no TTL, and so never expires.
 func (p *Pool) checkTTL(id string) {
 	key := p.locks.Key(id)
 	if ttl, err := p.store.Client.PTTL(p.prompt.Context(), key).Result(); err == nil && ttl == -1 {

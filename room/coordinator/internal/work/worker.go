@@ -14,10 +14,9 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// worker serves one room on this node, hold after hold. Its goroutine runs as long as something waits in the queue:
-// it applies what waits to the copy of the room (apply.go) and commits it (commit.go), by itself or when it has got
-// the lock (lock.go). Then the worker is idle and keeps the copy for a while, so that the next action need not read
-// the room.
+// worker serves one room on this node, hold after hold. As long as requests wait in the queue, a goroutine applies
+// them to the copy of the room and commits them (apply.go), without the lock or after acquiring it (lock.go). Then
+// the worker is idle and keeps the copy for a while, so that the next action need not read the room.
 type worker struct {
 	pool  *Pool
 	id    string
@@ -30,18 +29,17 @@ type worker struct {
 	conflicts    conflicts
 	lookahead    lookahead
 	batch        batch
-	copy         feed.Replica // of the room: while other nodes write to it too, it follows their events
+	copy         feed.Replica // of the room; follows its events while other nodes write to it, too
 	registration *cluster.Registration
-	// the id of the last commit that enough replicas are known to have
+	// the last commit id that enough replicas are known to have
 	acked string
-	ask   func(ctx context.Context) (held bool, err error) // askForLock
+	ask   func(ctx context.Context) (held bool, err error) // askForLock, bound once
 
-	idleAt *list.Element // guarded by pool.mu: its place in pool.idle; nil while it is busy
-	size   int           // guarded by pool.mu: what it counts for while it is idle
+	idleAt *list.Element // guarded by pool.mu: its element of pool.idle; nil while it is busy
+	size   int           // guarded by pool.mu: its share of pool.copies while idle
 	since  time.Time     // guarded by pool.mu: when it became idle
 }
 
-// serve runs holds until nothing waits.
 func (w *worker) serve() {
 	for {
 		switch {
@@ -60,12 +58,12 @@ func (w *worker) serve() {
 	}
 }
 
-// serveCaller is the fast path: it runs one batch in the goroutine of a caller, whose request began the queue, so
-// that nothing has to be started and woken. A goroutine takes over what needs more than requests to Redis that are
-// answered soon, and the requests that have come meanwhile. ctx is the caller's.
+// serveCaller is the fast path: the caller whose request began the queue runs one batch, so that no goroutine has to
+// be started and woken. A goroutine takes over if the batch needs more than requests that Redis answers soon, and
+// serves what has come meanwhile. ctx is the caller's.
 func (w *worker) serveCaller(ctx context.Context) {
 	defer func() {
-		// a caller who recovers would leave the room without anybody who serves it
+		// a caller that recovered from the panic would leave the room without a worker
 		if reason := recover(); reason != nil {
 			go panic(reason)
 			select {}
@@ -96,17 +94,17 @@ func (w *worker) serveCaller(ctx context.Context) {
 	}
 }
 
-// serveOn serves after a caller has sent the commit of b within ctx, and a says that it was not written, or is in
-// doubt.
+// serveOn continues for a caller that sent the commit of b within ctx. a says that the commit was not written, or is
+// in doubt.
 func (w *worker) serveOn(b *batch, ctx context.Context, a answer) {
-	if errors.Is(a.err, store.ErrRefused) && ctx.Err() != nil { // for want of time
+	if errors.Is(a.err, store.ErrRefused) && ctx.Err() != nil { // for lack of time
 		a = w.send(w.pool.timeout.Context(), b)
 	}
 	w.finish(b, w.decide(b, a))
 	w.serve()
 }
 
-// finished makes the worker idle, if nothing waits and there is no token to give up.
+// finished makes the worker idle if nothing waits and there is no token to give up, and reports whether it did.
 func (w *worker) finished() bool {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
@@ -117,7 +115,7 @@ func (w *worker) finished() bool {
 	return true
 }
 
-// ready makes sure that the node may write to the room under its name. Otherwise it fails the requests that wait.
+// ready reports whether the node may write to the room under its name. If not, it fails the waiting requests.
 func (w *worker) ready() bool {
 	if w.registration.Valid() {
 		return true
@@ -138,7 +136,7 @@ func (w *worker) ready() bool {
 	return false
 }
 
-// failLate fails the requests that have waited for longer than Options.LockWait, or all when the coordinator is closed.
+// failLate fails the requests that have waited longer than Options.LockWait, or all once the coordinator has closed.
 func (w *worker) failLate() {
 	switch {
 	case w.pool.life.Err() != nil:
@@ -148,7 +146,7 @@ func (w *worker) failLate() {
 	}
 }
 
-// answer is what became of a commit that was sent: see [store.Store.Send].
+// answer is the outcome of sending a commit: see [store.Store.Send].
 type answer struct {
 	at  store.NextToken
 	now *room.Room
@@ -161,14 +159,15 @@ func (w *worker) send(ctx context.Context, b *batch) (a answer) {
 	return a
 }
 
-// commit writes what was done to the room, and gives back the lock with it if the worker has that. It fails with
-// store.ErrLost, store.ErrQueued, store.ErrStale, store.ErrConflict, ErrUnavailable or ErrUnknown.
+// commit writes a batch, and releases the lock with it if the worker has it. It fails with store.ErrLost,
+// store.ErrQueued, store.ErrStale, store.ErrConflict, ErrUnavailable or ErrUnknown.
 func (w *worker) commit(b *batch) answer {
 	return w.decide(b, w.send(w.pool.timeout.Context(), b))
 }
 
-// decide learns what became of the commit of a batch, which was answered by a, or not. It sends the commit again
-// until a LockTTL has passed since it was sent first: then no copy of it can be carried out any more.
+// decide returns the final answer to the commit of a batch that was sent once and answered by a. While that is in
+// doubt it sends the commit again, until LockTTL has passed since the first sending: then no copy of it can take
+// effect any more.
 func (w *worker) decide(b *batch, a answer) answer {
 	if !store.IsDecided(a.err) {
 		ctx, cancel := context.WithDeadline(w.pool.life, b.sent.Add(w.pool.opts.LockTTL))
@@ -194,7 +193,7 @@ func (w *worker) decide(b *batch, a answer) answer {
 	return a
 }
 
-// holdEnded tells the Trace of the hold of a batch, which ends now. err is that of its commit.
+// holdEnded tells the Trace that the hold of a batch ends now. err is its commit's error.
 func (w *worker) holdEnded(b *batch, err error) {
 	trace := w.pool.opts.Trace
 	if trace.Acquired != nil {
@@ -217,7 +216,7 @@ func (w *worker) holdEnded(b *batch, err error) {
 	}
 }
 
-// call calls a function of a Trace, if there is one.
+// call calls a Trace's function unless it is nil.
 func call(fn func()) {
 	if fn != nil {
 		fn()

@@ -1,5 +1,5 @@
-// Package ws is the server's side of WebSockets (RFC 6455): it reads the frames of clients, writes those that are
-// queued for them, and ends what does not answer. It knows bytes, and nothing of what they say: that is its Handler's.
+// Package ws is the server's side of WebSockets (RFC 6455): it reads clients' frames, writes queued frames, and ends
+// connections that do not answer. It handles bytes; a [Handler] gives them meaning.
 package ws
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// LingerTimeout is how long a closed connection is still read, so that the last frames arrive before the kernel resets
-// it.
+// LingerTimeout is how long a closed connection is still read, so that the last frames arrive before the kernel
+// resets it.
 const LingerTimeout = time.Second
 
-// CloseTimeout bounds each of the last writes to a client that the server closes: the one that runs, and what is queued
-// behind it.
+// CloseTimeout bounds each of the last writes to a client that the server closes: the running one, and the queued
+// rest.
 const CloseTimeout = 5 * time.Second
 
-// maxLinger is how many bytes are read meanwhile: what the kernel has taken so far, and not what a client goes on
+// maxLinger is how many bytes are read meanwhile: as many as the kernel may hold, not all that a client goes on
 // sending.
 const maxLinger = 256 << 10
 
@@ -30,39 +30,39 @@ type Handler interface {
 	// Handle runs the request in a message, and queues the reply. Messages come one after the other.
 	Handle(message []byte)
 
-	// Noop counts a frame that asks for nothing. It returns a *CloseError if there were too many.
+	// Noop counts a frame without a request. It returns a *CloseError if there were too many.
 	Noop() error
 
-	// Broken is called before the connection ends with err, because the client broke a rule. A message has at most max
-	// bytes.
+	// Broken is called before the connection ends with err, because the client broke a rule. max is the limit of a
+	// message, in bytes.
 	Broken(err *CloseError, max int)
 
-	// Take appends about size bytes of queued frames to batch, for the one writer. They are valid until the queue's
-	// Written.
+	// Take appends about size bytes of queued frames to batch, for the current writer. They are valid until
+	// Queue.Written.
 	Take(batch [][]byte, size int) [][]byte
 }
 
-// Queue holds the frames that are to be written. It calls Conn.StartWriting when it needs a writer.
+// Queue holds frames to be written. It calls Conn.StartWriting when it needs a writer.
 type Queue interface {
-	Push(frame []byte)      // queues a frame, for a caller who then calls flush
+	Push(frame []byte)      // queues a frame; the caller flushes
 	Ping(frame []byte) bool // queues a frame, and starts a writer
 	WaitForSpace()          // waits while too much is queued
 
 	Claim() bool       // makes the caller the writer, unless there is one, or nothing to write
-	Written()          // what Take returned is written
+	Written()          // the frames of Take are written
 	KeepWriting() bool // reports whether the writer has to go on
-	IsWriting() bool   // reports whether there is a writer
+	IsWriting() bool   // reports whether a writer runs
 
 	Finish(last []byte) // queues a last frame, or none if nil; no writer starts any more
-	Cut(rest []byte)    // finishes, and drops all that is queued, except the rest of a frame; nil for none
+	Cut(rest []byte)    // like Finish, but drops the queue except rest, of a frame; nil for none
 }
 
 // Options of a group of connections.
 type Options struct {
-	PingInterval time.Duration        // silence after which a client is asked for a sign of life
-	WriteTimeout time.Duration        // how long a client may read nothing of what is written; up to an eighth longer
-	TooSlow      int                  // the code of the close frame after WriteTimeout
-	Closed       func(code int)       // called when the server closes a connection, with the code of its close frame
+	PingInterval time.Duration        // silence after which a client is pinged
+	WriteTimeout time.Duration        // how long a client may read nothing of a write; up to an eighth longer
+	TooSlow      int                  // the close code after WriteTimeout
+	Closed       func(code int)       // called with the close code when the server closes a connection
 	Clock        func() time.Duration // a clock that never steps
 }
 
@@ -86,7 +86,7 @@ func (g *Group) Wait() {
 	g.flusher.running.Wait()
 }
 
-// Conn is one WebSocket: its deadlines and its end.
+// Conn is one WebSocket, its deadlines and its end.
 type Conn struct {
 	group   *Group
 	handler Handler
@@ -104,18 +104,18 @@ type Conn struct {
 	text    string   // guarded by mu: of the close frame
 }
 
-// New returns a connection before its handshake. A message has at most max bytes.
+// New returns a connection before its handshake, with a limit of max bytes per message.
 func (g *Group) New(handler Handler, out Queue, max int) *Conn {
 	c := &Conn{group: g, handler: handler, out: out, max: max}
 	c.writer.conn = c
 	return c
 }
 
-// Open begins a connection when its handshake has ended. Then call Read, and Close.
+// Open starts a connection after its handshake. Then call Read, and Close.
 func (c *Conn) Open(raw net.Conn) {
 	c.mu.Lock()
 	c.raw, c.frames = raw, newFrameReader(raw, c.max, c.control, c.handler.Noop)
-	if c.aborted { // before the handshake had ended
+	if c.aborted { // before the handshake ended
 		_ = socketOf(raw).Close()
 	}
 	c.mu.Unlock()
@@ -123,8 +123,8 @@ func (c *Conn) Open(raw net.Conn) {
 	c.group.heartbeats.add(c)
 }
 
-// IsOver reports whether the client has closed the connection behind the frames that are still to be read, as far as
-// that has arrived. Only the goroutine of Read may ask.
+// IsOver reports whether the client's close has arrived behind frames that are not read yet. Only the goroutine of
+// Read may call it.
 func (c *Conn) IsOver() bool {
 	if c.frames == nil {
 		return false
@@ -136,9 +136,8 @@ func (c *Conn) IsOver() bool {
 	return c.frames.socket.isOver(below)
 }
 
-// End closes the connection once the request that runs has ended and what is queued is
-// written. Only the first call counts, and returns true; a code of 0 sends no close frame. The
-// text is empty if the client closed. It does not block.
+// End closes the connection once the running request has ended and the queue is written. Only the first call counts,
+// and returns true; a code of 0 sends no close frame, an empty text means that the client closed. It does not block.
 func (c *Conn) End(code int, text string) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,8 +156,7 @@ func (c *Conn) End(code int, text string) (first bool) {
 	return true
 }
 
-// Abort closes the socket at once. Under TLS it says no goodbye, for which a client that reads
-// nothing could make it wait.
+// Abort closes the socket at once. It skips TLS' close_notify, which a client that reads nothing could delay.
 func (c *Conn) Abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +166,7 @@ func (c *Conn) Abort() {
 	}
 }
 
-// socketOf returns what is below a connection, if that is TLS.
+// socketOf returns the connection below TLS, or conn itself.
 func socketOf(conn net.Conn) net.Conn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		return secure.NetConn()
@@ -183,19 +181,19 @@ func (c *Conn) closeReason() (code int, text string, closing bool) {
 	return c.code, c.text, c.closing
 }
 
-// ended makes sure that the connection ends after reason, and returns why it did.
+// ended ends the connection unless End did already, and returns why it ended.
 func (c *Conn) ended(reason error) error {
 	code, text, closing := c.closeReason()
 	if !closing {
 		c.End(0, "")
 		c.out.Cut(nil) // the client is gone
-	} else if text != "" { // End woke the reader, whose error says no more than that
+	} else if text != "" { // the reader's error says only that End woke it
 		return fmt.Errorf("closed by the server (%d): %s", code, text)
 	}
 	return reason
 }
 
-// Close writes what is queued, and the close frame, and closes the socket. Nothing is queued any more.
+// Close writes the queue and the close frame, and closes the socket. Queue nothing after it.
 func (c *Conn) Close() {
 	var last []byte
 	if code, text, _ := c.closeReason(); code != 0 {
@@ -213,12 +211,12 @@ func (c *Conn) Close() {
 	c.hangUp()
 }
 
-// limitLastWrite gives the client CloseTimeout to read what is being written.
+// limitLastWrite gives the client CloseTimeout to read the running write.
 func (c *Conn) limitLastWrite() {
 	_ = c.raw.SetWriteDeadline(time.Now().Add(min(CloseTimeout, c.group.WriteTimeout)))
 }
 
-// extendWriteDeadline sets a deadline, unless End has set one.
+// extendWriteDeadline moves the write deadline, unless End has set one.
 func (c *Conn) extendWriteDeadline(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,8 +225,8 @@ func (c *Conn) extendWriteDeadline(to time.Time) {
 	}
 }
 
-// hangUp closes the socket. Before that it reads what the client may still be sending: a
-// kernel that closes a socket with unread data resets it, and the last frames would be lost.
+// hangUp closes the socket after reading the rest of the client's data: a kernel that closes a socket with unread
+// data resets it, and the last frames would be lost.
 func (c *Conn) hangUp() {
 	if half, ok := c.raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		_ = c.raw.SetReadDeadline(time.Now().Add(LingerTimeout))

@@ -11,10 +11,10 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// MaxFragments is how many frames a message may have. Browsers send one.
+// MaxFragments is how many frames a message may have. Browsers send one per message.
 const MaxFragments = 128
 
-// CloseError says which rule the client broke, and the code of the close frame that tells it.
+// CloseError is a breach of a rule by the client, with the code and text of the close frame.
 type CloseError struct {
 	Code int
 	Text string
@@ -25,15 +25,15 @@ func (e *CloseError) Error() string { return fmt.Sprintf("%s (%d)", e.Text, e.Co
 func violation(text string) error { return &CloseError{websocket.CloseProtocolError, text} }
 
 // frameReader reads a client's messages from its socket (RFC 6455, section 5). gorilla's reader will not do: it does
-// not count frames, so that twenty connections which sent empty fragments made everybody wait 137 ms instead of 0.06
-// (BenchmarkBesideAFlood); it checks no UTF-8; and it writes its close frames itself, before replies that are queued.
+// not count frames, and twenty connections that sent empty fragments delayed all others by 137 ms instead of 0.06
+// (BenchmarkBesideAFlood); it checks no UTF-8; it writes its close frames before queued replies.
 type frameReader struct {
 	socket  *socket
 	max     int                                     // bytes of a message
 	control func(opcode byte, content []byte) error // handles a control frame
-	noop    func() error                            // counts a frame that asks for nothing
+	noop    func() error                            // counts a frame without a request
 
-	inMessage bool // a message has begun and not ended
+	inMessage bool // a message has begun
 }
 
 func newFrameReader(
@@ -42,8 +42,8 @@ func newFrameReader(
 	return &frameReader{socket: newSocket(src), max: max, control: control, noop: noop}
 }
 
-// next begins a frame between two messages. It handles a control frame, and reports true if the
-// frame begins a message.
+// next reads the header of a frame between two messages, and handles a control frame. message is true if the frame
+// begins a message.
 func (r *frameReader) next() (h frameHeader, message bool, err error) {
 	h, err = r.readHeader()
 	switch {
@@ -60,8 +60,8 @@ func (r *frameReader) next() (h frameHeader, message bool, err error) {
 	return h, false, err
 }
 
-// readText appends a message that begins with h. It returns an error as soon as the message cannot
-// become valid UTF-8, or is too long.
+// readText appends a message that begins with h. It fails as soon as the message cannot become valid UTF-8, or is too
+// long.
 func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 	r.inMessage = true
 	defer func() { r.inMessage = false }()
@@ -100,9 +100,9 @@ func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 
 var errNotUTF8 = &CloseError{websocket.CloseInvalidFramePayloadData, "a text frame was not UTF-8"}
 
-// readSome appends what has arrived of a frame's content, and waits if that is nothing.
+// readSome appends the part of a frame's content that has arrived; it waits for the first byte.
 func (r *frameReader) readSome(h *frameHeader, into *bytes.Buffer) error {
-	into.Grow(int(min(h.length, bytes.MinRead))) // not for all of it, which may never come
+	into.Grow(int(min(h.length, bytes.MinRead))) // the rest may never come
 	free := into.AvailableBuffer()
 	free = free[:min(uint64(cap(free)), h.length)]
 	n, err := r.socket.buffer.Read(free)
@@ -112,7 +112,7 @@ func (r *frameReader) readSome(h *frameHeader, into *bytes.Buffer) error {
 	return err
 }
 
-// nextFragment handles control frames until the next fragment of a message begins.
+// nextFragment handles control frames until a message's next fragment begins.
 func (r *frameReader) nextFragment() (frameHeader, error) {
 	for {
 		h, err := r.readHeader()
@@ -130,7 +130,6 @@ func (r *frameReader) nextFragment() (frameHeader, error) {
 	}
 }
 
-// readControl reads and handles a control frame that begins with h.
 func (r *frameReader) readControl(h frameHeader) error {
 	if h.opcode != websocket.CloseMessage {
 		if err := r.noop(); err != nil {
@@ -146,7 +145,7 @@ func (r *frameReader) readControl(h frameHeader) error {
 	return r.control(h.opcode, content)
 }
 
-// frameHeader is the header of a frame, and how much of its content has yet to come.
+// frameHeader is the header of a frame, with the length of its unread content.
 type frameHeader struct {
 	final  bool
 	opcode byte
@@ -156,7 +155,7 @@ type frameHeader struct {
 
 func (h *frameHeader) isControl() bool { return h.opcode >= websocket.CloseMessage }
 
-// continuation is the opcode of all fragments of a message but the first.
+// continuation is the opcode of all fragments but the first.
 const continuation = 0
 
 func (r *frameReader) readHeader() (h frameHeader, err error) {
@@ -204,8 +203,7 @@ func (r *frameReader) readHeader() (h frameHeader, err error) {
 	return h, nil
 }
 
-// hasClose reports whether there is a close frame among whole frames, which may have the beginning of another behind
-// them.
+// hasClose reports whether whole frames, with perhaps a part of one behind them, contain a close frame.
 func hasClose(content []byte) bool {
 	for len(content) >= 2 && content[0]&0xf != websocket.CloseMessage {
 		length, size := uint64(content[1]&^0x80), 6
@@ -225,7 +223,7 @@ func hasClose(content []byte) bool {
 	return len(content) >= 2
 }
 
-// unmask returns the mask for what follows content.
+// unmask unmasks content, and returns the mask for the bytes after it.
 func unmask(content []byte, mask uint32) uint32 {
 	for ; len(content) >= 8; content = content[8:] {
 		binary.LittleEndian.PutUint64(content, binary.LittleEndian.Uint64(content)^(uint64(mask)<<32|uint64(mask)))
@@ -237,8 +235,8 @@ func unmask(content []byte, mask uint32) uint32 {
 	return mask
 }
 
-// wholeCharacters returns how many bytes of content are whole characters. It reports false if
-// content is not the beginning of valid UTF-8.
+// wholeCharacters returns how many bytes of content are whole characters. It reports false if no valid UTF-8 begins
+// with content.
 func wholeCharacters(content []byte) (n int, ok bool) {
 	n = len(content)
 	for i := n - 1; i >= max(0, n-utf8.UTFMax+1); i-- {
@@ -252,17 +250,17 @@ func wholeCharacters(content []byte) (n int, ok bool) {
 	return n, utf8.Valid(content[:n])
 }
 
-// Final says that a frame is a whole message (RFC 6455, section 5.2).
+// Final marks a frame that ends a message (RFC 6455, section 5.2).
 const Final = 0x80
 
 // headerRoom is the longest header of a server's frame, in bytes.
 const headerRoom = 10
 
-// NewFrame returns a text frame with room for its header. The caller appends the content,
-// about size bytes, and calls Seal.
+// NewFrame returns a text frame with room for its header and about size bytes. The caller appends the content, and
+// calls Seal.
 func NewFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
 
-// Seal puts the header before the content of a text frame.
+// Seal puts the header before the content of a text frame, and returns the frame.
 func Seal(frame []byte) []byte {
 	var space [headerRoom]byte
 	header := append(space[:0], Final|websocket.TextMessage)
@@ -279,7 +277,7 @@ func Seal(frame []byte) []byte {
 	return frame
 }
 
-// Control returns a frame of that kind. The content has at most 125 bytes.
+// Control returns a control frame. The content has at most 125 bytes.
 func Control(kind int, content []byte) []byte {
 	return append([]byte{Final | byte(kind), byte(len(content))}, content...)
 }

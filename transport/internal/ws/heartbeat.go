@@ -8,24 +8,22 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// heartbeatSteps is in how many steps a ping interval is divided. So much later than it should be, in
-// intervals, a connection may be looked at.
+// heartbeatSteps divides a ping interval: a connection is checked at most one step too late.
 const heartbeatSteps = 8
 
-// waited is how long a write takes when it had to wait for the client, and so the client has read.
+// waited is how long a write takes if it had to wait for the client, which proves that the client reads.
 const waited = 100 * time.Millisecond
 
-// heartbeats look after all open connections from one goroutine, which runs as long as there are
-// some: each connection is looked at when it may have been silent for an interval, so one that
-// talks costs next to nothing, and none has a timer of its own.
+// heartbeats check all open connections from one goroutine, which runs while there are some. A connection is checked
+// when it may have been silent for an interval: busy ones cost next to nothing, and none has its own timer.
 type heartbeats struct {
 	step    time.Duration
-	clock   func() time.Duration // that of liveness.heard
+	clock   func() time.Duration // the clock of liveness.heard
 	running sync.WaitGroup
 
 	mu    sync.Mutex
 	open  int                         // guarded by mu: connections
-	slots [heartbeatSteps + 1][]*Conn // guarded by mu: a ring: who is looked at in which step
+	slots [heartbeatSteps + 1][]*Conn // guarded by mu: a ring of the connections to check in each step
 	now   int                         // guarded by mu: the present slot
 	stop  chan struct{}               // guarded by mu: ends the goroutine; nil while none runs
 }
@@ -41,7 +39,7 @@ func (h *heartbeats) add(c *Conn) {
 	h.laterLocked(c, h.step*heartbeatSteps)
 }
 
-// remove ends the goroutine with the last connection. One that has ended leaves its slot when it would be looked at.
+// remove ends the goroutine with the last connection. A connection that has ended leaves its slot at its next check.
 func (h *heartbeats) remove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +63,7 @@ func (h *heartbeats) run(stop chan struct{}) {
 	}
 }
 
-// beat looks at the connections of one step.
+// beat checks the connections of one step.
 func (h *heartbeats) beat(stop chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,30 +81,30 @@ func (h *heartbeats) beat(stop chan struct{}) {
 	}
 }
 
-// laterLocked has a connection looked at after that time, or up to a step later.
+// laterLocked schedules the next check of a connection after a time, or up to a step later.
 func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 	steps := min(max(int((after+h.step-1)/h.step), 1), heartbeatSteps)
 	at := (h.now + steps) % len(h.slots)
 	h.slots[at] = append(h.slots[at], c)
 }
 
-// liveness is when a connection's client was heard, and what it was asked since.
+// liveness is when a client was last heard, and the state at the last ping.
 type liveness struct {
 	heard atomic.Int64 // by Options.Clock
-	busy  atomic.Bool  // the client waits for the server, which reads nothing meanwhile
+	busy  atomic.Bool  // the client waits for a reply; the server reads nothing meanwhile
 
 	// Used only by beat.
 	asked time.Duration // when the last ping was queued, by Options.Clock
-	queue int64         // how many bytes the kernel had been given before that ping
-	taken int64         // how many of the bytes that it was given the client's kernel had acknowledged then
+	queue int64         // bytes given to the kernel before that ping
+	taken int64         // of these, the bytes that the client's kernel had acknowledged
 }
 
-// hear records a sign of life.
+// hear records that the client is alive.
 func (c *Conn) hear() { c.alive.heard.Store(int64(c.group.Clock())) }
 
-// beat asks a client that is silent for an interval for a sign of life, and ends a connection that is
-// silent for two and has had the time to answer. It returns when to look again; 0 is never. While
-// something is being written, the write time-out decides.
+// beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
+// client could have answered. It returns when to check again, 0 for never. During a write, the write time-out
+// decides.
 func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 	interval := c.group.PingInterval
 	heard := time.Duration(c.alive.heard.Load())
@@ -133,24 +131,23 @@ func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 	return 0
 }
 
-// ask asks the client for a sign of life.
 func (c *Conn) ask(now time.Duration) {
 	sent := c.writer.sent.Load()
 	c.alive.asked, c.alive.queue, c.alive.taken = now, sent, sent-c.unsent()
 	c.out.Ping(Control(websocket.PingMessage, nil))
 }
 
-// isReading reports whether the client, since it was asked, has read some of what the kernel keeps for
-// it, and the ping is still behind the rest: who reads slowly cannot have answered yet.
+// isReading reports whether the client has read some bytes since the ping, but not all before it: a slow reader
+// cannot have answered yet.
 func (c *Conn) isReading() bool {
 	taken := c.writer.sent.Load() - c.unsent()
 	return taken > c.alive.taken && taken < c.alive.queue
 }
 
-// unsent returns how many bytes the kernel has been given, and the client's has not acknowledged.
+// unsent returns how many bytes given to the kernel the client's kernel has not acknowledged.
 func (c *Conn) unsent() int64 { return unsentBytes(rawOf(socketOf(c.raw))) }
 
-// wake makes the reader find that the connection has ended.
+// wake makes the reader notice that the connection has ended.
 func (c *Conn) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,8 @@ func unsentBytes(socket syscall.RawConn) int64 {
 	return int64(n)
 }
 
-// unread returns the first bytes, max at most, that have arrived at a socket and have not been read; they stay
-// unread. ended says that the other side has ended the connection.
+// unread returns up to max bytes that have arrived at a socket, without consuming them. ended reports whether the
+// other side has ended the connection.
 func unread(socket syscall.RawConn, max int) (content []byte, ended bool) {
 	if socket == nil {
 		return nil, false

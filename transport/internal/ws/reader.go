@@ -10,8 +10,8 @@ import (
 
 var errEnded = errors.New("ended by the server")
 
-// Read has the handler run the client's requests, one after the other, until the connection ends, and returns why. If
-// the client closed it, that is a [websocket.CloseError].
+// Read passes the client's requests to the handler, one after the other, until the connection ends, and returns why.
+// The error is a [websocket.CloseError] if the client closed it.
 func (c *Conn) Read() error {
 	for {
 		if err := c.readOne(); err != nil {
@@ -24,7 +24,6 @@ func (c *Conn) Read() error {
 	}
 }
 
-// readOne waits for a frame, and reads it.
 func (c *Conn) readOne() error {
 	if !c.frames.socket.hasMore() {
 		c.writer.flush() // pongs
@@ -37,13 +36,13 @@ func (c *Conn) readOne() error {
 		c.hear()
 		c.alive.busy.Store(false)
 	}
-	if err := c.frames.socket.wait(); err != nil { // here, where little of the goroutine's stack is in use
+	if err := c.frames.socket.wait(); err != nil { // here the goroutine's stack is still small
 		return err
 	}
 	return c.receive()
 }
 
-// receive reads one frame. If that begins a message it reads the whole, has it handled, and writes the reply.
+// receive reads one frame. If it begins a message, receive reads all of it, runs the handler, and writes the reply.
 func (c *Conn) receive() error {
 	h, message, err := c.frames.next()
 	if err != nil || !message {
@@ -60,26 +59,25 @@ func (c *Conn) receive() error {
 	return nil
 }
 
-// control handles a control frame of the client.
 func (c *Conn) control(opcode byte, content []byte) error {
 	switch opcode {
 	case websocket.CloseMessage:
 		return c.closedByClient(content)
 	case websocket.PingMessage:
 		c.out.Push(Control(websocket.PongMessage, content))
-		// Those of the pings that have arrived together are written together, since a system call
-		// for each would let one client keep a core busy. In a message the rest may be long in coming.
+		// Pongs to pings that arrived together are written together: a system call for each would let one client keep
+		// a core busy. Within a message the rest may take long to arrive.
 		if c.frames.inMessage || !c.frames.socket.hasMore() {
 			c.writer.flush()
 		}
 	}
-	if !c.frames.inMessage { // which the client might otherwise never end
+	if !c.frames.inMessage { // the client might never end the message
 		c.hear()
 	}
 	return nil
 }
 
-// closedByClient answers a close frame with its code, and returns why the connection ends.
+// closedByClient answers a close frame with its code, and returns the error that ends the connection.
 func (c *Conn) closedByClient(content []byte) error {
 	code, reason := websocket.CloseNoStatusReceived, []byte(nil)
 	if len(content) > 0 {
@@ -98,8 +96,7 @@ func (c *Conn) closedByClient(content []byte) error {
 	return &websocket.CloseError{Code: code, Text: string(reason)}
 }
 
-// ValidCloseCode reports whether a client may send a code (RFC 6455, section 7.4, and the codes
-// that IANA has registered since).
+// ValidCloseCode reports whether a client may send a code (RFC 6455, section 7.4, and later registrations at IANA).
 func ValidCloseCode(code int) bool {
 	switch code {
 	case 1004, websocket.CloseNoStatusReceived, websocket.CloseAbnormalClosure:

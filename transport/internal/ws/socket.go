@@ -7,19 +7,19 @@ import (
 	"syscall"
 )
 
-// readBufferSize is how many bytes are read from a socket at once. A control frame must fit.
+// readBufferSize is how many bytes are read from a socket at once. It must hold a control frame.
 const readBufferSize = 1024
 
-// readBuffers hold what has been read from sockets and not yet used.
+// readBuffers are for sockets with unread bytes.
 var readBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBufferSize) }}
 
-// socket is the reading side of a connection. It borrows a buffer when something has arrived
-// and gives it back before it waits: most connections are silent most of the time.
+// socket is the reading side of a connection. It borrows a buffer only while bytes are there to read: most
+// connections are silent most of the time.
 type socket struct {
 	conn   io.Reader
-	raw    syscall.RawConn // nil if conn can only be read with a buffer at hand, as TLS
+	raw    syscall.RawConn // nil if reading needs a buffer at hand, as with TLS
 	try    func(fd uintptr) bool
-	fd     uintptr // to be read without waiting, while raw calls try
+	fd     uintptr // for reading without waiting, while raw calls try
 	trying bool
 	err    error         // of the last try
 	buffer *bufio.Reader // nil while the socket waits; it reads from the socket
@@ -31,7 +31,7 @@ func newSocket(conn io.Reader) *socket {
 	return s
 }
 
-// wait waits until something has arrived. Only then buffer may be used, until the next wait.
+// wait waits until bytes have arrived. After it, and until the next wait, buffer may be used.
 func (s *socket) wait() error {
 	if s.hasMore() {
 		return nil
@@ -50,14 +50,14 @@ func (s *socket) wait() error {
 	return s.err
 }
 
-// hasMore reports whether something has been read that is not yet used.
+// hasMore reports whether the buffer has unused bytes.
 func (s *socket) hasMore() bool { return s.buffer != nil && s.buffer.Buffered() > 0 }
 
-// maxPeek is how many unread bytes isOver looks through.
+// maxPeek is how many unread bytes isOver searches.
 const maxPeek = 4 << 10
 
-// isOver reports whether what has arrived and is not yet used ends with the end of the connection, or has a close frame
-// in its first maxPeek bytes; under TLS, in those that are read. below is the socket itself.
+// isOver reports whether the client has ended the connection behind its unused bytes, or a close frame is in the
+// first maxPeek of them; under TLS, in those already decrypted. below is the socket itself.
 func (s *socket) isOver(below syscall.RawConn) bool {
 	arrived, ended := unread(below, maxPeek)
 	if ended {
@@ -67,13 +67,13 @@ func (s *socket) isOver(below syscall.RawConn) bool {
 	if s.buffer != nil {
 		read, _ = s.buffer.Peek(s.buffer.Buffered())
 	}
-	if s.raw == nil { // what has arrived is not in clear
+	if s.raw == nil { // the bytes are encrypted
 		arrived = nil
 	}
 	return hasClose(append(read[:len(read):len(read)], arrived...))
 }
 
-// tryRead reads what has arrived into a borrowed buffer. It reports false if that is nothing.
+// tryRead reads into a borrowed buffer without waiting. It reports false if nothing has arrived.
 func (s *socket) tryRead(fd uintptr) bool {
 	s.borrow()
 	s.fd, s.trying = fd, true
@@ -109,7 +109,7 @@ func (s *socket) borrow() {
 	s.buffer.Reset(s)
 }
 
-// giveBack gives the buffer back, and drops what is in it.
+// giveBack returns the buffer to the pool, and drops its content.
 func (s *socket) giveBack() {
 	if s.buffer != nil {
 		s.buffer.Reset(nil)
@@ -118,10 +118,10 @@ func (s *socket) giveBack() {
 	}
 }
 
-// attempt writes to sockets without waiting. It is for one goroutine at a time.
+// attempt writes to sockets without waiting. Only one goroutine may use it at a time.
 type attempt struct {
 	try  func(fd uintptr) bool // once, so that writing allocates nothing
-	left []byte                // what is still to be written
+	left []byte                // the rest to write
 }
 
 func newAttempt() *attempt {
@@ -130,10 +130,10 @@ func newAttempt() *attempt {
 	return a
 }
 
-// write writes as much of p as the socket takes at once, and returns how much that is.
+// write writes as much of p as the socket accepts at once, and returns the number of bytes.
 func (a *attempt) write(socket syscall.RawConn, p []byte) (n int) {
 	a.left = p
-	_ = socket.Write(a.try) // who writes the rest meets the error again
+	_ = socket.Write(a.try) // writing the rest meets the error again
 	n = len(p) - len(a.left)
 	a.left = nil
 	return n

@@ -11,42 +11,42 @@ import (
 	"time"
 )
 
-// batchSize is how many bytes are written at once, if that many wait. The last frame may go beyond it.
+// batchSize is how many bytes are written at once. The last frame may exceed it.
 const batchSize = 16 << 10
 
-// chunkSize is how much of a long frame has to be written within Options.WriteTimeout. A client that reads
-// slowly gets the whole frame all the same.
+// chunkSize is how much of a long frame has to be written within Options.WriteTimeout, so that slow readers get long
+// frames.
 const chunkSize = 4 * batchSize
 
-// writer writes a connection's outbox to its socket. No goroutine waits for something to write: the reader writes the
-// reply to its request (flush), and the outbox has the flusher write what comes by itself (StartWriting); what the
-// socket does not take at once gets a goroutine of its own. The outbox makes sure that there is one writer at a time.
+// writer writes a connection's queue to its socket, without a goroutine that waits for frames. The reader writes the
+// reply to its request (flush). For other frames the queue calls StartWriting, and the flusher writes; if the socket
+// does not accept all at once, a goroutine writes the rest. The queue allows one writer at a time.
 type writer struct {
 	conn    *Conn
-	running sync.WaitGroup // the flusher's writing, and goroutines
-	sent    atomic.Int64   // bytes that the kernel has been given
+	running sync.WaitGroup // the flusher's writes, and goroutines
+	sent    atomic.Int64   // bytes given to the kernel
 
-	// Used only by the current writer; the outbox decides who that is.
+	// Used only by the current writer; the queue decides who that is.
 	frames   [][]byte
-	deadline time.Time // that is set on the socket
-	rest     []byte    // of the write that has failed
+	deadline time.Time // as set on the socket
+	rest     []byte    // of the write that failed
 }
 
-// flush writes what is queued, unless there is a writer. It leaves what comes meanwhile to
-// another goroutine, since the reader has to go back to its client.
+// flush writes the queue once, unless a writer runs. It leaves later frames to another goroutine: the reader goes
+// back to its client.
 func (w *writer) flush() {
 	if w.conn.out.Claim() && w.send() {
 		w.conn.StartWriting()
 	}
 }
 
-// StartWriting has the flusher write until nothing is queued. Only the queue's writer may call it.
+// StartWriting makes the flusher write until the queue is empty. Only the queue's current writer may call it.
 func (c *Conn) StartWriting() {
 	c.writer.running.Add(1)
 	c.group.flusher.add(&c.writer)
 }
 
-// flushReady writes some of what is queued, for the flusher. It does not block.
+// flushReady writes some queued frames, for the flusher. It does not block.
 func (w *writer) flushReady(try *attempt) {
 	w.take()
 	switch {
@@ -61,13 +61,13 @@ func (w *writer) flushReady(try *attempt) {
 	w.running.Done()
 }
 
-// send writes some of what is queued, and reports whether to go on. If the write fails, the connection ends.
+// send writes some queued frames, and reports whether to go on. If the write fails, the connection ends.
 func (w *writer) send() (more bool) {
 	w.take()
 	return w.sendTaken()
 }
 
-// sendTaken is send for what take has taken.
+// sendTaken is send for frames that take returned.
 func (w *writer) sendTaken() (more bool) {
 	err, group := w.writeTaken(), w.conn.group
 	switch {
@@ -82,20 +82,19 @@ func (w *writer) sendTaken() (more bool) {
 	return w.conn.out.KeepWriting()
 }
 
-// take takes about batchSize of what is queued, to be written next. It reports false if that is nothing.
+// take fetches about batchSize of queued frames. It reports false if there are none.
 func (w *writer) take() bool {
 	w.frames = w.conn.handler.Take(w.frames[:0], batchSize)
 	return len(w.frames) > 0
 }
 
-// writeTaken writes what was taken.
 func (w *writer) writeTaken() error {
 	defer w.written()
 	return w.writeFrames(w.frames)
 }
 
-// tryTaken writes what was taken, and reports true, if that is possible with one system call that does not block.
-// If the socket takes only a part, the rest is still to be written.
+// tryTaken writes the fetched frames by one system call that does not block, and reports whether it wrote all.
+// Otherwise the rest stays to be written.
 func (w *writer) tryTaken(try *attempt) (done bool) {
 	size := 0
 	for _, f := range w.frames {
@@ -127,13 +126,13 @@ func (w *writer) tryTaken(try *attempt) (done bool) {
 	return true
 }
 
-// written records that nothing of what was taken is still to be written.
+// written records that all fetched frames are written.
 func (w *writer) written() {
 	clear(w.frames)
 	w.conn.out.Written()
 }
 
-// writeFrames writes short frames with one system call, and a long one without copying it.
+// writeFrames writes short frames by one system call, and a long one without copying it.
 func (w *writer) writeFrames(frames [][]byte) error {
 	if len(frames) == 1 {
 		return w.write(frames[0])
@@ -155,16 +154,16 @@ func (w *writer) writeFrames(frames [][]byte) error {
 	return w.writeShort(short)
 }
 
-// writeShort empties a buffer of short frames.
+// writeShort writes a buffer of short frames, and empties it.
 func (w *writer) writeShort(short *bytes.Buffer) error {
 	err := w.write(short.Bytes())
-	w.rest = bytes.Clone(w.rest) // the buffer is used again
+	w.rest = bytes.Clone(w.rest) // the buffer is reused
 	short.Reset()
 	return err
 }
 
-// write writes some whole frames. It fails with os.ErrDeadlineExceeded if the client reads nothing
-// for the time of Options.WriteTimeout. Then rest is what is not written of the frames.
+// write writes whole frames. It fails with os.ErrDeadlineExceeded if the client reads nothing for
+// Options.WriteTimeout; then rest is the unwritten part.
 func (w *writer) write(p []byte) (err error) {
 	for n := 0; len(p) > 0; p = p[n:] {
 		began := w.extendDeadline()
@@ -181,8 +180,8 @@ func (w *writer) write(p []byte) (err error) {
 	return nil
 }
 
-// extendDeadline gives the client WriteTimeout, or up to an eighth more: moving the deadline costs
-// as much as encoding a frame, so not every write does it. It returns the time.
+// extendDeadline gives the client WriteTimeout, or up to an eighth more, and returns the time. It does not move the
+// deadline at every write: that costs as much as encoding a frame.
 func (w *writer) extendDeadline() time.Time {
 	now, timeout := time.Now(), w.conn.group.WriteTimeout
 	if w.deadline.Sub(now) < timeout {
@@ -192,11 +191,10 @@ func (w *writer) extendDeadline() time.Time {
 	return now
 }
 
-// maxReused is how large a buffer may have grown to be used again.
+// maxReused is the capacity up to which a buffer is reused.
 const maxReused = 4 * batchSize
 
-// buffers hold frames that are being read or joined. Most connections are silent most of the
-// time, so none has a buffer of its own.
+// buffers are for frames that are being read or joined. Most connections are silent, so none owns one.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func getBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
@@ -208,24 +206,23 @@ func putBuffer(b *bytes.Buffer) {
 	}
 }
 
-// flushesAtOnce is how many connections a goroutine of the flusher takes at a time. If more than that wait for
-// each goroutine there is to be another one.
+// flushesAtOnce is how many connections a goroutine of the flusher fetches at a time. If more per goroutine wait,
+// another goroutine starts.
 const flushesAtOnce = 8
 
-// flusher writes what connections have to be sent by themselves, such as events, as far as their sockets take it at
-// once. A few goroutines do so for all connections, since an event to each of a room's members would else begin
-// and end a goroutine for each; none runs while there is nothing to write.
+// flusher writes events and pings, as far as the sockets accept them at once. A few goroutines serve all connections,
+// because one per member and event would be too many; none runs while there is nothing to write.
 type flusher struct {
 	running sync.WaitGroup
 
 	tries sync.Pool // of *attempt
 
 	mu         sync.Mutex
-	ready      []*writer // guarded by mu: in order
-	goroutines int       // guarded by mu: how many run
+	ready      []*writer // guarded by mu: in order of arrival
+	goroutines int       // guarded by mu: running ones
 }
 
-// add has a connection written soon. It does not block.
+// add schedules a write. It does not block.
 func (f *flusher) add(w *writer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,7 +251,7 @@ func (f *flusher) run() {
 	}
 }
 
-// take moves the first that are ready to into. If there are none, the goroutine is to end.
+// take moves the first ready writers to into. If it returns 0, the goroutine has to end.
 func (f *flusher) take(into []*writer) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,13 +32,12 @@ var (
 	UnlistScript = redis.NewScript(leaseUnlistLua)
 )
 
-// maxEvictions is from how many rooms a dead node's members are removed at the same time:
-// rooms that hang must not hold up the others.
+// maxEvictions limits the rooms of one dead node that are worked on at a time. It is high, so that rooms that hang do
+// not delay the others.
 const maxEvictions = 128
 
-// evictLoop removes the members of nodes that have died. They are removed exactly once, even if
-// several nodes notice, or one dies while doing it: removing is an action under the room's
-// lock, and does nothing for a member who is not there any more.
+// evictLoop removes the members of dead nodes. They are removed exactly once, even if several nodes notice, or one
+// dies while doing it: the removal is an action under the room's lock, and ignores members who have left.
 func (n *Node) evictLoop() {
 	for n.open.Err() == nil {
 		next, err := n.evictOnce(n.open)
@@ -49,8 +48,8 @@ func (n *Node) evictLoop() {
 	}
 }
 
-// evictOnce looks once, and returns when to look again. A node without a valid lease judges nobody, since others
-// may be unable to prolong theirs, too.
+// evictOnce looks once, and returns when to look again. Without a valid lease it judges nobody: the other nodes may
+// be unable to prolong theirs, too.
 func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	if _, valid := n.lease.holder(); !valid {
 		for _, v := range n.lists {
@@ -66,7 +65,7 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	}
 	wg.Wait()
 	for _, v := range n.lists {
-		if !v.looked.Before(start) { // it was read: who waits for another list, or for a room that hangs, is not blind here
+		if !v.looked.Before(start) { // a node that waits for another list, or for a room that hangs, has still read this one
 			v.looked = time.Now()
 		}
 	}
@@ -79,8 +78,7 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	return next, errors.Join(failed...)
 }
 
-// checkList deals with the members of the dead nodes in one list. It returns when the next ones are due, if that is
-// known.
+// checkList handles the dead nodes in one list. next is when the next ones are due, zero if unknown.
 func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
 	leases, err := n.leasesOf(ctx, v.list)
 	if err != nil {
@@ -105,7 +103,7 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 	return next, errors.Join(failed...)
 }
 
-// leasesOf returns the nodes in a list, each with its lease, empty if there is none.
+// leasesOf returns the lease of each node in a list, empty if there is none.
 func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
@@ -128,12 +126,12 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 	return leases, nil
 }
 
-// evictNode shows the members of a node that has not prolonged its lease as away, room by room, and removes those
-// who have been so for the grace. If nobody is left in any room it takes the node off the list. However many nodes
-// do so, and whichever dies over it, each member is away once, and leaves once: both are actions under the room's
-// lock, and do nothing for who is away already, or has come back through another node.
+// evictNode shows the members of a dead node as away, room by room, and removes them after their grace. Once all
+// rooms are empty of them it takes the node off the list. Members of a node that stopped are not shown as away: they
+// are moving to other nodes.
 //
-// The members of a node that has stopped are not shown as away, because they are on their way.
+// Several nodes may do this, and die over it; each member is still shown away once and removed once. Both are actions
+// under the room's lock, and ignore members who are away already, or have come back through another node.
 func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error {
 	rdb := n.store.Client
 	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
@@ -181,7 +179,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 				waiting.Store(true)
 				return 0, nil
 			}
-			if err := pause.For(ctx, left); err != nil { // in this look: a room that hangs may hold up the next one
+			if err := pause.For(ctx, left); err != nil { // within this look: a room that hangs may delay the next look
 				return 0, err
 			}
 		}
@@ -203,7 +201,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	case stopped:
 		message = "a node has stopped; its members did not come back and were removed"
 	}
-	if members == 0 && (seen.own || stopped || unlisted != 1) { // nobody is missed, another node was faster, or it is done once more
+	if members == 0 && (seen.own || stopped || unlisted != 1) { // there were no members, another node was faster, or this is a repetition
 		level = slog.LevelDebug
 	}
 	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),
@@ -211,13 +209,13 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	return nil
 }
 
-// endLease makes sure that a node does not prolong its lease any more. It reports false if it has.
+// endLease ends the lease of a dead node for good. over is false if the node has prolonged it.
 func (n *Node) endLease(ctx context.Context, node string, seen *sighting) (over bool, err error) {
 	done, err := n.store.RunPlain(ctx, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease, overKept.Milliseconds()).Int()
 	return done == 1, err
 }
 
-// inEach calls do for each room of a dead node, for many at the same time, and returns the sum of what that returns.
+// inEach calls do concurrently for the rooms of a dead node, and returns the sum of members.
 func inEach(rooms []string, do func(id string) (members int, err error)) (int, error) {
 	var members, failed atomic.Int64
 	var work errgroup.Group
@@ -239,8 +237,8 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 	return int(members.Load()), nil
 }
 
-// evictFrom removes the members of a node from a room, and the records of it there. Where
-// it has no members nothing is run: that would leave records of this node. stopped says that the node did not die.
+// evictFrom removes a node's members from a room, and both records of the node there. Without members it runs no
+// action, because that would leave records of this node. stopped: the node has stopped, and did not die.
 func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {
 	seen, err := n.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {
@@ -262,8 +260,8 @@ func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped 
 	return members, n.record(who, recordRemove, id)
 }
 
-// strayFrom shows the members of a node as away in a room. Where nobody is left to be shown so,
-// nothing is run: that would leave records of this node.
+// strayFrom shows a node's members in a room as away. If there are none it runs no action, because that would leave
+// records of this node.
 func (n *Node) strayFrom(ctx context.Context, id, node string) error {
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

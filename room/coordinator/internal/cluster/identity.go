@@ -14,18 +14,18 @@ import (
 	"roomd/room/coordinator/internal/keys"
 )
 
-// Identity is a name under which a node writes, and what belongs to it.
+// Identity is one of a node's names, with the state that belongs to it.
 type Identity struct {
 	Node string // the name
 
-	rooms roomSet // where it may have members
+	rooms roomSet // rooms where it may have members
 
-	heartbeat    atomic.Int64 // of the last request about the lease or the rooms; see lua/lease.lua
+	heartbeat    atomic.Int64 // number of the last request about the lease or the rooms; see lua/lease.lua
 	acknowledged int64        // used by the lease's attempts: the last heartbeat that Redis has had
 }
 
-// roomSet is what Node:<node>:Rooms has to hold. A failover may lose some of that and keep the members, which are on
-// another master of a Cluster; then the node writes it again. The zero value is empty.
+// roomSet is the wanted content of Node:<node>:Rooms. A failover may lose some of that set but not the members, which
+// are on another master of a Cluster; then the node writes the set again. The zero value is empty.
 type roomSet struct {
 	mu  sync.Mutex
 	ids map[string]struct{} // guarded by mu
@@ -67,11 +67,10 @@ func (s *roomSet) all() []string {
 	return slices.Collect(maps.Keys(s.ids))
 }
 
-// hashTags are one in each sixteenth of the slots of a Redis Cluster: they are
-// spread over the masters as the slots are.
+// hashTags has one tag for each sixteenth of a Cluster's hash slots, so they spread over the masters as the slots do.
 //
-// A node's name on Cluster begins with one. So its lease, the set of its rooms and the list of nodes that has it are
-// on one master, and are written in one step. A node whose hash slot is away takes a new name, with another one.
+// On a Cluster a node's name begins with one of them. So its lease, the set of its rooms and the list with its name
+// are on one master, and are written atomically. If that master is away the node takes a name with another tag.
 var hashTags = [...]string{
 	"{ma}", "{qp}", "{dj}", "{wz}", "{sb}", "{pv}", "{uh}", "{fx}",
 	"{cx}", "{ph}", "{uv}", "{yc}", "{rz}", "{qn}", "{dt}", "{ha}",
@@ -92,7 +91,6 @@ func Lists(names keys.Space) []string {
 	return all
 }
 
-// split returns the hash tag and the rest of a node's name.
 func (l *lease) split(node string) (tag, name string) {
 	if !l.store.Cluster {
 		return "", node
@@ -101,13 +99,13 @@ func (l *lease) split(node string) (tag, name string) {
 	return node[:end], node[end:]
 }
 
-// keysOf returns the keys of a lease. On Cluster they share a slot.
+// keysOf returns the keys of a lease. On a Cluster they share a hash slot.
 func (l *lease) keysOf(who *Identity) []string {
 	tag, _ := l.split(who.Node)
 	return []string{l.store.Lease(who.Node), l.store.NodeRooms(who.Node), l.store.Nodes(tag)}
 }
 
-// withHashTag puts a hash tag chosen at random before a name, on Cluster.
+// withHashTag prefixes a name with a random hash tag on a Cluster.
 func withHashTag(name string, cluster bool) string {
 	if cluster {
 		return hashTags[rand.IntN(len(hashTags))] + name

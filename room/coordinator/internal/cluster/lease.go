@@ -31,55 +31,53 @@ var (
 	EndScript   = redis.NewScript(leaseEndLua)
 )
 
-// stoppedKept is how long Redis remembers, after the grace, that a node has stopped and
-// not died: until others have removed its members.
+// stoppedKept is how long, after the grace, Redis remembers that a node has stopped and not died: until other nodes
+// have removed its members.
 const stoppedKept = time.Hour
 
-// overKept is how long Redis remembers that a lease was ended: until no request from before that can come
-// any more. The lock is as patient with its requests.
+// overKept is how long Redis remembers that a lease was ended: until no earlier request can arrive. The lock waits as
+// long for its requests.
 const overKept = 10 * time.Minute
 
 const (
-	// maxTags is how many other hash slots are tried in one attempt.
+	// maxTags limits the other hash slots tried in one attempt.
 	maxTags = 4
 
-	// endTimeout is how long giving the lease back may take.
+	// endTimeout limits the release of the lease.
 	endTimeout = time.Second
 
-	// listChunk is how many rooms go into Node:<node>:Rooms with one request.
+	// listChunk is the number of rooms added to Node:<node>:Rooms per request.
 	listChunk = 1000
 )
 
-// lease keeps the node's name its own. It is a key in Redis with a TTL that the node prolongs (C. Gray, D. Cheriton,
-// "Leases: an efficient fault-tolerant mechanism for distributed file cache consistency", 1989). When it is over,
-// other nodes remove the members of that name. So a node commits nothing under a name whose lease is over by its own
-// clock. It takes a new name when the key is gone, because the node was stalled or Redis has lost its data, and when
-// the key is an earlier one: Redis was restarted from an old copy of its data, which holds members who have left
-// since.
+// lease protects the node's name. It is a key in Redis with a TTL that the node prolongs (C. Gray, D. Cheriton,
+// "Leases: an efficient fault-tolerant mechanism for distributed file cache consistency", 1989). Once it is over,
+// other nodes remove the members of that name. So a node never commits under a name whose lease is over by its own
+// clock. It takes a new name if the key is gone, because the node was stalled or Redis lost its data; or if the key
+// is older than expected, because Redis restarted from an old copy, which contains members who have left since.
 //
-// On Cluster a node also takes a new name, in another hash slot, if the master with the key does
-// not answer until the lease is over, or refuses what the node has to write there. Members
-// who do not join again under the new name are removed as a dead node's.
+// On a Cluster a node also moves to a new name in another hash slot if its master does not answer until the lease is
+// over, or refuses writes. Members who do not join again under the new name are removed as a dead node's.
 type lease struct {
 	store   *store.Store
 	ttl     time.Duration
 	grace   time.Duration // of the node's members
 	address string        // of the node; may be empty
-	shared  string        // the settings that other nodes compare with theirs
+	shared  string        // the settings that other nodes compare with their own
 
-	// One attempt at a time, for all who wait for it: it goes on when one of them gives up.
+	// Callers share one attempt; it continues when one of them gives up.
 	attempts singleflight.Group
 	life     context.Context // of attempts
 	kill     context.CancelFunc
 
 	mu    sync.Mutex
 	who   *Identity // guarded by mu
-	until time.Time // guarded by mu: by our clock, from before the request was sent; zero before the first
-	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt knows yet
-	began time.Time // guarded by mu: when who was begun
+	until time.Time // guarded by mu: by our clock, counted from before the request; zero before the first
+	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt has seen that
+	began time.Time // guarded by mu: when the lease of who began
 
-	// The names that this node has, or had of late, and until when their leases were valid for certain. Other nodes
-	// remove the members of a name when its lease has been over for the grace, and nobody before that.
+	// The node's current and recent names, and until when their leases were certainly valid. Other nodes remove the
+	// members of a name only when its lease has been over for the grace.
 	names map[string]time.Time // guarded by mu: by our clock
 }
 
@@ -92,7 +90,7 @@ func newLease(st *store.Store, opts Options) *lease {
 	return l
 }
 
-// holder returns the node's name, and whether the node may write under it.
+// holder returns the node's name, and whether the node may commit under it.
 func (l *lease) holder() (who *Identity, valid bool) {
 	who, until := l.held()
 	return who, time.Now().Before(until)
@@ -104,8 +102,8 @@ func (l *lease) held() (who *Identity, until time.Time) {
 	return l.who, l.until
 }
 
-// refresh prolongs the lease, or begins one under a new name if it was lost. renewed
-// says that the name has changed. It runs as one of attempts.
+// refresh prolongs the lease, or begins one under a new name if it was lost. renewed: the name has changed. Only
+// attempts runs it.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	l.mu.Lock()
 	who, until, abandoned, began := l.who, l.until, l.unfit != nil, l.began
@@ -114,7 +112,7 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	tag, given := l.split(who.Node)
 	if until.IsZero() {
 		err = l.begin(ctx, who)
-		if errors.Is(err, errLeaseOver) { // an earlier attempt has begun it, and it was ended since
+		if errors.Is(err, errLeaseOver) { // an earlier attempt began it, and it was ended since
 			err = l.begin(ctx, &Identity{Node: tag + store.NewName()})
 		}
 		if err != nil && l.store.Cluster {
@@ -130,7 +128,7 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	if err == nil && time.Now().Before(until) {
 		l.forgetName(who.Node) // Redis has lost it
 	}
-	if time.Since(began) < l.ttl/3 { // Redis loses them as fast as they are made
+	if time.Since(began) < l.ttl/3 { // Redis loses leases as fast as they are made
 		_ = pause.For(ctx, l.ttl/30)
 	}
 	if err == nil {
@@ -142,8 +140,8 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	return err == nil, err
 }
 
-// abandon makes the next attempt move to another hash slot if the lease cannot be prolonged at
-// once, although it is not over yet. An attempt that is under way may miss it.
+// abandon makes the next attempt move to another hash slot unless it can prolong the lease at once. An attempt that
+// already runs may miss this.
 func (l *lease) abandon(who *Identity) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,15 +150,15 @@ func (l *lease) abandon(who *Identity) {
 	}
 }
 
-// abandoned reports whether abandon was called, and no attempt knows yet.
+// abandoned reports whether abandon was called and no attempt has seen it yet.
 func (l *lease) abandoned(who *Identity) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unfit == who
 }
 
-// prolong prolongs a lease that is not over in Redis, and completes the set of the node's
-// rooms there; or here, where others have brought a room back that had members of this node: see [Node.List].
+// prolong prolongs a lease that is not over in Redis. It also adds missing rooms to the set in Redis; or to the set
+// here, if other nodes restored a room that has members of this node: see [Node.List].
 func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (kept bool, err error) {
 	ctx, cancel := l.attempt(ctx, until)
 	defer cancel()
@@ -186,8 +184,8 @@ func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (ke
 	return true, nil
 }
 
-// begin begins a lease under a name, which is the node's from then on. It fails with errLeaseOver if the one
-// under that name was ended.
+// begin begins a lease under a name, which then is the node's. It fails with errLeaseOver if that name's lease was
+// ended.
 func (l *lease) begin(ctx context.Context, who *Identity) error {
 	ctx, cancel := l.attempt(ctx, time.Time{})
 	defer cancel()
@@ -202,7 +200,7 @@ func (l *lease) begin(ctx context.Context, who *Identity) error {
 	return err
 }
 
-// move begins a lease in another hash slot, on a master that has not just failed.
+// move begins a lease in another hash slot, on another master than the one that failed.
 func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	failed, away := []error{why}, []string{l.masterOf(ctx, tag)}
 	for _, i := range rand.Perm(len(hashTags)) {
@@ -222,8 +220,8 @@ func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	return errors.Join(failed...)
 }
 
-// attempt bounds a request: it ends with the lease. A lease that is about to end gets a little more, so that it is
-// not given up for a short stall; where there is no other hash slot, a TTL.
+// attempt limits a request to the rest of the lease. Near the end it allows a little more, so that a short stall does
+// not cost the lease; without a Cluster, a whole TTL.
 func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	least := l.ttl
 	if l.store.Cluster {
@@ -232,7 +230,7 @@ func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, 
 	return context.WithTimeout(ctx, max(least, time.Until(until)))
 }
 
-// set records that Redis has a lease under a name, by a request that was sent then.
+// set records that Redis has a lease for who, requested at sent.
 func (l *lease) set(who *Identity, sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,10 +244,10 @@ func (l *lease) set(who *Identity, sent time.Time) {
 	l.names[who.Node] = l.until
 }
 
-// end gives the lease back, also if ctx has ended: the grace of its members begins. There is no attempt after it.
+// end releases the lease, even if ctx has ended; the grace of its members begins. No attempt follows it.
 func (l *lease) end(ctx context.Context) error {
 	l.kill()
-	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, room.ErrClosed }) // waits for one that is under way
+	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, room.ErrClosed }) // waits for the running attempt
 	l.mu.Lock()
 	who, first := l.who, l.until.IsZero()
 	l.until = time.Now()
@@ -262,28 +260,27 @@ func (l *lease) end(ctx context.Context) error {
 	return l.stopped(ctx, who)
 }
 
-// forgetName records that Redis has lost the lease under a name too early: nobody can say when
-// the members are removed.
+// forgetName records that Redis lost a name's lease too early: nobody knows when its members will be removed.
 func (l *lease) forgetName(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.names, name)
 }
 
-// keptNames returns the names whose members nobody has removed until now.
+// keptNames returns the names whose members have certainly not been removed.
 func (l *lease) keptNames() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(l.names, func(_ string, until time.Time) bool {
 		until = until.Add(l.grace)
-		// The monotonic clock stands still while the machine is suspended, the other one jumps.
+		// The monotonic clock stops while the machine is suspended, the wall clock jumps.
 		return !now.Before(until) || !now.Round(0).Before(until.Round(0))
 	})
 	return slices.Collect(maps.Keys(l.names))
 }
 
-// send begins a lease, or prolongs the one that Redis has had with a heartbeat. It returns -1 if that is over.
+// send begins a lease, or prolongs it if had, the last acknowledged heartbeat, is not 0. It returns -1 if it is over.
 func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, err error) {
 	heartbeat, prolong := who.heartbeat.Add(1), ""
 	if had > 0 {
@@ -297,7 +294,7 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 	return rooms, err
 }
 
-// stopped ends a lease because the node stops.
+// stopped ends a lease in Redis and leaves a record that the node stopped.
 func (l *lease) stopped(ctx context.Context, who *Identity) error {
 	keys := append(l.keysOf(who), l.store.Stopped(who.Node), l.store.Over(who.Node))
 	return l.store.RunPlain(ctx, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(), overKept.Milliseconds()).Err()

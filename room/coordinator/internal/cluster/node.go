@@ -1,15 +1,15 @@
-// Package cluster is one node's part among the nodes that share a Redis.
+// Package cluster is one node's view of the nodes that share a Redis.
 //
-// A [Node] keeps the lease on its name, by which the others see that it lives (lease.go). It records in
-// which rooms it may have members, and compares these records with the rooms as long as it lives
-// (registration.go, the only place that writes them). When the lease of another node is over it shows
-// that node's members as away, and removes them after their grace (eviction.go).
+// A [Node] prolongs the lease on its name, which shows the others that it lives (lease.go). It records the rooms
+// where it may have members, and keeps comparing these records with the rooms (registration.go, the only place that
+// writes them). When another node's lease is over it shows that node's members as away, and removes them after their
+// grace (eviction.go).
 //
-// On Redis Cluster all keys of a node share a hash slot (identity.go), and a node whose master is away moves
-// to another one.
+// On a Cluster all keys of a node share a hash slot (identity.go); if its master is away the node moves to another
+// slot.
 //
-// From [Node.Start] on three goroutines run, until [Node.Close]: one prolongs the lease, one watches the other nodes,
-// one compares records with rooms. Requests to several rooms at once have goroutines of their own.
+// From [Node.Start] until [Node.Close] three goroutines run: one prolongs the lease, one watches the other nodes, one
+// compares records with rooms. Requests to several rooms at once have goroutines of their own.
 package cluster
 
 import (
@@ -31,13 +31,13 @@ type Actions interface {
 	Run(ctx context.Context, id string, a room.Action) (room.Result, error)
 }
 
-// Watchers are those who watch rooms on this node.
+// Watchers are the watchers of rooms on this node.
 type Watchers interface {
-	// Rejoin tells all of them that the node has a new name.
+	// Rejoin tells them that the node has a new name.
 	Rejoin()
 
-	// At returns what those of a room know. Compare, with what it has returned before a room was read,
-	// has them learn what Redis has lost.
+	// At returns the position that the watchers of a room know. Compare takes it together with the position read from
+	// Redis after that, and resynchronises them if Redis has lost commits.
 	At(id string) room.Position
 	Compare(id string, known, now room.Position)
 }
@@ -48,9 +48,9 @@ type Options struct {
 	Address  string
 	Settings Settings
 
-	Renamed func()                          // is called when the node has taken a new name
-	Died    func(node string)               // is called when a node is taken for dead; others may call it, too
-	Evicted func(members int, stopped bool) // is called when members of a dead node were removed from a room; stopped: it has drained
+	Renamed func()                          // called when the node has taken a new name
+	Died    func(node string)               // called when a node counts as dead; other nodes may call it, too
+	Evicted func(members int, stopped bool) // called when members of a dead node were removed from a room; stopped: the node had drained
 	Log     *slog.Logger
 }
 
@@ -78,10 +78,10 @@ type Node struct {
 	heartbeat time.Time // guarded by mu: when the latest turn of keepLease began; zero while it does not run
 }
 
-// logs are of what an outage of Redis can cause any number of times.
+// logs limit the rate of messages that an outage of Redis can repeat.
 type logs struct{ lease, renamed, eviction, unanswered, registration *ratelog.Log }
 
-// New returns a Node that is not known to others yet. Its loops end with open, and what Close waits for with life.
+// New returns a Node that other nodes do not know yet. open ends its loops, life the requests that Close waits for.
 func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *ratelog.Set, opts Options) *Node {
 	n := &Node{
 		opts: opts, store: st, actions: actions, watchers: watchers, open: open, life: life, lease: newLease(st, opts),
@@ -104,19 +104,19 @@ func New(open, life context.Context, st *store.Store, actions Actions, watchers 
 // SetAddress sets Options.Address. Call it before Start.
 func (n *Node) SetAddress(address string) { n.lease.address = address }
 
-// Address returns Options.Address, or what SetAddress has made of it.
+// Address returns the address set by Options or SetAddress.
 func (n *Node) Address() string { return n.lease.address }
 
-// AnswerFor makes fn say whether a session of this node is still to be in a room. Call it before Start.
+// AnswerFor sets fn, which reports whether a session of this node still belongs in a room. Call it before Start.
 func (n *Node) AnswerFor(fn func(room, session string) bool) { n.answerFor = fn }
 
-// Name returns the node's name, which changes when the lease was lost.
+// Name returns the node's name. It changes when the lease is lost.
 func (n *Node) Name() string {
 	who, _ := n.lease.holder()
 	return who.Node
 }
 
-// KeptNames returns the names that this node has, or had of late, whose members nobody has removed.
+// KeptNames returns the node's current and recent names whose members have certainly not been removed.
 func (n *Node) KeptNames() []string { return n.lease.keptNames() }
 
 // Start makes sure that the lease is valid and the loops run.
@@ -144,21 +144,21 @@ func (n *Node) Start(ctx context.Context) error {
 	return nil
 }
 
-// Refuse makes sure that no loop starts any more.
+// Refuse prevents loops from starting.
 func (n *Node) Refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
 }
 
-// Wait waits for the loops, which end with the context open.
+// Wait waits for the loops, which end with the open context of New.
 func (n *Node) Wait() { n.loops.Wait() }
 
-// End gives the lease back: the grace of its members begins.
+// End releases the lease: the grace of its members begins.
 func (n *Node) End(ctx context.Context) error { return n.lease.end(ctx) }
 
-// Vanish stops the node as a crash does, when the context open has ended: it does not give the lease back.
-// It is for tests.
+// Vanish stops the node like a crash, without releasing the lease. Call it after the open context has ended. It is
+// for tests.
 func (n *Node) Vanish() {
 	n.Wait()
 	n.lease.mu.Lock()
@@ -166,7 +166,7 @@ func (n *Node) Vanish() {
 	n.lease.until = time.Time{} // as if it had never had one
 }
 
-// keepLease prolongs the node's lease as long as the coordinator is open.
+// keepLease prolongs the lease until open ends.
 func (n *Node) keepLease() {
 	defer n.recordTurn(time.Time{})
 	for n.recordTurn(time.Now()); pause.For(n.open, n.opts.Settings.NodeTTL/3) == nil; {
@@ -177,18 +177,17 @@ func (n *Node) keepLease() {
 	}
 }
 
-// recordTurn records when a turn of keepLease began.
 func (n *Node) recordTurn(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.heartbeat = now
 }
 
-// stallTurns is after how many NodeTTLs a turn of keepLease has certainly ended. While
-// Redis does not answer, a turn on Cluster tries several masters, each for a part of a NodeTTL.
+// stallTurns is the number of NodeTTLs after which a turn of keepLease has certainly ended. While Redis does not
+// answer, a turn on a Cluster tries several masters, each for a part of a NodeTTL.
 const stallTurns = 10
 
-// Alive returns an error if the loop that prolongs the lease stands still, and nil also while Redis does not answer.
+// Alive returns an error if the loop that prolongs the lease has stalled. It returns nil while Redis does not answer.
 func (n *Node) Alive() error {
 	_, _ = n.lease.holder()
 	n.mu.Lock()
@@ -199,8 +198,8 @@ func (n *Node) Alive() error {
 	return nil
 }
 
-// Prolong prolongs the lease. If it was lost, everybody who is live here has to join again, under the node's new
-// name. When ctx ends the attempt goes on without the caller.
+// Prolong prolongs the lease. If it was lost, all members on this node must join again under the new name. When ctx
+// ends, the attempt continues without the caller.
 func (n *Node) Prolong(ctx context.Context) error {
 	attempt := n.lease.attempts.DoChan("", func() (any, error) {
 		if n.lease.life.Err() != nil {
@@ -225,7 +224,7 @@ func (n *Node) Prolong(ctx context.Context) error {
 	}
 }
 
-// IsDead reports whether a node's lease is over. If nobody can say, it is not.
+// IsDead reports whether a node's lease is over. It is false if that is unknown.
 func (n *Node) IsDead(ctx context.Context, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.LockTTL)
 	defer cancel()
@@ -233,7 +232,7 @@ func (n *Node) IsDead(ctx context.Context, node string) bool {
 	return err == nil && alive == 0
 }
 
-// Living returns what the leases of the nodes say that are believed to live, by their names.
+// Living returns the leases of the nodes that seem to live, by name.
 func (n *Node) Living(ctx context.Context) (map[string]Lease, error) {
 	living := make(map[string]Lease)
 	for _, list := range Lists(n.store.Space) {

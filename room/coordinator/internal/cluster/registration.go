@@ -14,59 +14,57 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// Redis knows a node's rooms by two records: the room in Node:<node>:Rooms, and by:<node> in the room. The first is
-// written here, before the node writes to the room, and the second by its commits. Both are deleted when the node has
-// no members there any more. Any other node may take over the last one, so each node compares its records with the
-// rooms, one after the other, for as long as it lives. What fails is tried again in the next round.
+// Redis has two records of a node's use of a room: the room in Node:<node>:Rooms, and by:<node> in the room. This
+// file writes the first, before the node writes to the room; the node's commits write the second. Both are deleted
+// once the node has no members there. Because another node may remove the last of them, each node compares its
+// records with the rooms in rounds. A failure is retried in the next round.
 const (
-	// comparePause is the least time between two rooms that are compared, and
-	// compareRound between the beginnings of two rounds.
+	// comparePause is the least time between two compared rooms, compareRound between the starts of two rounds.
 	comparePause = 100 * time.Millisecond
 	compareRound = time.Minute
 
-	// readTimeout is how long reading one room may take.
 	readTimeout = 3 * time.Second
 )
 
 //go:embed lua/lease_rooms.lua
 var roomsLua string
 
-// RoomsScript writes and deletes records of rooms.
+// RoomsScript adds and deletes records of rooms.
 var RoomsScript = redis.NewScript(roomsLua)
 
-// registrations are what this node does with its records of rooms. They are not deleted where it acts.
+// registrations are this node's open Registrations. The records of their rooms are not deleted.
 type registrations struct {
 	mu    sync.Mutex
-	users map[string]int           // guarded by mu: by room, the Registrations that rely on its records
-	gone  map[string]chan struct{} // guarded by mu: by room whose records are being deleted; closed when that is done
+	users map[string]int           // guarded by mu: by room, the number of open Registrations
+	gone  map[string]chan struct{} // guarded by mu: by room whose records are being deleted; closed after that
 }
 
-// Registration is this node's use of one room: while it is open, the node does not delete its records
-// there. One goroutine at a time may use it.
+// Registration is this node's use of one room: while it is open, the node keeps its records there. It must be used by
+// one goroutine at a time.
 type Registration struct {
 	node *Node
 	id   string
 	open bool
-	who  *Identity // the name under which Redis knows that we may have members here; nil: none
+	who  *Identity // the recorded name under which we may have members here; nil: none
 }
 
-// Registration returns a closed Registration, and sends nothing.
+// Registration returns a closed Registration. It sends nothing.
 func (n *Node) Registration(id string) *Registration { return &Registration{node: n, id: id} }
 
-// Valid reports whether the node may write to the room now; if not, call Open.
+// Valid reports whether the node may write to the room now; otherwise call Open.
 func (r *Registration) Valid() bool {
 	who, valid := r.node.lease.holder()
 	return valid && who == r.who
 }
 
-// Node returns the name that Open has made valid.
+// Node returns the name under which the node may write since Open.
 func (r *Registration) Node() string { return r.who.Node }
 
-// Open makes sure that the node may write to the room under its name: its lease is valid, and Redis
-// knows that it may have members there. While another goroutine deletes that record it waits.
+// Open makes sure that the node may write to the room: its lease is valid, and Redis has the record of the room. It
+// waits while another goroutine deletes the record. If the lease is over in Redis it begins another.
 //
-// On Cluster the record may be on a master that is away, or has too few replicas. Then the node does not wait until
-// its lease is over, and moves to another hash slot. A lease that is over in Redis is followed by another one.
+// On a Cluster the master with the record may be away or have too few replicas. Then the node moves to another hash
+// slot at once, without waiting for its lease to end.
 func (r *Registration) Open(ctx context.Context) error {
 	n := r.node
 	if err := n.Start(ctx); err != nil {
@@ -107,7 +105,7 @@ func (r *Registration) Open(ctx context.Context) error {
 	return nil
 }
 
-// register records a room that is new to the node. On Cluster it gives up when the lease is over.
+// register records a room that is new to the node. On a Cluster it gives up when the lease is over.
 func (n *Node) register(ctx context.Context, who *Identity, id string) error {
 	if n.store.Cluster {
 		_, until := n.lease.held()
@@ -118,7 +116,7 @@ func (n *Node) register(ctx context.Context, who *Identity, id string) error {
 	return n.lease.record(ctx, who, recordAdd, id)
 }
 
-// use counts the Registration among those that rely on the room's records.
+// use adds the Registration to the open ones. It waits while the room's records are being deleted.
 func (r *Registration) use(ctx context.Context) error {
 	all := &r.node.registrations
 	for !r.open {
@@ -141,7 +139,7 @@ func (r *Registration) use(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the use of the room.
+// Close ends the use of the room. The records stay until the next round.
 func (r *Registration) Close() {
 	if !r.open {
 		return
@@ -155,8 +153,7 @@ func (r *Registration) Close() {
 	}
 }
 
-// beginDelete reports whether the records of a room may be deleted now: nobody relies on them. Then
-// the caller has to call end.
+// beginDelete reports whether the records of a room may be deleted now. If so the caller must call end afterwards.
 func (all *registrations) beginDelete(id string) (end func(), free bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -173,7 +170,6 @@ func (all *registrations) beginDelete(id string) (end func(), free bool) {
 	}, true
 }
 
-// compareLoop compares the records with the rooms.
 func (n *Node) compareLoop() {
 	for n.open.Err() == nil {
 		next := time.Now().Add(compareRound)
@@ -190,9 +186,8 @@ func (n *Node) compareLoop() {
 	}
 }
 
-// Reconcile compares the records of this node in a room with the room, and deletes them if it has no
-// members there. If Redis has lost some of the room it puts that right. Of a room that is in use it
-// only records again that the node may have members there.
+// Reconcile compares this node's records of a room with the room, and deletes them if it has no members there. If
+// Redis has lost a part of the room it begins a new epoch. While the room is in use it only writes the record again.
 func (n *Node) Reconcile(id string) error {
 	who, _ := n.lease.holder()
 	if !who.rooms.has(id) {
@@ -211,7 +206,7 @@ func (n *Node) Reconcile(id string) error {
 		} else {
 			who.rooms.remove(id)
 			if err = n.record(who, recordRemove, id); err != nil {
-				who.rooms.add(id) // it may still be there
+				who.rooms.add(id) // Redis may still have it
 			}
 		}
 	}
@@ -229,28 +224,26 @@ func (n *Node) unregister(ctx context.Context, id, node string) (store.NodeRecor
 	return n.store.Unregister(ctx, id, node)
 }
 
-// record records that a node may have members in a room, with recordAdd, or that it has none
-// there, with recordRemove.
+// record adds (recordAdd) or deletes (recordRemove) the record of a room.
 func (n *Node) record(who *Identity, verb, id string) error {
 	ctx, cancel := context.WithTimeout(n.life, n.opts.Settings.LockTTL)
 	defer cancel()
 	return n.lease.record(ctx, who, verb, id)
 }
 
-// errLeaseOver: the node's lease is over in Redis.
 var errLeaseOver = errors.New("the node's lease is over")
 
-// The verbs of record, as lease_rooms.lua has them.
+// Verbs of record, as in lease_rooms.lua.
 const (
 	recordAdd    = "add"
 	recordRemove = "remove"
 )
 
-// record records in Redis that the node may have members in some rooms (recordAdd), or that it has none there
-// (recordRemove). If it fails it may have been carried out; but it is not once a later one has been.
+// record adds (recordAdd) or deletes (recordRemove) the records of rooms. A failed call may still take effect, but
+// not after a later one has succeeded.
 func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...string) error {
 	if verb == recordAdd {
-		who.rooms.add(ids...) // also if it fails
+		who.rooms.add(ids...) // even if the request fails
 	}
 	keys, args := l.keysOf(who)[:2], make([]any, 2, 2+len(ids))
 	for _, id := range ids {
@@ -262,7 +255,7 @@ func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...s
 		done, err := l.store.RunNumber(ctx, RoomsScript, keys, args...)
 		switch {
 		case err != nil:
-			who.heartbeat.Add(1) // what comes after this must not be undone by it
+			who.heartbeat.Add(1) // so that the failed request cannot undo later ones
 			return err
 		case done == 1:
 			return nil
@@ -272,7 +265,7 @@ func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...s
 	}
 }
 
-// checkAnswers removes members of this node from a room for whom no session answers.
+// checkAnswers reads a room, and removes its unanswered members: see RemoveUnanswered.
 func (n *Node) checkAnswers(id string) error {
 	if n.answerFor == nil {
 		return nil
@@ -286,8 +279,8 @@ func (n *Node) checkAnswers(id string) error {
 	return err
 }
 
-// RemoveUnanswered removes the members of this node for whom no session answers. now is the
-// room in Redis, which may be an old copy.
+// RemoveUnanswered removes this node's members whose sessions do not belong in the room any more. now is the room in
+// Redis, possibly an old copy.
 func (n *Node) RemoveUnanswered(ctx context.Context, now *room.Room) {
 	if n.answerFor == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"roomd/room"
 )
 
-// Settings are what all nodes on one Redis should have in common. Each node writes its own into its lease.
+// Settings must be the same on all nodes that share a Redis. Each node writes its own into its lease.
 type Settings struct {
 	LockTTL, NodeTTL, Grace time.Duration
 	Seats                   int // of a room
@@ -21,10 +21,10 @@ type Settings struct {
 	Feed                    int    // how many commits of all rooms are kept
 	Rules                   string // [room.Rules.ID]
 
-	partial bool // of a lease of an older version: only NodeTTL and Grace are known
+	partial bool // from a lease of an older version: only NodeTTL and Grace are known
 }
 
-// inLease returns what a lease says of s behind the node's address. NodeTTL and Grace stand before it.
+// inLease encodes s for the end of a lease. NodeTTL and Grace have fields of their own before it.
 func (s Settings) inLease() string {
 	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
 	if s.Journal > 0 {
@@ -39,7 +39,7 @@ func (s Settings) inLease() string {
 	return text
 }
 
-// parseSettings reads what inLease has written. What may follow it is ignored.
+// parseSettings reads the result of inLease. It ignores unknown text at the end.
 func parseSettings(text string) Settings {
 	var lock int64
 	var s Settings
@@ -47,7 +47,7 @@ func parseSettings(text string) Settings {
 		return Settings{partial: true}
 	}
 	if _, journal, ok := strings.Cut(text, ",journal="); ok {
-		_, _ = fmt.Sscan(journal, &s.Journal) // 0 if it cannot be read: the log says that it differs
+		_, _ = fmt.Sscan(journal, &s.Journal) // 0 if unreadable: then the log shows the difference
 	}
 	if _, feed, ok := strings.Cut(text, ",feed="); ok {
 		_, _ = fmt.Sscan(feed, &s.Feed)
@@ -58,7 +58,7 @@ func parseSettings(text string) Settings {
 	return s
 }
 
-// Differences says in which settings other differs from s, by the names that flags have.
+// Differences lists the settings in which other differs from s, by the names of the flags; "" if none does.
 func (s Settings) Differences(other Settings) string {
 	var found []string
 	compare := func(name string, here, there any) {
@@ -79,7 +79,7 @@ func (s Settings) Differences(other Settings) string {
 	return strings.Join(found, ", ")
 }
 
-// Strings returns the settings by the names that flags have, with _ for -.
+// Strings returns the settings by the names of the flags, with _ instead of -.
 func (s Settings) Strings() map[string]string {
 	all := map[string]string{"node_ttl": s.NodeTTL.String(), "grace": s.Grace.String()}
 	if !s.partial {
@@ -92,13 +92,14 @@ func (s Settings) Strings() map[string]string {
 
 var duplicateNames = map[room.Duplicate]string{room.Replace: "replace", room.Reject: "reject"}
 
-// Lease is what a lease says of its node.
+// Lease is the content of a lease.
 type Lease struct {
 	Settings Settings
 	Address  string // empty if the node has none
 }
 
-// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>". Older versions write no settings, or neither.
+// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>". Older versions lack settings, or address as
+// well.
 func ParseLease(lease string) (l Lease, ok bool) {
 	parts := append(strings.SplitN(lease, " ", 5), "", "")
 	if len(parts) < 5 {
@@ -116,17 +117,16 @@ func ParseLease(lease string) (l Lease, ok bool) {
 	return l, true
 }
 
-// peers compares the settings of other nodes with those of this one.
 type peers struct {
 	log  *slog.Logger
 	mine Settings
 
 	mu   sync.Mutex
-	told map[string]bool // guarded by mu: differences that were logged
+	told map[string]bool // guarded by mu: differences already logged
 }
 
-// met is called with a lease that was not seen before. It logs each difference once, however
-// many nodes have it: when all nodes are restarted with another setting, one line says so.
+// met compares a new lease. It logs each difference once, even if many nodes have it: when all nodes restart with
+// another setting, one line says so.
 func (p *peers) met(node string, l Lease) {
 	differences := p.mine.Differences(l.Settings)
 	if differences == "" {

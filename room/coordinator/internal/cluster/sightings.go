@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// sightings are what this node has seen of the leases in one list of nodes. They go by this node's own clock, so that
-// members keep their grace however Redis' clock is set, and also when all nodes were away for longer.
+// sightings are this node's observations of the leases in one list. They use this node's own clock, so members keep
+// their grace whatever Redis' clock says, and also when all nodes were away for longer.
 type sightings struct {
 	list   string               // its key
 	seen   map[string]*sighting // by node
-	looked time.Time            // when the leases were last read, and what followed was done; zero if this node has lost its own since
+	looked time.Time            // when the leases were last read and handled; zero if this node has lost its own lease since
 
 	kept  func() []string // see Node.KeptNames
-	peers *peers          // is told of nodes that are new
+	peers *peers          // gets the leases of new nodes
 }
 
-// sighting is a lease as it was seen for the first time.
+// sighting is a lease, and when it was first seen with this content.
 type sighting struct {
 	lease   string // empty: there was none
 	since   time.Time
-	ttl     time.Duration // how long it may go unchanged
+	ttl     time.Duration // how long the lease may stay unchanged
 	grace   time.Duration // of the node's members after that
 	address string        // of the node; empty if it has none
-	own     bool          // it is this node's, under the name that it has, or had
+	own     bool          // it is this node's current or former name
 
 	dead time.Time // when the node counts as dead, unless it prolongs its lease before
-	away *sync.Map // by room since when this node knows that its members there are away; nil while the lease may be prolonged
+	away *sync.Map // by room, when this node learned that its members are away; nil while the lease may be prolonged
 }
 
-// left returns when who was on the node that stopped is to be removed.
+// left returns when to remove the members of a node that stopped.
 func (s *sighting) left() time.Time { return s.since.Add(s.ttl + s.grace) }
 
-// due returns when there is something to do about the node.
+// due returns the times at which the node needs attention.
 func (s *sighting) due() []time.Time {
 	due := []time.Time{s.dead, s.left()}
 	if s.away != nil {
@@ -45,9 +45,9 @@ func (s *sighting) due() []time.Time {
 	return due
 }
 
-// look forgets nodes that are not listed any more. Who could not read the leases for so long that a living node may
-// have lost its own gives them all time to prolong; who has lost its own lease, as all do when Redis was away or
-// took no writes, gives their members the grace after that, too.
+// look drops nodes that are no longer listed. If the leases could not be read for so long that living nodes may have
+// lost theirs, it gives all nodes time to prolong. If this node has lost its own lease, as all do when Redis was away
+// or refused writes, it also starts the grace of their members again.
 func (v *sightings) look(leases map[string]string, now time.Time, all Settings) {
 	lost, blind := v.looked.IsZero(), now.Sub(v.looked) > all.NodeTTL
 	v.looked = now
@@ -64,7 +64,7 @@ func (v *sightings) look(leases map[string]string, now time.Time, all Settings) 
 	}
 }
 
-// saw records what a node's lease is now.
+// saw records a node's current lease.
 func (v *sightings) saw(node, lease string, now time.Time, all Settings) *sighting {
 	s, known := v.seen[node]
 	if known && s.lease == lease {

@@ -18,21 +18,21 @@ var (
 	//go:embed lua/lease_list.lua
 	listLua string
 
-	// ListScript puts a node among those that may have members.
+	// ListScript adds a node to those that may have members.
 	ListScript = redis.NewScript(listLua)
 )
 
-// unlisted are the names of nodes, with rooms, that Redis may have lost the records of: nobody would remove their
-// members. The zero value is empty.
+// unlisted collects nodes whose records Redis may have lost, with their rooms; without records nobody would remove
+// their members. The zero value is empty.
 type unlisted struct {
 	mu    sync.Mutex
 	rooms map[string]map[string]bool // guarded by mu: by node
 }
 
-// List makes sure that the nodes of a room's members are among those whose members are removed when they are dead.
-// It is for a room that begins a new epoch since Redis has lost something: the records of a node may be lost,
-// and the members be there. That is so when commits come between the loss of a lease and the moment
-// when its node notices, and Redis later comes back from a copy which was made in between.
+// List schedules the nodes of a room's members to be listed again, so that their members are removed if they are
+// dead. Call it for a room that begins a new epoch because Redis lost something: Redis may have the members and not
+// the records. That happens if commits fall between the loss of a lease and its node's notice, and Redis then
+// restarts from a copy made in between.
 func (n *Node) List(r *room.Room) {
 	who, _ := n.lease.holder()
 	n.unlisted.mu.Lock()
@@ -52,7 +52,7 @@ func (n *Node) List(r *room.Room) {
 	}
 }
 
-// listUnlisted writes what List was told. What fails is kept for the next time.
+// listUnlisted writes the records that List collected. Failures are kept for the next call.
 func (n *Node) listUnlisted(ctx context.Context) error {
 	n.unlisted.mu.Lock()
 	all := n.unlisted.rooms

@@ -83,12 +83,12 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	// is handed to this node, its copy of the room has followed what went before.
 	lost := logs.Warn("events: connection to Redis lost, making a new one")
 	hub := pubsub.New(client, func(err error) {
-		st.ConnectionLost()
+		st.Servers.ConnectionLost()
 		lost.Happened(err)
 	})
 	locks, err := lockmgr.New(client, lockmgr.Options{
 		Prefix: st.LockPrefix(), TTL: opts.LockTTL, Poll: opts.LockPoll, Pipelined: true, Hub: hub,
-		Load: st.LoadMissing,
+		Load: st.Servers.Load,
 	})
 	if err != nil {
 		return nil, err

@@ -212,5 +212,5 @@ func warm(t *testing.T, rdb redis.UniversalClient) {
 
 func warmUp(t *testing.T, rdb redis.UniversalClient, scripts ...*store.Script) {
 	t.Helper()
-	redistest.OK(t, store.New(rdb, store.Options{}).Preload(t.Context(), scripts...))
+	redistest.OK(t, store.New(rdb, store.Options{}).Servers.Preload(t.Context(), scripts...))
 }

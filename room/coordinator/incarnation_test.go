@@ -111,8 +111,8 @@ func TestIncarnation_NodesAgree(t *testing.T) {
 	a, b := newCoordinator(t, server.Client(), patient(Options{})), newCoordinator(t, server.Client(), patient(Options{}))
 	r := mustDo(t, a, "42", room.Join{User: "a", Session: "s"})
 	warmUp(t, server.Client(), store.LoadScript, store.AcquireScript, store.CommitScript)
-	b.store.Mistake("outdated")
-	if err := b.store.Preload(t.Context(), store.LoadScript, store.AcquireScript, store.CommitScript); err != nil { // the server knows the outdated texts, too
+	b.store.Servers.Mistake("outdated")
+	if err := b.store.Servers.Preload(t.Context(), store.LoadScript, store.AcquireScript, store.CommitScript); err != nil { // the server knows the outdated texts, too
 		t.Fatal(err)
 	}
 	for i := range 5 {

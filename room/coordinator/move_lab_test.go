@@ -79,7 +79,7 @@ func newMoveLab(t *testing.T, servers *redistest.Cluster, opts Options, faults *
 	l.from, l.to = of[l.source][0], of[l.target][0]
 	client := servers.Client()
 	if err := client.ForEachMaster(t.Context(), func(ctx context.Context, rdb *redis.Client) error {
-		return store.New(rdb, store.Options{}).Preload(ctx, store.MoveScript)
+		return store.New(rdb, store.Options{}).Servers.Preload(ctx, store.MoveScript)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 	if !dropped && compareIDs(after, last.Val()[0].ID) > 0 {
 		// What Redis lost, in a restart or failover, came before. The ids go on behind it, if any entry came since;
 		// else with the next one.
-		now, err := r.store.Incarnation(ctx, r.keys.Entries)
+		now, err := r.store.Servers.Incarnation(ctx, r.keys.Entries)
 		if err != nil {
 			return nil, false, err
 		}

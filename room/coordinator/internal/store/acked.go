@@ -94,7 +94,7 @@ func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Scrip
 		acks = pipe.Do(ctx, "WAIT", s.acks, s.wait.Milliseconds())
 		_, _ = pipe.Exec(ctx)
 		return cmd.Err()
-	}, func() error { return s.servers.loadOn(ctx, conn, script) })
+	}, func() error { return s.Servers.loadOn(ctx, conn, script) })
 	if err != nil {
 		cmd.SetErr(err)
 	}

@@ -142,7 +142,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		event, c.CommitID = text, c.Event.CommitID
 	}
 	fields := metaFields(r, updates)
-	history, said := s.said(r, k, c.Event, idle)
+	history, said := saidArgs(r, k, c.Event, idle)
 	idField := k.byNode(h.Node)
 	if h.Moves {
 		idField = fieldMoved
@@ -176,9 +176,9 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	return c
 }
 
-// said returns how a commit changes the messages that a room keeps: the last of the optional fields, and its
+// saidArgs returns how a commit changes the messages that a room keeps: the last of the optional fields, and its
 // arguments. Both are empty if it changes none.
-func (s *Store) said(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
+func saidArgs(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
 	settings, _ := r.Settings()
 	if event == nil || settings.History == 0 && !r.HistoryEnds() {
 		return "", nil
@@ -196,7 +196,7 @@ func (s *Store) said(r *room.Room, k *Keys, event *room.Commit, idle string) (hi
 
 // optionalArgs joins the arguments that few commits need into one, separated by spaces. None of them contains a
 // space.
-func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, history string) string {
+func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal, history string) string {
 	if h.Next == "" && epoch == "" && idle == "" && fields == 0 && journal == "" && history == "" {
 		return ""
 	}
@@ -217,7 +217,7 @@ func (s *Store) optionalArgs(h Hold, epoch, idle string, fields int, journal, hi
 // idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
 // nobody has configured expires soon, because any player can create many of them. Bans and removals last as long as
 // anywhere, except in a room with a host: there a player made them.
-func (s *Store) idleOf(r *room.Room) string {
+func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {
 	case r.Count() > 0 || settings.Keep:

@@ -123,9 +123,9 @@ func prepare(t *testing.T, s *Store, from *copied, batch []string, h Hold, id st
 
 // read returns the room that a script has answered, as its node reads it.
 func read(t *testing.T, s *Store, incarnation string, reply []any) *room.Room {
-	s.servers.mu.Lock()
-	s.servers.known[""] = answer{incarnation: incarnation, at: time.Now()}
-	s.servers.mu.Unlock()
+	s.Servers.mu.Lock()
+	s.Servers.known[""] = answer{incarnation: incarnation, at: time.Now()}
+	s.Servers.mu.Unlock()
 	r, err := s.parseRoom(t.Context(), "a", reply)
 	redistest.OK(t, err)
 	return r

@@ -106,8 +106,8 @@ func isFor(script *redis.Script, incarnation string) bool {
 	})
 }
 
-// incarnations caches the incarnation of each master. It is safe for concurrent use.
-type incarnations struct {
+// Servers caches the incarnation of each master. It is safe for concurrent use.
+type Servers struct {
 	client redis.UniversalClient
 	asking singleflight.Group
 
@@ -123,13 +123,18 @@ type answer struct {
 // freshAnswer is how long an answer stays valid although rooms contradict it: after a restart all rooms do.
 const freshAnswer = time.Second
 
-func newIncarnations(client redis.UniversalClient) *incarnations {
-	return &incarnations{client: client, known: make(map[string]answer)}
+func newServers(client redis.UniversalClient) *Servers {
+	return &Servers{client: client, known: make(map[string]answer)}
+}
+
+// Incarnation returns the cached incarnation of the master that has key, and asks if there is none.
+func (i *Servers) Incarnation(ctx context.Context, key string) (string, error) {
+	return i.of(ctx, key, false)
 }
 
 // of returns the cached incarnation of the master that has key, and asks if there is none. With fresh, the answer is
 // at most freshAnswer old.
-func (i *incarnations) of(ctx context.Context, key string, fresh bool) (string, error) {
+func (i *Servers) of(ctx context.Context, key string, fresh bool) (string, error) {
 	at := redisconn.MasterOf(ctx, i.client, key)
 	i.mu.Lock()
 	last, known := i.known[at]
@@ -143,13 +148,12 @@ func (i *incarnations) of(ctx context.Context, key string, fresh bool) (string, 
 // askTimeout limits one question; several callers may share it.
 const askTimeout = 3 * time.Second
 
-func (i *incarnations) ask(ctx context.Context, key string) (string, error) {
+func (i *Servers) ask(ctx context.Context, key string) (string, error) {
 	return i.share(ctx, key, "", i.askOn)
 }
 
-// share calls ask with a connection to the master that has key. Concurrent callers with the same question share one
-// call.
-func (i *incarnations) share(ctx context.Context, key, what string,
+// share has the master of a key asked, by a connection of its own. Those who ask the same meanwhile share the answer.
+func (i *Servers) share(ctx context.Context, key, what string,
 	ask func(context.Context, *masterConn) (string, error)) (string, error) {
 	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key)+" "+what, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
@@ -170,7 +174,7 @@ func (i *incarnations) share(ctx context.Context, key, what string,
 	}
 }
 
-func (i *incarnations) askOn(ctx context.Context, conn *masterConn) (string, error) {
+func (i *Servers) askOn(ctx context.Context, conn *masterConn) (string, error) {
 	server, err := conn.Info(ctx, "server").Result()
 	if err != nil && strings.Contains(err.Error(), "not supported") {
 		server, err = "", nil // an embedded Redis; it lives as long as its process
@@ -211,15 +215,15 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// forget drops the cached incarnations: connections were lost, so servers may have been restarted.
-func (i *incarnations) forget() {
+// ConnectionLost drops the cached incarnations: connections were lost, so servers may have been restarted.
+func (i *Servers) ConnectionLost() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	clear(i.known)
 }
 
-// load loads a missing script into the master that has key. It is the lock manager's Load.
-func (i *incarnations) load(ctx context.Context, key string, script *redis.Script) error {
+// Load loads a missing script into the master that has key. It is the lock manager's Load.
+func (i *Servers) Load(ctx context.Context, key string, script *redis.Script) error {
 	_, err := i.share(ctx, key, script.Hash(), func(ctx context.Context, conn *masterConn) (string, error) {
 		return "", i.loadOn(ctx, conn, script)
 	})
@@ -228,7 +232,7 @@ func (i *incarnations) load(ctx context.Context, key string, script *redis.Scrip
 
 // loadOn loads a script over conn. It fails with errIncarnation if the script is for another incarnation. Question
 // and load use one connection, so that both reach the same incarnation.
-func (i *incarnations) loadOn(ctx context.Context, conn *masterConn, script *redis.Script) error {
+func (i *Servers) loadOn(ctx context.Context, conn *masterConn, script *redis.Script) error {
 	now, err := i.askOn(ctx, conn)
 	if err != nil {
 		return err
@@ -255,17 +259,17 @@ func (l loader) ScriptLoad(ctx context.Context, text string) *redis.StringCmd {
 }
 
 // Preload loads scripts for the server's current incarnation, for tests.
-func (s *Store) Preload(ctx context.Context, scripts ...*Script) error {
-	now, err := s.servers.of(ctx, "", false)
+func (i *Servers) Preload(ctx context.Context, scripts ...*Script) error {
+	now, err := i.of(ctx, "", false)
 	for _, script := range scripts {
-		err = errors.Join(err, script.on(now).Load(ctx, s.Client).Err())
+		err = errors.Join(err, script.on(now).Load(ctx, i.client).Err())
 	}
 	return err
 }
 
 // Mistake sets a wrong incarnation, for tests.
-func (s *Store) Mistake(incarnation string) {
-	s.servers.mu.Lock()
-	defer s.servers.mu.Unlock()
-	s.servers.known[""] = answer{incarnation: incarnation}
+func (i *Servers) Mistake(incarnation string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.known[""] = answer{incarnation: incarnation}
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
-	"github.com/redis/go-redis/v9"
 
 	"roomd/room"
 )
@@ -88,77 +87,9 @@ func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, e
 	meta := s.KeysOf(id).Meta
 	if epoch == "" { // nobody has been there
 		return true, nil
-	} else if now, err := s.servers.of(ctx, meta, false); err != nil || now == began {
+	} else if now, err := s.Servers.of(ctx, meta, false); err != nil || now == began {
 		return err == nil, err
 	}
-	now, err := s.servers.of(ctx, meta, true)
+	now, err := s.Servers.of(ctx, meta, true)
 	return now == began, err
-}
-
-// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later than that.
-const maxShown = 80
-
-func (s *Store) foreign(id, found string) error {
-	return room.Foreign("room %s holds something that is not roomd's: %s; roomd keeps a room in hashes of its own: "+
-		"rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
-}
-
-// explain is Explain for the keys of a room.
-func (s *Store) explain(ctx context.Context, id string, err error) error {
-	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return err
-	} else if found := s.wrongType(ctx, s.OfRoom(id)); found != "" {
-		return s.foreign(id, found)
-	}
-	return err
-}
-
-// Explain adds the offending key to a WRONGTYPE error, which does not name it. It returns other errors as they are.
-func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
-	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return err
-	} else if foreign := s.CheckTypes(ctx, keys...); foreign != nil {
-		return foreign
-	}
-	return err
-}
-
-// CheckTypes fails with a [room.ErrForeign] if Redis says that one of the keys is of another type than roomd's.
-func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
-	if found := s.wrongType(ctx, keys); found != "" {
-		return room.Foreign("a key that all rooms share holds something that is not roomd's: %s; rename or delete it, "+
-			"or give roomd a key prefix, another Redis or another database", found)
-	}
-	return nil
-}
-
-// wrongType describes the first of these keys that is of another type; "" if none is. In the article's form
-// Room:<id>:Users is a string that holds a list.
-func (s *Store) wrongType(ctx context.Context, keys []string) string {
-	types := make([]*redis.StatusCmd, len(keys))
-	_, _ = s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range keys {
-			types[i] = p.Type(ctx, key)
-		}
-		return nil
-	})
-	for i, key := range keys {
-		kind, want := types[i].Val(), s.TypeOf(key)
-		switch {
-		case kind == "", kind == "none", kind == want, want == "":
-			continue
-		case kind == "string":
-			value := s.Client.GetRange(ctx, key, 0, maxShown).Val()
-			return fmt.Sprintf("%s is a string and not a %s, and holds %s", key, want, shown(value))
-		}
-		return fmt.Sprintf("%s is a %s and not a %s", key, kind, want)
-	}
-	return ""
-}
-
-func shown(value string) string {
-	if len(value) <= maxShown {
-		return fmt.Sprintf("%q", value)
-	}
-	return fmt.Sprintf("%q…", value[:maxShown])
 }

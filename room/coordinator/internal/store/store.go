@@ -90,17 +90,22 @@ type Options struct {
 // Store reads and commits rooms in Redis. It is safe for concurrent use.
 type Store struct {
 	Client     redis.UniversalClient
+	Servers    *Servers
 	keys.Space // the names of keys and channels
+	keyTypes
+	retention
 
-	servers *incarnations
-	acks    int
-	wait    time.Duration // for replicas
-	ttl     string        // of the lock, in ms
-	asks    [3]string     // see asks
-	idle    string        // in ms
-	unused  string        // in ms
-	journal string        // empty: there is none
-	feed    bool
+	acks int
+	wait time.Duration // for replicas
+}
+
+// retention is for how long Redis keeps a lock, a room and its journal. Times are in ms.
+type retention struct {
+	ttl          string    // of the lock
+	asks         [3]string // see asks
+	idle, unused string
+	journal      string // empty: there is none
+	feed         bool
 }
 
 // mostWait limits WAIT for one sending of a commit. It stays below the 250 ms in which a [lockmgr.Slot] expects an
@@ -111,10 +116,12 @@ const mostWait = 200 * time.Millisecond
 func New(client redis.UniversalClient, opts Options) *Store {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	_, cluster := client.(*redis.ClusterClient)
+	names := keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}
 	s := &Store{
-		Client: client, Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}, servers: newIncarnations(client),
+		Client: client, Servers: newServers(client), Space: names, keyTypes: keyTypes{client, names},
+		retention: retention{ttl: ms(opts.LockTTL), asks: asks(ms(opts.LockTTL)), idle: ms(opts.Idle),
+			unused: ms(opts.Unused)},
 		acks: opts.Replicas, wait: min(opts.LockTTL/6, mostWait),
-		ttl: ms(opts.LockTTL), asks: asks(ms(opts.LockTTL)), idle: ms(opts.Idle), unused: ms(opts.Unused),
 	}
 	if opts.Journal > 0 {
 		s.journal, s.feed = strconv.Itoa(opts.Journal), opts.Feed
@@ -208,7 +215,7 @@ func answerOf(cmd *redis.Cmd) ([]any, error) {
 func (s *Store) run(ctx context.Context, meta string, script *Script,
 	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
 	for {
-		now, err := s.servers.of(ctx, meta, false)
+		now, err := s.Servers.of(ctx, meta, false)
 		if err != nil {
 			return nil, err
 		}
@@ -248,7 +255,7 @@ func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, a
 		err := redisconn.UntilKnown(func() error {
 			cmd = script.EvalSha(ctx, s.Client, keys, args...)
 			return cmd.Err()
-		}, func() error { return s.servers.load(ctx, keys[0], script) })
+		}, func() error { return s.Servers.Load(ctx, keys[0], script) })
 		redisconn.SeekMaster(ctx, s.Client, err)
 		return err
 	})
@@ -257,19 +264,6 @@ func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, a
 	}
 	return cmd, nil
 }
-
-// LoadMissing loads a script into the master that has key. It is the Load of the lock manager's Options.
-func (s *Store) LoadMissing(ctx context.Context, key string, script *redis.Script) error {
-	return s.servers.load(ctx, key, script)
-}
-
-// Incarnation returns the cached incarnation of the master that has key, and asks if there is none.
-func (s *Store) Incarnation(ctx context.Context, key string) (string, error) {
-	return s.servers.of(ctx, key, false)
-}
-
-// ConnectionLost makes the Store ask the servers for their incarnations again.
-func (s *Store) ConnectionLost() { s.servers.forget() }
 
 // NodeRecord is a room's information about a node.
 type NodeRecord struct {

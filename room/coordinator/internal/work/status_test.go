@@ -22,7 +22,7 @@ import (
 func newPool(t *testing.T, rdb *redis.Client, name string) (*Pool, func()) {
 	log, ttl := slog.New(slog.DiscardHandler), 3*time.Second
 	st, hub, logs := store.New(rdb, store.Options{LockTTL: ttl}), pubsub.New(rdb, func(error) {}), ratelog.NewSet(log, time.Minute)
-	locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: st.LockPrefix(), TTL: ttl, Hub: hub, Load: st.LoadMissing})
+	locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: st.LockPrefix(), TTL: ttl, Hub: hub, Load: st.Servers.Load})
 	redistest.OK(t, err)
 	open, shut := context.WithCancel(t.Context())
 	life, kill := context.WithCancel(t.Context())

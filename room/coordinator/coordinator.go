@@ -23,8 +23,7 @@ import (
 	"roomd/room/ratelog"
 )
 
-// Coordinator runs actions on rooms, each under its room's lock. It is safe for
-// concurrent use.
+// Coordinator runs actions on rooms, each under its room's lock. It is safe for concurrent use.
 type Coordinator struct {
 	*operators // operators.go
 	*history   // journal.go, feed.go
@@ -45,12 +44,12 @@ type Coordinator struct {
 	loops   sync.WaitGroup
 }
 
-// lifetime says when the parts of a coordinator come to an end.
+// lifetime ends the parts of a coordinator in two steps.
 type lifetime struct {
 	open context.Context // ends when Close begins
 	shut context.CancelFunc
 
-	life context.Context // ends when Close does not wait any longer
+	life context.Context // ends when Close stops waiting
 	kill context.CancelFunc
 }
 
@@ -60,13 +59,10 @@ func newLifetime() (l lifetime) {
 	return l
 }
 
-// New returns a Coordinator that keeps its rooms on client, and sends nothing
-// yet. It returns a [room.ErrInvalid] or lockmgr.ErrInvalid that names the field if
-// an argument cannot be used. The client stays the caller's to close, after
-// Close.
+// New returns a Coordinator that keeps its rooms on client, and sends nothing yet. It fails with [room.ErrInvalid] or
+// lockmgr.ErrInvalid, which name the field. The caller closes client after Close.
 //
-// For actions to end in time when Redis does not answer, the client needs
-// ContextTimeoutEnabled.
+// Set ContextTimeoutEnabled on client: otherwise actions do not end in time when Redis does not answer.
 func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -76,11 +72,11 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	if opts.Report != nil {
 		opts.Trace = opts.Trace.Counting(tally)
 	}
-	// An episode lasts for longer than one turn of the lease's loop, which may be a timeout and a pause.
+	// A turn of the lease's loop may be a timeout and a pause; an episode of trouble must outlast it.
 	logs := ratelog.NewSet(opts.Log, max(ratelog.Quiet, 3*opts.NodeTTL))
 	st := store.New(client, opts.store())
-	// Events and wake-ups come on one connection, in the order of commits: when the lock
-	// is handed to this node, its copy of the room has followed what went before.
+	// Events and wake-ups come on one connection, in the order of commits: when this node gets the lock, its copy of
+	// the room already has the commits before.
 	lost := logs.Warn("events: connection to Redis lost, making a new one")
 	hub := pubsub.New(client, func(err error) {
 		st.Servers.ConnectionLost()
@@ -104,13 +100,12 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	return c, nil
 }
 
-// Node returns the coordinator's name in what it writes. It changes when the node's
-// lease was lost. On Redis Cluster it begins with a hash tag.
+// Node returns the coordinator's name in what it writes. It changes when the node's lease is lost. On Redis Cluster
+// it begins with a hash tag.
 func (c *Coordinator) Node() string { return c.node.Name() }
 
-// Start announces the node: from now on it is known to others, and removes the
-// members of those that have died. Without it that begins with the first action.
-// It fails with [room.ErrUnavailable] or [room.ErrClosed].
+// Start announces the node: other nodes know it, and it removes the members of dead nodes. Without Start that begins
+// with the first action. It fails with [room.ErrUnavailable] or [room.ErrClosed].
 func (c *Coordinator) Start(ctx context.Context) error {
 	err := c.node.Start(ctx)
 	c.timers.Start()
@@ -119,7 +114,6 @@ func (c *Coordinator) Start(ctx context.Context) error {
 	return err
 }
 
-// startReports starts the loops for operators, if there are to be some.
 func (c *Coordinator) startReports() {
 	c.reports.Do(func() {
 		if c.opts.Report != nil {
@@ -130,8 +124,8 @@ func (c *Coordinator) startReports() {
 	})
 }
 
-// SetAddress sets Options.Address, for a node that learns it only when it listens. Call it
-// before Start and the first action. It fails with [room.ErrInvalid].
+// SetAddress sets Options.Address, for a node that learns it only when it listens. Call it before Start and the first
+// action. It fails with [room.ErrInvalid].
 func (c *Coordinator) SetAddress(address string) error {
 	if err := checkAddress(address); err != nil {
 		return err
@@ -140,23 +134,21 @@ func (c *Coordinator) SetAddress(address string) error {
 	return nil
 }
 
-// AnswerFor makes fn say whether a session of this node is still to be in a room. Call it
-// before the first action; fn must return at once and may not call the Coordinator.
-// Without it nobody is asked.
+// AnswerFor sets fn, which reports whether a session of this node still belongs in a room. Call it before the first
+// action; fn must return at once and may not call the Coordinator. Without fn no session is questioned.
 //
-// It is for rooms of which Redis has an old copy again: that holds members who have left
-// since. Nobody else would remove those under the name of a node that lives.
+// It is needed after Redis came back with an old copy of a room, which lists members who have left since: no other
+// node removes the members of a living one.
 func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.node.AnswerFor(fn) }
 
-// Do runs an action on the room of that id and returns when it is committed or
-// has failed. Actions of one coordinator on one room run in the order of their
-// calls. Where the room is idle the caller itself waits for Redis: while that does not answer, Do may return
-// as late as 0.3 s after the end of ctx.
+// Do runs an action on the room of that id and returns when it is committed or has failed. Actions of one coordinator
+// on one room run in the order of their calls. In an idle room the caller's goroutine waits for Redis: if Redis does
+// not answer, Do may return up to 0.3 s after the end of ctx.
 //
-// It fails with [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], [room.ErrFull] or
-// [room.ErrRoomClosed] by the room's settings, [room.ErrConflict] if the action expects another
-// version, an error of Rules.Seating, [room.ErrBusy], [room.ErrUnavailable], [room.ErrClosed] or the cause of
-// ctx, and then nothing was written; or with [room.ErrUnknown].
+// It fails with [room.ErrUnknown] if the outcome is not known. With any other error nothing was written:
+// [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], [room.ErrFull] or [room.ErrRoomClosed] by the room's
+// settings, [room.ErrConflict] if the action expects another version, an error of Rules.Seating, [room.ErrBusy],
+// [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	start := time.Now()
 	result, err := c.do(ctx, id, a, start)
@@ -196,8 +188,8 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 	}
 }
 
-// doTimed runs an action with the times at which the timers that it sets are due. Until the answer is certain, others
-// look for the timers in the room.
+// doTimed runs an action that may set timers: it announces them first to learn when they are due. After an unknown
+// outcome the announcements stay, and nodes look for the timers in the room.
 func (c *Coordinator) doTimed(ctx context.Context, id string, a room.Action) (result room.Result, err error) {
 	var announced []int64
 	a, err = room.Timed(a, func(in int64) (int64, error) {
@@ -218,13 +210,12 @@ func (c *Coordinator) doTimed(ctx context.Context, id string, a room.Action) (re
 	return result, err
 }
 
-// Now returns the time in ms since 1970 by the clock that all nodes share, which timers are due by: that of a Redis
-// server, as this node has measured it.
+// Now returns the time in ms since 1970 by the clock that all nodes share and timers are due by: a Redis server's, as
+// this node has measured it.
 func (c *Coordinator) Now() int64 { return c.timers.Now() }
 
-// Read returns a room as it is, without taking its lock, unless it has to put the
-// room right first. It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause
-// of ctx.
+// Read returns a room as it is. It takes no lock, unless it must repair the room first. It fails with
+// [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	if err := room.CheckID(id); err != nil {
 		return room.Snapshot{}, err
@@ -234,7 +225,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	if err == nil {
 		c.feeds.Recall(r)
 	}
-	if err == nil && r.Renewed() { // not whole: what is known of it is a new epoch
+	if err == nil && r.Renewed() { // not whole: what is known of it becomes a new epoch
 		if _, err = c.workers.Run(ctx, id, room.Renew{Epoch: r.Epoch}); err == nil {
 			r, err = c.store.Load(ctx, id)
 		}
@@ -250,13 +241,11 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	return r.Snapshot(), nil
 }
 
-// Watch calls fn for everything that is committed to the room from now on, in
-// order, until stop is called; after stop has returned fn is not called again.
-// fn must return at once and may not call Watch or stop.
+// Watch calls fn for each further commit to the room, in order, until stop is called; it does not call fn after stop
+// has returned. fn must return at once and may not call Watch or stop.
 //
-// It returns when the subscription is established, so that a Read or a Do after it
-// misses nothing. It fails with [room.ErrInvalid], [room.ErrUnavailable],
-// [room.ErrClosed] or the cause of ctx.
+// Watch returns when the subscription is established, so that a later Read or Do misses nothing. It fails with
+// [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error) {
 	if err := room.CheckID(id); err != nil {
 		return nil, err
@@ -264,12 +253,12 @@ func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*room.Event)
 	return c.feeds.Watch(ctx, id, fn)
 }
 
-// ErrReplicas says that Redis has fewer replicas than Options.Replicas: each change would end with [room.ErrUnknown].
+// ErrReplicas: Redis has fewer replicas than Options.Replicas, so each change would end with [room.ErrUnknown].
 var ErrReplicas = store.ErrUnacked
 
-// Ready asks whether actions can be done: Redis answers, has the replicas that Options.Replicas wants, and has taken
-// this node's lease. It fails with [room.ErrUnavailable], which wraps [ErrReplicas] or the error of Redis, and with
-// [room.ErrClosed] after Close.
+// Ready checks that actions can run: Redis answers, has Options.Replicas replicas, and has taken this node's lease.
+// It fails with [room.ErrUnavailable], which wraps [ErrReplicas] or the error of Redis, and after Close with
+// [room.ErrClosed].
 func (c *Coordinator) Ready(ctx context.Context) error {
 	if err := c.Ping(ctx); err != nil {
 		return err
@@ -283,7 +272,7 @@ func (c *Coordinator) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Ping asks Redis whether it is there. It fails with [room.ErrUnavailable].
+// Ping checks that Redis answers. It fails with [room.ErrUnavailable].
 func (c *Coordinator) Ping(ctx context.Context) error {
 	if err := c.store.Client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
@@ -291,21 +280,19 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Alive returns an error if the coordinator stands still for a reason of its own, and nil also
-// while Redis does not answer. It blocks if somebody keeps one of the locks that all work needs.
+// Alive returns an error if the coordinator itself is stuck; an outage of Redis is none. It blocks while a goroutine
+// keeps one of the locks that all work needs.
 func (c *Coordinator) Alive() error {
 	c.workers.Queues()
 	return c.node.Alive()
 }
 
-// Close takes no more actions, waits for those that run and ends the watches. The
-// node's members keep their seats for Options.Grace; then other nodes remove those
-// whose sessions have not come back elsewhere.
-// When ctx ends first it stops waiting for locks and returns the cause of ctx; the
-// lease it gives back all the same, for which it takes a second at most.
-// Either way no goroutine of the coordinator is left.
+// Close accepts no more actions, waits for the running ones and ends the watches. The node's members keep their seats
+// for Options.Grace; then other nodes remove those whose sessions have not come back elsewhere. If ctx ends first,
+// Close stops waiting for locks and returns the cause of ctx, but still gives the lease back, which takes a second at
+// most. Either way no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
-	c.reports.Do(func() {}) // they do not start any more
+	c.reports.Do(func() {}) // prevents a later start
 	c.workers.Refuse()
 	c.node.Refuse()
 	stop := context.AfterFunc(ctx, c.life.kill)

@@ -13,35 +13,35 @@ import (
 	"roomd/room/coordinator/internal/relay"
 )
 
-// MaxFeedPage is how many entries [Coordinator.Feed] returns at most, but for those that stand for what was dropped.
+// MaxFeedPage is how many entries [Coordinator.Feed] returns at most, not counting gaps.
 const MaxFeedPage = 1000
 
-// maxFeedRooms is how many rooms are listed at once: each is read by itself.
+// maxFeedRooms limits the rooms listed at once, because each is read by itself.
 const maxFeedRooms = 100
 
-// FeedEntry is a commit of any room, or says that some are missing.
+// FeedEntry is a commit of any room, or a gap where commits are missing.
 type FeedEntry struct {
-	Next string // reads on behind this entry; empty where that is possible behind a later one only
-	Room string // empty for where the list of all rooms begins or ends
+	Next string // continues after this entry; empty if only a later entry allows that
+	Room string // empty where the list of all rooms begins or ends
 	JournalEntry
-	Gap *FeedGap // nil for a commit; else the commit has a time only
+	Gap *FeedGap // nil for a commit; else only Time of the commit is set
 }
 
-// FeedGap says that commits of a room are missing which its journal, or the feed, had dropped before they were read:
-// those behind After and before Before, or behind whatever the reader knows where After is zero, and up to Now where
-// Before is.
+// FeedGap says that commits of a room are missing, because its journal or the feed dropped them before they were
+// read: those after After and before Before. If After is zero they begin at whatever the reader knows, and if Before
+// is zero they reach up to Now.
 type FeedGap struct {
 	After, Before room.Position
-	Now           *room.Snapshot // the room, later than what is missing; nil if there is none that can be read
-	List          FeedList       // of an entry without a room
+	Now           *room.Snapshot // the room after the missing commits; nil if it cannot be read
+	List          FeedList       // set only in an entry without a room
 }
 
-// FeedList says that commits of any rooms are missing, and that a list of all rooms begins or ends, each as a gap. A
-// room that a reader has known before the list began, and that is not in it, is over. A list may begin again before
+// FeedList says that commits of any rooms are missing: a list of all rooms begins or ends, with a gap for each room.
+// A room that the reader knew before the list and does not find in it no longer exists. A list may begin again before
 // it has ended.
 type FeedList string
 
-// Where a list of all rooms is.
+// The ends of a list of all rooms.
 const (
 	FeedListBegins FeedList = "begin"
 	FeedListEnds   FeedList = "end"
@@ -50,23 +50,22 @@ const (
 // FeedPage is a part of the feed.
 type FeedPage struct {
 	Entries []FeedEntry
-	Next    string // reads on; empty for the beginning
-	More    bool   // there is more already
+	Next    string // where to continue; empty for the beginning
+	More    bool   // more entries are available already
 }
 
-// feedCursor is the id of an entry, and, where rooms are listed instead of what was dropped, the place in that list.
+// feedCursor matches an entry's id, followed by the place in the list of all rooms while that is read.
 var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-Za-z0-9_-]{0,32})?)?$`)
 
 // HasFeed reports whether this node has Options.Feed.
 func (h *history) HasFeed() bool { return h.feed > 0 }
 
-// Feed returns the commits of all rooms that shows says yes to, from Next of an earlier page on, or from the first
-// that is left if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in order,
-// and each is there at least once: the same may come again, with the same epoch and version. The nodes need
-// Options.Feed.
+// Feed returns the commits of all rooms for which shows is true, from Next of an earlier page on; from the first
+// remaining one if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in
+// order, and each comes at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
 //
-// Where what was behind after has been dropped meanwhile, all rooms come first, each as a gap, between two entries with
-// a FeedList.
+// If the feed has dropped entries that follow after, all rooms come first, each as a gap, between two entries with a
+// FeedList.
 //
 // It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (h *history) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage,
@@ -93,7 +92,7 @@ func (h *history) Feed(ctx context.Context, after string, limit int, shows func(
 	return h.roomsPage(ctx, id, from, limit, shows)
 }
 
-// feedPage returns entries that follow each other.
+// feedPage returns the page of consecutive entries.
 func (h *history) feedPage(ctx context.Context, after string, entries []relay.Entry, limit int,
 	shows func(string) bool) (FeedPage, error) {
 	page := FeedPage{Next: after, More: len(entries) == limit}
@@ -117,7 +116,7 @@ func (h *history) feedPage(ctx context.Context, after string, entries []relay.En
 	return page, nil
 }
 
-// beginList returns the first part of the list of all rooms. What is committed from now on is behind the list.
+// beginList returns the first part of the list of all rooms. Commits from now on follow the list.
 func (h *history) beginList(ctx context.Context, limit int, shows func(string) bool) (FeedPage, error) {
 	id, err := h.relay.Newest(ctx)
 	if err != nil {
@@ -126,14 +125,14 @@ func (h *history) beginList(ctx context.Context, limit int, shows func(string) b
 	return h.roomsPage(ctx, cmp.Or(id, "0-0"), "", limit, shows)
 }
 
-// roomsPage returns a part of the list of all rooms. Behind its end the feed goes on from id.
+// roomsPage returns a part of the list of all rooms. After its end the feed continues from id.
 func (h *history) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage,
 	error) {
 	list, err := h.relay.List(ctx, from, min(limit, maxFeedRooms))
 	if err != nil {
 		return FeedPage{}, h.explainFeed(ctx, err)
 	}
-	if list.Begins && from != "" { // another server, which need not have id
+	if list.Begins && from != "" { // another server, which may not know id
 		return h.beginList(ctx, limit, shows)
 	}
 	page := FeedPage{Next: id, More: true}
@@ -160,7 +159,7 @@ func (h *history) roomsPage(ctx context.Context, id, from string, limit int, sho
 	return page, nil
 }
 
-// snapshot returns a room as it is now, or nil if it is no room that can be read.
+// snapshot returns a room as it is now; nil if it does not exist or cannot be read.
 func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, error) {
 	now, err := h.read(ctx, id)
 	if errors.Is(err, room.ErrForeign) || err == nil && now.Epoch == "" {
@@ -169,7 +168,7 @@ func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, erro
 	return &now, err
 }
 
-// AwaitFeed waits until there may be something behind Next of a page. It fails with [room.ErrUnavailable] or the
+// AwaitFeed waits until the feed may have an entry after Next of a page. It fails with [room.ErrUnavailable] or the
 // cause of ctx.
 func (h *history) AwaitFeed(ctx context.Context, after string) error {
 	if strings.Contains(after, "~") {
@@ -188,13 +187,14 @@ func (h *history) explainFeed(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, h.store.Explain(ctx, err, h.store.Shared()...))
 }
 
-// feedLock and the name of a reader make the name of a lock. No room has that.
+// feedLock and a reader's name make the name of a lock, which no room can have.
 const feedLock = "~feed-"
 
-// ReadFeedAs calls read for the reader of that name, from letters and digits, with the place that it has kept last:
-// of all nodes one at a time. Who has kept none begins before the first entry that is left, as soon as there is one.
-// The place is that of a [FeedPage], and keep keeps one, also when ctx has ended meanwhile. read's context ends when
-// another node may read. It returns what read returns, lockmgr.ErrHeld if another node reads, or an error of Redis.
+// ReadFeedAs calls read for the named reader, with the place that the reader kept last, on one node at a time. name
+// consists of letters and digits. A reader that has kept no place begins before the first remaining entry, as soon as
+// there is one. place is Next of a [FeedPage]; keep keeps one, even after ctx has ended. read's context ends when
+// another node may read. ReadFeedAs returns read's error, lockmgr.ErrHeld if another node reads, or an error of
+// Redis.
 func (h *history) ReadFeedAs(ctx context.Context, name string,
 	read func(ctx context.Context, place string, keep func(place string) error) error) error {
 	lock, err := h.locks.TryAcquire(ctx, feedLock+name)
@@ -203,14 +203,14 @@ func (h *history) ReadFeedAs(ctx context.Context, name string,
 	}
 	lock.KeepAlive()
 	holds, cancel := lock.Context(ctx)
-	ending := func(do func(context.Context) error) error { // also if ctx has ended
+	ending := func(do func(context.Context) error) error { // even if ctx has ended
 		soon, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()
 		return do(soon)
 	}
 	defer func() {
 		cancel()
-		_ = ending(lock.Release) // else it ends with its TTL
+		_ = ending(lock.Release) // else it expires
 	}()
 	place, err := h.relay.Begin(holds, name)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// history is what a [Coordinator] knows of earlier commits: the journals of rooms, and the feed of all of them
-// (feed.go).
+// history reads earlier commits: the journals of rooms, and the feed of all rooms (feed.go).
 type history struct {
 	store *store.Store
 	locks *lockmgr.Manager
@@ -25,21 +24,20 @@ type history struct {
 // MaxJournalPage is how many entries [Coordinator.Journal] returns at most.
 const MaxJournalPage = 1000
 
-// JournalEntry is a commit as a room's journal has it.
+// JournalEntry is a commit in a room's journal.
 type JournalEntry struct {
-	ID            string    // places the entry in the journal
+	ID            string    // its place in the journal
 	Time          time.Time // when it was written, by the clock of Redis
 	room.Position           // of the room after the commit
 	Node          string
-	Changes       []room.Change // as everyone may know them; empty if the commit changed nothing for them
+	Changes       []room.Change // as shown to everyone; empty if the commit changed nothing for them
 }
 
-// entryID is the id of a stream's entry: ms since 1970, and a number.
+// entryID matches the id of a stream's entry: ms since 1970, and a number.
 var entryID = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}$`)
 
-// Journal returns entries of a room's journal, oldest first: those after the one with the ID
-// after, or from the first that is left if after is empty. limit is from 1 to MaxJournalPage.
-// Nodes without Options.Journal can read it, too.
+// Journal returns entries of a room's journal, oldest first: those after the entry with ID after, or from the first
+// remaining one if after is empty. limit is from 1 to MaxJournalPage. Nodes without Options.Journal can read it, too.
 //
 // It fails with [room.ErrInvalid], [room.ErrForeign], [room.ErrUnavailable] or the cause of ctx.
 func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {

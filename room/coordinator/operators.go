@@ -15,14 +15,14 @@ import (
 	"roomd/room/coordinator/internal/work"
 )
 
-// What operators see.
+// Types for operators.
 type (
 	// Lobby is a list of rooms, and Listed a room in it.
 	Lobby  = lobby.List
 	Listed = lobby.Listed
 
-	// NodeInfo is a node as its lease describes it, with the settings that all nodes should have in common,
-	// and as it describes itself: NodeReport, with its load and the rooms that wait longest.
+	// NodeInfo describes a node: its lease, with the settings that all nodes should share, and its NodeReport, with
+	// its load and the rooms that wait longest.
 	NodeInfo     = nodes.Info
 	NodeSettings = cluster.Settings
 	NodeReport   = nodes.Report
@@ -30,17 +30,17 @@ type (
 	NodeWebhook  = nodes.Webhook
 	WaitingRoom  = nodes.WaitingRoom
 
-	// Foreign is what another program keeps under the key of a room's members.
+	// Foreign is another program's value under the key of a room's members.
 	Foreign = store.Foreign
 
-	// Check names an invariant that each node checks in its rooms, Checked is what it has found, and
-	// Difference a room that is not as it should be.
+	// Check names an invariant that each node checks in its rooms, Checked is its result, and Difference a room that
+	// violates it.
 	Check      = checks.Check
 	Checked    = checks.Checked
 	Difference = checks.Difference
 )
 
-// What is checked.
+// The checks.
 const (
 	CheckCopies   = checks.CheckCopies   // Redis has what the node has built from events
 	CheckSeats    = checks.CheckSeats    // no seat is taken twice
@@ -51,18 +51,18 @@ const (
 // MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
 const MinRedis = checks.MinRedis
 
-// EnoughRights returns an ACL that allows what a coordinator does whose keys have that prefix.
+// EnoughRights returns an ACL that allows all that a coordinator with that key prefix does.
 func EnoughRights(keyPrefix string) string { return checks.EnoughRights(keyPrefix) }
 
 var (
 	// AllChecks are the checks, in the order in which they are shown.
 	AllChecks = checks.AllChecks
 
-	// ErrNoNode: no node of that name is believed to live.
+	// ErrNoNode: no living node has that name.
 	ErrNoNode = nodes.ErrNoNode
 )
 
-// operators is what a [Coordinator] tells those who run it, and does for them.
+// operators is the part of a [Coordinator] that serves operators.
 type operators struct {
 	opts    Options
 	store   *store.Store
@@ -83,46 +83,44 @@ func newOperators(opts Options, st *store.Store, locks *lockmgr.Manager, ws *wor
 	return o
 }
 
-// Settings returns what this coordinator shares with the others.
+// Settings returns the settings that all coordinators should share.
 func (o *operators) Settings() NodeSettings { return o.opts.shared() }
 
-// Nodes returns the nodes that are believed to live, by name. It fails with [room.ErrUnavailable].
+// Nodes returns the living nodes by name. It fails with [room.ErrUnavailable].
 func (o *operators) Nodes(ctx context.Context) ([]NodeInfo, error) {
 	return nodes.Living(ctx, o.store, o.node, o.opts.NodeTTL)
 }
 
-// DrainRequested returns a channel that is closed when somebody asks this node to stop, on any node,
-// by [Coordinator.Drain]. Without Options.Report it never is.
+// DrainRequested returns a channel that is closed when somebody asks this node to stop, by [Coordinator.Drain] on any
+// node. Without Options.Report that never happens.
 func (o *operators) DrainRequested() <-chan struct{} { return o.beacon.DrainRequested() }
 
-// Drain asks a node, which may be another one, to stop. It sees that within about two seconds. A node
-// that takes its place has another name, and is not asked. It fails with [ErrNoNode] or
-// [room.ErrUnavailable].
+// Drain asks a node, this or another, to stop. The node notices within about two seconds. A node that takes its place
+// has another name, and is not asked. It fails with [ErrNoNode] or [room.ErrUnavailable].
 func (o *operators) Drain(ctx context.Context, node string) error {
 	return nodes.Drain(ctx, o.store, o.node, node)
 }
 
-// Checks returns what the checks of this node have found. Without Options.Report nothing is checked.
+// Checks returns the results of this node's checks. Without Options.Report nothing is checked.
 func (o *operators) Checks() map[Check]Checked { return o.checks.Results() }
 
-// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It returns an error that says what
-// Redis does not allow this user, so that this is not found out in the middle of a commit, or fails with
-// [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else is wrong with a server, as
-// far as the server says so.
+// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. Its error names what Redis does
+// not allow this user, so that this is not found out in the middle of a commit. It also fails with [room.ErrForeign]
+// as CheckKeys does, or with [room.ErrUnavailable]. It logs whatever else the servers report that is wrong with them.
 func (o *operators) Check(ctx context.Context) error { return o.redis().Check(ctx) }
 
-// MissingRights returns what Redis does not allow this user, each as a command and a key or
-// channel. It fails with [room.ErrUnavailable].
+// MissingRights returns what Redis does not allow this user, each as a command and a key or channel. It fails with
+// [room.ErrUnavailable].
 func (o *operators) MissingRights(ctx context.Context) ([]string, error) {
 	return o.redis().MissingRights(ctx)
 }
 
-// CheckKeys fails with [room.ErrForeign] if a key that all rooms share holds what roomd has not written.
+// CheckKeys fails with [room.ErrForeign] if a key that all rooms share holds something that roomd has not written.
 func (o *operators) CheckKeys(ctx context.Context) error { return o.redis().CheckKeys(ctx) }
 
-// FindForeign searches all of Redis for keys of rooms that other programs have written, and calls found for each, one
-// after the other. In such a room every action fails with [room.ErrForeign]. It looks at every key of every server,
-// so it is for an operator, now and then. It fails with an error of Redis.
+// FindForeign calls found for each key of a room that another program has written, one after the other. In such a
+// room every action fails with [room.ErrForeign]. It looks at every key of every server, so use it now and then, by
+// hand. It fails with an error of Redis.
 func (o *operators) FindForeign(ctx context.Context, found func(Foreign)) error {
 	return o.store.FindForeign(ctx, found)
 }
@@ -132,16 +130,16 @@ func (o *operators) redis() *checks.Redis {
 		Feed: o.opts.Feed, Log: o.opts.Log}
 }
 
-// Stats are what a [Coordinator] holds at a moment.
+// Stats are a [Coordinator]'s current counts.
 type Stats struct {
 	Waiting int // actions that wait for their room's lock
 	Busy    int // rooms on which this node works
-	Copies  int // rooms that are idle, of which this node keeps a copy
+	Copies  int // idle rooms of which this node keeps a copy
 
 	Uncopied int // rooms with commits that this node has not copied into the feed yet
 }
 
-// Stats counts. It takes about a millisecond where there are many rooms.
+// Stats returns the counts. It takes about a millisecond where there are many rooms.
 func (o *operators) Stats() Stats {
 	busy, idle := o.workers.Queues()
 	s := Stats{Busy: len(busy), Copies: idle, Uncopied: o.relay.Waiting()}
@@ -151,10 +149,10 @@ func (o *operators) Stats() Stats {
 	return s
 }
 
-// maxWaiting is how many waiting rooms a report has.
+// maxWaiting limits the waiting rooms in a report.
 const maxWaiting = 20
 
-// describe adds what is waiting, and what the checks and the owner know, to a report.
+// describe adds the waiting rooms, the results of the checks and the owner's part to a report.
 func (o *operators) describe(r *NodeReport) {
 	busy, _ := o.workers.Queues()
 	now := time.Now()

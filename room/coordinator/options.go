@@ -27,115 +27,105 @@ const (
 )
 
 const (
-	// MaxJournal is how long a journal may be.
+	// MaxJournal limits Options.Journal.
 	MaxJournal = 1_000_000
 
-	// MaxFeed is how long the feed may be.
+	// MaxFeed limits Options.Feed.
 	MaxFeed = 100_000_000
 )
 
-// Options say how a [Coordinator] works. The zero value is ready to use.
+// Options configure a [Coordinator]. The zero value is ready to use.
 type Options struct {
-	// Node names this coordinator in what it writes. No other coordinator may have
-	// it, nor an earlier one. Empty means a random name. On Redis Cluster a hash tag
-	// is put before it.
+	// Node names this coordinator in what it writes. No other coordinator may have the name, nor an earlier one.
+	// Empty means a random name. On Redis Cluster a hash tag is put before it.
 	Node string
 
-	// Address says where operators find this node, such as its host:port. Other nodes show
-	// it in what they log about the node. At most 255 bytes without spaces and control
-	// characters; it may be empty. [Coordinator.SetAddress] changes it.
+	// Address tells operators where this node is, such as its host:port. Other nodes log it with the node. At most
+	// 255 bytes without spaces and control characters; it may be empty. [Coordinator.SetAddress] changes it.
 	Address string
 
-	// KeyPrefix begins the names of all keys and channels in Redis, such as "eu:": coordinators with another one are
-	// another deployment, with other rooms, on the same Redis. See [CheckKeyPrefix]. Empty means none.
+	// KeyPrefix begins the names of all keys and channels in Redis, such as "eu:". Coordinators with another prefix
+	// are another deployment, with other rooms, on the same Redis. See [CheckKeyPrefix]. Empty means none.
 	KeyPrefix string
 
 	// Rules are what the rooms allow.
 	Rules room.Rules
 
-	// LockTTL is how long a crashed holder can block a room. Zero means
-	// lockmgr.DefaultTTL.
+	// LockTTL is how long a crashed holder can block a room. Zero means lockmgr.DefaultTTL.
 	LockTTL time.Duration
 
 	// LockPoll is the pause between two attempts at a lock that another program holds. Zero means
 	// lockmgr.DefaultPoll.
 	LockPoll time.Duration
 
-	// LockWait is how long an action waits for its room's lock before it fails
-	// with ErrBusy. Zero means DefaultLockWait. Every action is answered within
-	// LockWait and a LockTTL.
+	// LockWait is how long an action waits for its room's lock before it fails with ErrBusy. Zero means
+	// DefaultLockWait. Every action is answered within LockWait and a LockTTL.
 	LockWait time.Duration
 
-	// NodeTTL is how long other nodes consider this one alive after it has died. It must
-	// not be shorter than LockTTL. Zero means DefaultNodeTTL, or LockTTL if that is longer.
+	// NodeTTL is how long other nodes consider this one alive after it has died. It must not be shorter than LockTTL.
+	// Zero means DefaultNodeTTL, or LockTTL if that is longer.
 	NodeTTL time.Duration
 
-	// Grace is how long the members of this node keep their seats after others have
-	// noticed that it has died, or was closed: their clients can come back to another
-	// node. Zero means DefaultGrace, a negative value none.
+	// Grace is how long the members of this node keep their seats after others noticed that it died or was closed:
+	// their clients can come back to another node. Zero means DefaultGrace, a negative value none.
 	Grace time.Duration
 
-	// Replicas is how many replicas of Redis must have a commit before it is
-	// acknowledged. Zero waits for none. If too few have it within a LockTTL, its actions
-	// fail with ErrUnknown. A refused action writes nothing, and is answered at once. A
-	// repeated join, which changes nothing, succeeds only if so many replicas have the
-	// first one.
+	// Replicas is how many replicas of Redis must have a commit before it is acknowledged. Zero waits for none. If
+	// too few have it within a LockTTL, its actions fail with ErrUnknown. A refused action writes nothing, and is
+	// answered at once. A repeated join, which changes nothing, succeeds only if that many replicas have the first
+	// one.
 	Replicas int
 
-	// MaxBatch is how many actions may share one hold. Zero means
-	// DefaultMaxBatch; 1 acquires the lock for each action anew.
+	// MaxBatch is how many actions may share one hold. Zero means DefaultMaxBatch; with 1 each action acquires the
+	// lock.
 	MaxBatch int
 
-	// MaxCopies bounds the copies of idle rooms: how many members they have in all, and 8
-	// for each copy. A room without a copy is read when it is used again. A copy is
-	// dropped in any case when its room has been idle for a minute. Zero means
+	// MaxCopies limits the copies of idle rooms: the sum of their members, and 8 for each copy. A room without a copy
+	// is read when it is used again. A copy is dropped in any case after a minute without use. Zero means
 	// DefaultMaxCopies.
 	MaxCopies int
 
-	// Idle is how long Redis keeps an empty room. One that a player has begun, and nobody has
-	// configured, is kept for a minute only, unless somebody is banned or was taken out there. At
-	// least a millisecond; zero means DefaultIdle.
+	// Idle is how long Redis keeps an empty room. A room that a player has begun and nobody has configured is kept
+	// for only a minute, unless it has bans or remembers users taken out. At least a millisecond; zero means
+	// DefaultIdle.
 	Idle time.Duration
 
-	// Journal is about how many of its last commits each room keeps in a stream, for
-	// [Coordinator.Journal] and for audits. At most MaxJournal; zero keeps none. All nodes
-	// should have the same: a commit by a node without a journal is missing in it.
+	// Journal is about how many of its last commits each room keeps in a stream, for [Coordinator.Journal] and for
+	// audits. At most MaxJournal; zero keeps none. All nodes should have the same: a journal lacks the commits of
+	// nodes without one.
 	Journal int
 
-	// Feed is about how many of the last commits of all rooms [Coordinator.Feed] can go back. At most MaxFeed;
-	// zero means that this node adds nothing to the feed. It needs a Journal. All nodes should have the same.
+	// Feed is about how many of the last commits of all rooms [Coordinator.Feed] can return. At most MaxFeed; zero
+	// means that this node adds nothing to the feed. It needs a Journal. All nodes should have the same.
 	Feed int
 
-	// Report adds to what the node says of itself what only its owner knows. It is called about
-	// once a second, on one goroutine, from [Coordinator.Start] or the first action on. With it the
-	// node writes the report to Redis, where [Coordinator.Nodes] finds it, heeds
-	// [Coordinator.Drain], counts, and checks its rooms. Nil leaves all of that out.
+	// Report completes the node's report with what only its owner knows. It is called about once a second, on one
+	// goroutine, from [Coordinator.Start] or the first action on. With it the node writes reports to Redis for
+	// [Coordinator.Nodes], obeys [Coordinator.Drain], counts, and checks its rooms. Nil leaves all of that out.
 	Report func(*NodeReport)
 
-	// Trace is told what an operator counts. Nil tells nobody.
+	// Trace is called for events that an operator counts. Nil traces nothing.
 	Trace *Trace
 
-	// Log takes what an operator should know. Nil is silent.
+	// Log receives what an operator should know. Nil is silent.
 	Log *slog.Logger
 }
 
-// unusedIdle is how long Redis keeps an empty room that nobody has configured. A commit that is sent
-// again has to find its record there.
+// unusedIdle is how long Redis keeps an empty room that nobody has configured. A repeated commit must find its record
+// there.
 const unusedIdle = time.Minute
 
-// shared returns the settings that a coordinator with these options shares with others.
+// shared returns the settings that all coordinators should have in common.
 func (o Options) shared() NodeSettings {
 	return NodeSettings{LockTTL: o.LockTTL, NodeTTL: o.NodeTTL, Grace: o.Grace, Seats: o.Rules.Seats(),
 		Duplicate: o.Rules.Duplicate, Journal: o.Journal, Feed: o.Feed, Rules: o.Rules.ID()}
 }
 
-// cluster returns what package cluster needs of the options.
 func (o Options) cluster() cluster.Options {
 	return cluster.Options{Name: o.Node, Address: o.Address, Settings: o.shared(), Renamed: o.Trace.Renamed,
 		Evicted: o.Trace.Evicted, Log: o.Log}
 }
 
-// work returns what package work needs of the options.
 func (o Options) work() work.Options {
 	return work.Options{
 		Rules: o.Rules, LockTTL: o.LockTTL, LockPoll: o.LockPoll, LockWait: o.LockWait, Replicas: o.Replicas,
@@ -144,7 +134,6 @@ func (o Options) work() work.Options {
 	}
 }
 
-// store returns what package store needs of the options.
 func (o Options) store() store.Options {
 	return store.Options{KeyPrefix: o.KeyPrefix, LockTTL: o.LockTTL, Replicas: o.Replicas, Idle: o.Idle,
 		Unused: min(o.Idle, max(unusedIdle, 2*o.LockTTL)), Journal: o.Journal, Feed: o.Feed > 0}
@@ -188,14 +177,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// CheckKeyPrefix returns a [room.InvalidError] unless prefix is empty or can be Options.KeyPrefix: it has at most 64
-// of A-Z a-z 0-9 . _ - and colons, ends with a colon, and none of its parts begins as a name of roomd's own does:
-// LockRoom, Room, Node, Lobby, Timers, Feed. So deployments with different prefixes have no name in common, also if
-// one prefix begins with the other, or is empty.
+// CheckKeyPrefix returns a [room.InvalidError] unless prefix is empty or a valid Options.KeyPrefix: at most 64 of A-Z
+// a-z 0-9 . _ - and colons, with a colon at the end, and no part that begins like a name of roomd's own: LockRoom,
+// Room, Node, Lobby, Timers, Feed. So deployments with different prefixes share no name, even if one prefix is empty
+// or begins with the other.
 func CheckKeyPrefix(prefix string) error { return keys.Check(prefix) }
 
-// maxAddress is how many bytes long an Address may be: it is in each prolongation of the
-// lease.
+// maxAddress limits an Address, in bytes, because each prolongation of the lease carries it.
 const maxAddress = 255
 
 func checkAddress(address string) error {

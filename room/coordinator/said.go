@@ -7,7 +7,7 @@ import (
 	"roomd/room"
 )
 
-// Kept reads the last messages that a room has kept, which its settings say, at most so many. It fails with
+// Kept returns the last messages that a room has kept under its settings, at most so many. It fails with
 // [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Kept(ctx context.Context, id string, most int) (room.Kept, error) {
 	if err := room.CheckID(id); err != nil {

@@ -1,5 +1,5 @@
-// Package inspect asks the servers of a Redis how they are set up: what a coordinator depends on
-// and cannot change. It writes nothing, and needs no more rights than a coordinator.
+// Package inspect reads how the servers of a Redis are set up, as far as a coordinator depends on it and cannot
+// change it. It writes nothing, and needs no more rights than a coordinator.
 package inspect
 
 import (
@@ -15,7 +15,7 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// Server is what one Redis server says of itself. A field that it does not tell is zero.
+// Server describes one Redis server, as it reports itself. A field that it does not report is zero.
 type Server struct {
 	Address string
 	Version string // such as 7.0.15
@@ -23,13 +23,13 @@ type Server struct {
 
 	IsReplica bool
 	ReadOnly  bool // a replica that takes no writes
-	Loading   bool // it reads its data, and answers nothing else yet
+	Loading   bool // reading its data; answers nothing else yet
 
 	UsedMemory, MaxMemory int64 // in bytes; MaxMemory 0 is no limit
 	Policy                string
 
 	AppendOnly  bool
-	WriteFailed string // the kind of persistence that failed the last time: AOF or RDB
+	WriteFailed string // the kind of persistence that failed last: AOF or RDB
 
 	Replicas int // connected and in step
 
@@ -37,11 +37,11 @@ type Server struct {
 
 	RoundTrip   time.Duration // the median of several
 	SlowestTrip time.Duration
-	ClockAhead  time.Duration // of its clock before ours
+	ClockAhead  time.Duration // how far its clock is ahead of ours
 	ClockError  time.Duration // how far ClockAhead may be off
 }
 
-// Config is what only CONFIG GET tells.
+// Config has the settings that only CONFIG GET reports.
 type Config struct {
 	AppendSync   string // always, everysec or no
 	Save         string // when it writes a snapshot; empty for never
@@ -49,9 +49,9 @@ type Config struct {
 	FullCoverage bool   // cluster-require-full-coverage
 }
 
-// Servers asks the server of a client, or all masters of a Cluster, in the order of their
-// addresses. A thorough question also reads the configuration, if that is allowed, and measures
-// clock and round trip. It fails if a server does not answer; the others are returned.
+// Servers describes the server of a client, or all masters of a Cluster, by address. If thorough, it also reads the
+// configuration, if that is allowed, and measures clock and round trip. It fails if a server does not answer, and
+// still returns the others.
 func Servers(ctx context.Context, client redis.UniversalClient, thorough bool) ([]Server, error) {
 	var mu sync.Mutex
 	var all []Server
@@ -66,7 +66,6 @@ func Servers(ctx context.Context, client redis.UniversalClient, thorough bool) (
 	return all, err
 }
 
-// ask asks one server.
 func ask(ctx context.Context, c redis.UniversalClient, thorough bool) (Server, error) {
 	s := Server{Address: addressOf(ctx, c)}
 	info, err := c.Info(ctx).Result()
@@ -74,14 +73,14 @@ func ask(ctx context.Context, c redis.UniversalClient, thorough bool) (Server, e
 		return s, err
 	}
 	s.read(fields(info))
-	if !thorough || s.Mode == "sentinel" { // which has no CONFIG of that kind, and no TIME
+	if !thorough || s.Mode == "sentinel" { // a Sentinel has no such CONFIG, and no TIME
 		return s, nil
 	}
 	s.Config = configOf(ctx, c)
 	return s, s.measure(ctx, c)
 }
 
-// configOf returns nil if the user may not read the configuration, as where Redis is rented.
+// configOf returns nil if the user may not read the configuration, as is usual where Redis is rented.
 func configOf(ctx context.Context, c redis.UniversalClient) *Config {
 	get := redis.NewMapStringStringCmd(ctx, "config", "get", "appendfsync", "save", "min-replicas-to-write", "cluster-require-full-coverage")
 	_ = c.Process(ctx, get)
@@ -94,8 +93,8 @@ func configOf(ctx context.Context, c redis.UniversalClient) *Config {
 	return config
 }
 
-// addressOf returns the address of the server that a client talks to. A client of Sentinels does
-// not tell, so its server is asked where the connection ends.
+// addressOf returns the address of a client's server. A client of Sentinels does not know it, so it asks the server
+// for the connection's local address.
 func addressOf(ctx context.Context, c redis.UniversalClient) string {
 	if one, ok := c.(*redis.Client); ok && one.Options().Addr != "FailoverClient" {
 		return one.Options().Addr
@@ -109,7 +108,6 @@ func addressOf(ctx context.Context, c redis.UniversalClient) string {
 	return "the master"
 }
 
-// fields returns the fields of INFO.
 func fields(info string) map[string]string {
 	found := make(map[string]string)
 	for line := range strings.Lines(info) {
@@ -144,10 +142,9 @@ func (s *Server) read(info map[string]string) {
 	}
 }
 
-// trips is how often measure asks.
+// trips is the number of requests that measure sends.
 const trips = 15
 
-// measure compares the clocks, and measures the round trip.
 func (s *Server) measure(ctx context.Context, c redis.UniversalClient) error {
 	took := make([]time.Duration, trips)
 	for i := range took {
@@ -167,24 +164,24 @@ func (s *Server) measure(ctx context.Context, c redis.UniversalClient) error {
 	return nil
 }
 
-// IsOlderThan reports whether the server's version is known, and before major.0.
+// IsOlderThan reports whether the server's version is known and before major.0.
 func (s *Server) IsOlderThan(major int) bool {
 	first, _, _ := strings.Cut(s.Version, ".")
 	n, err := strconv.Atoi(first)
 	return err == nil && n < major
 }
 
-// Evicts reports whether the server may delete keys for others when its memory is full.
+// Evicts reports whether the server may delete keys to make room when its memory is full.
 func (s *Server) Evicts() bool { return s.Policy != "" && s.Policy != "noeviction" }
 
-// ClusterState is what a Cluster says of itself.
+// ClusterState describes a Cluster, as it reports itself.
 type ClusterState struct {
 	State      string // ok or fail
 	SlotsOK    int
 	MastersAll int
 }
 
-// ClusterOf asks a Cluster for its state. It returns nil for a Redis that is none.
+// ClusterOf returns the state of a Cluster, nil for a Redis that is not one.
 func ClusterOf(ctx context.Context, client redis.UniversalClient) (*ClusterState, error) {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {

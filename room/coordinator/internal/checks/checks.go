@@ -1,10 +1,8 @@
-// Package checks looks whether all is as it should be, and changes nothing.
+// Package checks looks for faults and changes nothing.
 //
-// [Redis.Check] tries what Redis allows and says what would go wrong later (rights.go). [Checks] compare
-// the rooms that are watched on a node with what the node has built from their events, one after the other
-// and without their locks.
-//
-// Checks have the goroutine that calls [Checks.Loop].
+// [Redis.Check] tests what Redis allows, and reports problems that would appear later (rights.go). [Checks] compares
+// the rooms watched on a node with the node's copies, one room at a time and without locks. It runs in the goroutine
+// that calls [Checks.Loop].
 package checks
 
 import (
@@ -22,106 +20,101 @@ import (
 )
 
 const (
-	// checkPause is the pause behind each room that is checked, and checkPauseEach what each of
-	// its members adds: Redis and the node are to notice little of it.
+	// checkPause is the pause after each checked room, and checkPauseEach the addition per member. They keep the load
+	// on Redis and the node small.
 	checkPause     = 50 * time.Millisecond
 	checkPauseEach = 100 * time.Microsecond
 
-	// checkRound is the least time between the beginnings of two rounds, and checkAgain after
-	// which a room that seems to differ is checked again.
+	// checkRound is the least time between the starts of two rounds, and checkAgain the time until a doubtful room is
+	// checked again.
 	checkRound = 2 * time.Second
 	checkAgain = time.Second
 
-	// confirmTimes and confirmAfter are how often, and for how long, a room must differ before that is shown.
+	// confirmTimes and confirmAfter: a room is reported after that many differing checks over that time.
 	confirmTimes = 3
 	confirmAfter = 3 * time.Second
 
-	// maxShadows bounds the shadows: how many members they have in all, and emptySize for
-	// each. Of further rooms one takes the place of another.
+	// maxShadows limits the members of all shadows together; emptySize is the size of a shadow without members. At
+	// the limit a new shadow replaces others.
 	maxShadows = 1 << 16
 
-	// emptySize is what a shadow without members counts for.
 	emptySize = 8
 )
 
 // Check names an invariant that each node checks in its rooms.
 type Check string
 
-// What is checked.
 const (
-	CheckCopies   Check = "copies"   // Redis has what the node has built from events
+	CheckCopies   Check = "copies"   // Redis agrees with the copy that the node has built from events
 	CheckSeats    Check = "seats"    // no seat is taken twice
 	CheckCapacity Check = "capacity" // no room has more members, or a higher seat, than its settings allow
 	CheckVersions Check = "versions" // versions have no gap, and do not go back within an epoch
 )
 
-// AllChecks are the checks, in the order in which they are shown.
+// AllChecks are the checks in display order.
 var AllChecks = []Check{CheckCopies, CheckSeats, CheckCapacity, CheckVersions}
 
-// Checked is what a check has found on a node.
+// Checked is the result of a check on a node.
 type Checked struct {
-	Checked uint64       `json:"checked"` // how often a room was checked
-	Rooms   int          `json:"rooms"`   // how many differ now
+	Checked uint64       `json:"checked"` // number of checks of a room
+	Rooms   int          `json:"rooms"`   // number of rooms that differ now
 	Differs []Difference `json:"differs"` // some of them, by id
 	At      int64        `json:"at"`      // when a room was last checked, in ms since 1970; 0 for never
 }
 
-// Difference is a room that is not as it should be.
+// Difference is a room that violates an invariant.
 type Difference struct {
 	Room string `json:"room"`
 	What string `json:"what"`
 }
 
-// maxDiffers is how many rooms a report names for each check, and maxWhat how long their descriptions are.
+// maxDiffers limits the rooms named per check, maxWhat the length of their descriptions.
 const (
 	maxDiffers = 20
 	maxWhat    = 300
 )
 
-// verdicts say what is wrong with a room, "" for nothing. A check that could not be made is missing.
+// verdicts describe the faults of a room by check, "" for none. A check that could not be made is missing.
 type verdicts map[Check]string
 
-// Checks check the rooms that are watched on this node, one after the other, without their
-// locks. They change nothing. A room differs if it does so in several checks in a row: events may
-// come late, and what a failover has lost is put right soon. It is shown until a check is clean.
+// Checks checks the rooms watched on this node, one after the other, without locks and changes. A room counts as
+// differing after several differing checks in a row, since events may be late and losses of a failover are soon
+// mended. It is reported until a check is clean.
 type Checks struct {
 	store *store.Store
 	feeds *feed.Feeds
 
 	// Used only by Loop.
-	round   []string // rooms that are still to be checked
+	round   []string // rooms still to be checked
 	began   time.Time
-	again   bool                     // the last check was one of a doubt
+	again   bool                     // the last check was of a doubtful room
 	shadows map[string]*shadow       // by room
-	size    int                      // the sum of their sizes
-	last    map[string]room.Position // by room: what Redis had
+	size    int                      // sum of their sizes
+	last    map[string]room.Position // by room: the position in Redis
 	doubts  map[string]*doubt        // by room
 
 	mu      sync.Mutex
 	checked map[Check]*found // guarded by mu
 }
 
-// found is what a check has found.
 type found struct {
 	checks  uint64
 	at      time.Time
-	differs map[string]string // by room: what
+	differs map[string]string // by room: the difference
 }
 
-// doubt is a room that seems to differ.
 type doubt struct {
 	next time.Time // when to check it again
 	of   map[Check]*finding
 }
 
-// finding is what a check has found in one room, and for how long.
+// finding is a fault in one room, and how long it has lasted.
 type finding struct {
 	what  string
 	since time.Time
 	times int
 }
 
-// New returns Checks of the rooms that feeds watch.
 func New(st *store.Store, feeds *feed.Feeds) *Checks {
 	v := &Checks{
 		store: st, feeds: feeds, shadows: make(map[string]*shadow), last: make(map[string]room.Position),
@@ -133,11 +126,10 @@ func New(st *store.Store, feeds *feed.Feeds) *Checks {
 	return v
 }
 
-// shadow is a room as this node has built it from the events that its watchers got. It is compared
-// with the room in Redis.
+// shadow is this node's copy of a room, built from the events that its watchers got. Checks compares it with Redis.
 type shadow struct {
 	*feed.Replica
-	size int // what it counts for
+	size int // its share of maxShadows
 }
 
 // Loop checks rooms until open ends.
@@ -156,7 +148,7 @@ func (v *Checks) Loop(open context.Context) {
 	}
 }
 
-// next returns the room to check now, if there is one. Doubts and the round take turns.
+// next returns the room to check now, if any. Doubtful rooms and the round alternate.
 func (v *Checks) next(now time.Time) (id string, some bool) {
 	if v.again = !v.again; v.again {
 		for id, d := range v.doubts {
@@ -176,7 +168,7 @@ func (v *Checks) next(now time.Time) (id string, some bool) {
 	return id, true
 }
 
-// forgetOthers forgets the rooms that are not in the round that begins.
+// forgetOthers forgets the rooms that are not in the new round.
 func (v *Checks) forgetOthers() {
 	watched := make(map[string]bool, len(v.round))
 	for _, id := range v.round {
@@ -194,7 +186,6 @@ func (v *Checks) forgetOthers() {
 	}
 }
 
-// forget forgets a room that is not watched any more.
 func (v *Checks) forget(id string) {
 	v.drop(id)
 	delete(v.last, id)
@@ -206,7 +197,7 @@ func (v *Checks) forget(id string) {
 	}
 }
 
-// shadowOf returns the shadow of a room, or nil if the room is not watched any more.
+// shadowOf returns the shadow of a room, nil if the room is not watched any more.
 func (v *Checks) shadowOf(id string) *shadow {
 	s := v.shadows[id]
 	if s != nil && v.feeds.Has(s.Replica) {
@@ -223,8 +214,8 @@ func (v *Checks) shadowOf(id string) *shadow {
 	return s
 }
 
-// resize records what a shadow counts for, and drops others while there are too many. Which ones is
-// left to chance, so that no room is never compared.
+// resize sets a shadow's size, and drops others while there are too many. It picks them at random, so that no room is
+// left out for ever.
 func (v *Checks) resize(s *shadow, size int) {
 	v.size += size - s.size
 	s.size = size
@@ -247,7 +238,7 @@ func (v *Checks) drop(id string) {
 	}
 }
 
-// Results returns what the checks of this node have found.
+// Results returns the results of this node's checks.
 func (v *Checks) Results() map[Check]Checked {
 	v.mu.Lock()
 	defer v.mu.Unlock()

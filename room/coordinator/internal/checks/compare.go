@@ -13,10 +13,9 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// readTimeout is how long reading one room may take.
 const readTimeout = 3 * time.Second
 
-// check checks a room, and returns how many members it has.
+// check checks a room, and returns its number of members.
 func (v *Checks) check(ctx context.Context, id string) (members int) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -25,7 +24,7 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 		v.forget(id)
 		return 0
 	}
-	if s.Active(ctx) != nil { // events do not come now
+	if s.Active(ctx) != nil { // events do not arrive now
 		return 0
 	}
 	s.Use()
@@ -39,7 +38,7 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	case err != nil || s.Behind(): // Redis is away, or the node knows that it has missed something
 	default:
 		settings, _ := is.Settings()
-		members, commitID = is.Count(), is.CommitID // compare may give the room to the shadow
+		members, commitID = is.Count(), is.CommitID // compare may hand the room to the shadow
 		stays = members > 0 || settings.Keep
 		found[CheckSeats], found[CheckCapacity] = clash(is), overfull(is)
 		v.compare(ctx, s, is, recorded, found)
@@ -56,8 +55,8 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	return members
 }
 
-// compare compares the room in Redis, whose last commit has left so many members there, with what the node
-// knows of it. A room that begins a new epoch because Redis was restarted may be whole all the same.
+// compare compares the room in Redis with this node's copy. recorded is the number of members after its last commit.
+// A room that begins a new epoch because Redis was restarted may still be complete.
 func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded int, found verdicts) {
 	at, order, differences, known := s.Meet(ctx, is)
 	last := v.last[is.ID]
@@ -85,9 +84,8 @@ func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded
 	}
 }
 
-// wrongExpiry says what is wrong with the TTLs of a room's keys: if the room stays, because it has members
-// or its settings say so, none expires; else Meta does. It returns "" if the room has another commit id by now,
-// or Redis does not say.
+// wrongExpiry describes wrong TTLs of a room's keys, "" for none. If the room stays, because of members or settings,
+// no key may expire; otherwise Meta must. It returns "" if the commit id has changed, or Redis does not tell.
 func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays bool) string {
 	k := s.KeysOf(id)
 	var ids [2]*redis.StringCmd
@@ -97,7 +95,7 @@ func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays
 		for i, key := range k.Both {
 			ttls[i] = p.PTTL(ctx, key)
 		}
-		ids[1] = p.HGet(ctx, k.Meta, "mark") // so nothing was committed in between
+		ids[1] = p.HGet(ctx, k.Meta, "mark") // shows that nothing was committed in between
 		return nil
 	})
 	if err != nil || ids[0].Val() != commitID || ids[1].Val() != commitID {
@@ -114,7 +112,7 @@ func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays
 	return ""
 }
 
-// record keeps what a check of a room has found. sure says that a wrong version needs no other check to confirm it.
+// record stores a check's results. With sure, a wrong version needs no second check.
 func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -133,7 +131,7 @@ func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 			continue
 		}
 		f := d.of[check]
-		if f == nil || check == CheckVersions && f.what != what { // it goes on
+		if f == nil || check == CheckVersions && f.what != what { // the fault continues
 			f = &finding{since: now}
 			d.of[check] = f
 		}
@@ -151,7 +149,7 @@ func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 
 func shortened(text string) string { return fmt.Sprintf("%.*s", maxWhat, text) }
 
-// clash says which seat two members have, "" if none is taken twice.
+// clash describes a seat that two members have, "" if there is none.
 func clash(r *room.Room) string {
 	users := make(map[int]string, r.Count())
 	for user, m := range r.Members() {
@@ -163,8 +161,8 @@ func clash(r *room.Room) string {
 	return ""
 }
 
-// overfull says how the room has more members, or a higher seat, than its settings allow; "" if it
-// does not. A room without settings is not.
+// overfull describes how a room exceeds the seats of its settings, "" if it does not. A room without settings never
+// does.
 func overfull(r *room.Room) string {
 	settings, settled := r.Settings()
 	seats := settings.Seats()

@@ -20,16 +20,16 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// checkID names a room that nobody can join.
+// checkID is an id that nobody can join.
 const checkID = "~check"
 
-// keyless are commands without a key. On Cluster any server may get them, also one that is away and not needed now.
+// keyless are commands without a key. On a Cluster any server may get them, even one that is away and not needed.
 var keyless = []string{"time", "info", "wait", "scan", "script"}
 
-// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
+// MinRedis is the oldest major version of Redis with the commands that a coordinator needs.
 const MinRedis = 7
 
-// EnoughRights returns an ACL that allows what a coordinator does whose keys have that prefix.
+// EnoughRights returns an ACL that allows all commands of a coordinator whose keys have this prefix.
 func EnoughRights(prefix string) string {
 	names := "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* ~Feed:* &LockRoom:* &Room:*"
 	if prefix != "" {
@@ -38,7 +38,7 @@ func EnoughRights(prefix string) string {
 	return names + " +@read +@write +@pubsub +@scripting +@transaction +@connection -@dangerous +time +info +cluster"
 }
 
-// Redis is what a coordinator keeps its rooms in.
+// Redis is the Redis of a coordinator, to be checked.
 type Redis struct {
 	Store    *store.Store
 	Locks    *lockmgr.Manager
@@ -48,10 +48,9 @@ type Redis struct {
 	Log      *slog.Logger
 }
 
-// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. It returns an error that says
-// what Redis does not allow this user, so that this is not found out in the middle of a commit, or fails with
-// [room.ErrForeign] as CheckKeys does, or with [room.ErrUnavailable]. It logs what else is wrong with a server, as
-// far as the server says so.
+// Check tests all rights that a coordinator needs in Redis, and leaves nothing behind. Its error lists the missing
+// ones, so that none is found out in the middle of a commit. It fails with [room.ErrForeign] like CheckKeys, or with
+// [room.ErrUnavailable]. It logs other problems that the servers report.
 func (r *Redis) Check(ctx context.Context) error {
 	missing, err := r.MissingRights(ctx)
 	switch {
@@ -68,13 +67,12 @@ func (r *Redis) Check(ctx context.Context) error {
 	return nil
 }
 
-// CheckKeys fails with a [room.ErrForeign] if a key that all rooms share holds what roomd has not written.
+// CheckKeys fails with a [room.ErrForeign] if a key shared by all rooms holds a value that roomd has not written.
 func (r *Redis) CheckKeys(ctx context.Context) error {
 	return r.Store.CheckTypes(ctx, append(r.Store.Shared(), cluster.Lists(r.Store.Space)...)...)
 }
 
-// logServers logs what would go wrong later, in one line for all servers. A server that tells
-// nothing of itself is believed.
+// logServers logs problems that would appear later, one line for all servers. A server that reports nothing passes.
 func (r *Redis) logServers(ctx context.Context) {
 	servers, _ := inspect.Servers(ctx, r.Store.Client, false)
 	var old, readOnly, evicting, policies, alone []string
@@ -109,8 +107,8 @@ func (r *Redis) logServers(ctx context.Context) {
 	}
 }
 
-// MissingRights returns what Redis does not allow this user, each as a command and a key or
-// channel. It fails with [room.ErrUnavailable].
+// MissingRights returns the missing rights, each as a command and a key or channel. It fails with
+// [room.ErrUnavailable].
 func (r *Redis) MissingRights(ctx context.Context) ([]string, error) {
 	missing, err := r.missing(ctx)
 	if err != nil {
@@ -119,11 +117,10 @@ func (r *Redis) MissingRights(ctx context.Context) ([]string, error) {
 	return missing, nil
 }
 
-// missing returns what Redis does not allow, each as a command and a key or channel.
 func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	if err := r.Store.Client.Ping(ctx).Err(); redisconn.NotAllowed(err) {
 		missing = append(missing, commandIn(err, "PING"))
-		if missing[0] != "PING" { // a Cluster that does not show its slots: nothing else can be asked
+		if missing[0] != "PING" { // a Cluster that hides its slots: nothing else can be tested
 			return missing, nil
 		}
 	}
@@ -208,10 +205,10 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 	return slices.Compact(missing), nil
 }
 
-// refusedCommand is where an error of Redis names the command that is not allowed.
+// refusedCommand matches the forbidden command in an error of Redis.
 var refusedCommand = regexp.MustCompile("'([a-zA-Z|]+)' command")
 
-// commandIn returns the command that an error of Redis names, or, if it names none, other.
+// commandIn returns the command named in an error of Redis, or other if there is none.
 func commandIn(err error, other string) string {
 	if m := refusedCommand.FindStringSubmatch(err.Error()); m != nil {
 		return strings.ToUpper(strings.ReplaceAll(m[1], "|", " "))

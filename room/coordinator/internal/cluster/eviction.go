@@ -65,7 +65,7 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	}
 	wg.Wait()
 	for _, v := range n.lists {
-		if !v.looked.Before(start) { // a node that waits for another list, or for a room that hangs, has still read this one
+		if !v.looked.Before(start) { // also if another list, or a room, is slow
 			v.looked = time.Now()
 		}
 	}
@@ -201,7 +201,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	case stopped:
 		message = "a node has stopped; its members did not come back and were removed"
 	}
-	if members == 0 && (seen.own || stopped || unlisted != 1) { // there were no members, another node was faster, or this is a repetition
+	if members == 0 && (seen.own || stopped || unlisted != 1) { // nobody was left, or another node did it
 		level = slog.LevelDebug
 	}
 	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),

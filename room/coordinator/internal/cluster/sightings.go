@@ -11,7 +11,7 @@ import (
 type sightings struct {
 	list   string               // its key
 	seen   map[string]*sighting // by node
-	looked time.Time            // when the leases were last read and handled; zero if this node has lost its own lease since
+	looked time.Time            // when the leases were last read and handled; zero since a loss of our own lease
 
 	kept  func() []string // see Node.KeptNames
 	peers *peers          // gets the leases of new nodes

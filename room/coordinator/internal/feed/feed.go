@@ -8,38 +8,38 @@ import (
 	"roomd/room"
 )
 
-// A buffer has at most maxHeld events, of maxHeldBytes as they came from Redis.
+// A buffer holds at most maxHeld events, of maxHeldBytes as received.
 const (
 	maxHeld      = 1024
 	maxHeldBytes = 4 << 20
 )
 
-// feed is one room's events on this node, in order and without gaps, for all who watch the room here.
+// feed has one room's events in order and without gaps, for all watchers on this node.
 type feed struct {
 	id  string
 	sub *pubsub.Subscription
 
 	mu      sync.Mutex
 	watches map[*watch]struct{} // guarded by mu
-	known   bool                // guarded by mu: at says what the watchers know
+	known   bool                // guarded by mu: the watchers know the room, at position at
 	at      room.Position       // guarded by mu
-	syncing bool                // guarded by mu: a snapshot is wanted, events are held back
+	syncing bool                // guarded by mu: a snapshot is needed; events are buffered
 	forked  bool                // guarded by mu: Redis has lost commits that the watchers know, in the epoch of at
-	whole   bool                // guarded by mu: no event is missed any more, but by an interruption
-	memory  room.Memory         // guarded by mu: of the room as far as it is known here, if whole
-	unseen  buffer              // guarded by mu: events that came before the room was seen
-	held    buffer              // guarded by mu: if it drops some, the gap after the snapshot leads to another one
+	whole   bool                // guarded by mu: subscribed; only an interruption can lose events
+	memory  room.Memory         // guarded by mu: of the room as known here, if whole
+	unseen  buffer              // guarded by mu: events from before the room was seen
+	held    buffer              // guarded by mu: if it overflows, the gap after the snapshot causes another snapshot
 }
 
-// buffer has events that are held back. The zero value is empty.
+// buffer holds events back. The zero value is empty.
 type buffer struct {
 	events []*room.Event
 	sizes  []int
-	bytes  int // the sum of sizes
-	early  int // how many came before the snapshot was asked for
+	bytes  int // sum of sizes
+	early  int // number of events from before the request for the snapshot
 }
 
-// add holds an event of so many bytes back. If there are too many it drops those before, and reports that.
+// add appends an event of size bytes. If the buffer is full it first drops all others, and returns true.
 func (b *buffer) add(e *room.Event, size int) (dropped bool) {
 	if dropped = len(b.events) == maxHeld || b.bytes+size > maxHeldBytes; dropped {
 		*b = buffer{}
@@ -48,7 +48,7 @@ func (b *buffer) add(e *room.Event, size int) (dropped bool) {
 	return dropped
 }
 
-// watch is somebody who watches a room.
+// watch is one watcher of a room.
 type watch struct {
 	fn    func(*room.Event)
 	aside bool // it does not keep the feed open
@@ -58,8 +58,8 @@ func newFeed(id string) *feed {
 	return &feed{id: id, watches: make(map[*watch]struct{})}
 }
 
-// receive takes an event of so many bytes from Redis and reports whether something is
-// missing before it, so that a snapshot has to be read.
+// receive handles an event of size bytes from Redis. It returns true if earlier events are missing, and a snapshot
+// must be read.
 func (f *feed) receive(e *room.Event, size int) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,8 +74,9 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 	if f.known {
 		switch order := f.at.Compare(e.Position()); {
 		case order == room.Same, order == room.Earlier:
-			return false // the watchers know it
-		case order == room.Forked, e.Forks(f.at): // a commit that Redis has lost had the number of this one, or of the one before
+			return false // known to the watchers
+		// This commit, or the one before it, has the number of a commit that Redis has lost.
+		case order == room.Forked, e.Forks(f.at):
 			f.syncing, f.forked = true, true
 			f.held.add(e, size)
 			return true
@@ -98,7 +99,7 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 	return false
 }
 
-// knows reports whether the watchers know the commit that made a position.
+// knows reports whether the watchers know the commit at this position.
 func (f *feed) knows(at room.Position) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,19 +110,19 @@ func (f *feed) knows(at room.Position) bool {
 	return order == room.Same || order == room.Earlier
 }
 
-// committed publishes a commit of this node, if it is the next one.
+// committed publishes a commit of this node if it is the next one.
 func (f *feed) committed(c *room.Commit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.syncing || !f.known || c.Epoch != f.at.Epoch || c.Version != f.at.Version+1 {
 		return
 	}
-	c.Updates = slices.Clone(c.Updates) // the room uses its own again
-	f.receiveLocked(c.Event(f.id), 0)   // it is the next one, so it is not held
+	c.Updates = slices.Clone(c.Updates) // the room reuses its own
+	f.receiveLocked(c.Event(f.id), 0)   // never buffered, since it is the next one
 }
 
-// interrupt records that events may have been missed, and reports whether a snapshot has
-// to be read for it: somebody watches, and none is being read.
+// interrupt records that events may be lost. It returns true if a snapshot must be read for that: there are watchers,
+// and no snapshot is under way.
 func (f *feed) interrupt() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,29 +133,28 @@ func (f *feed) interrupt() bool {
 	return true
 }
 
-// rejoin publishes that the node has a new name.
 func (f *feed) rejoin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.publishLocked(room.RejoinEvent(f.id, f.at))
 }
 
-// hasLost reports whether the room as it was read lacks commits that are known here.
+// hasLost reports whether the room as read lacks commits that are known here.
 func (f *feed) hasLost(now *room.Room) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.memory.Outlives(now) || f.known && (f.at.Lost(now.Position) || f.forked && f.at.Epoch == now.Epoch)
 }
 
-// beginsAnewLocked reports whether an epoch is another one than that of the room as it was seen here: watchers may
-// know that, also if no event has come yet.
+// beginsAnewLocked reports whether epoch differs from the room's last known one, which watchers may know even before
+// the first event.
 func (f *feed) beginsAnewLocked(epoch string) bool {
 	was := f.memory.Epoch()
 	return was != "" && was != epoch
 }
 
-// saw records the room as it was read or written, and reports whether a snapshot has to be read for it. While one
-// is, that says more.
+// saw records the room as read or written. It returns true if a snapshot must be read; while one is under way that
+// suffices.
 func (f *feed) saw(now *room.Room) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,21 +176,21 @@ func (f *feed) sawLocked(now *room.Room) {
 	f.unseen = buffer{}
 }
 
-// subscribed records that from now on all events come.
+// subscribed records that all events arrive from now on.
 func (f *feed) subscribed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.whole = true
 }
 
-// recall gives the room back what Redis has lost of it, as far as it is known here.
+// recall restores what Redis has lost of the room, as far as it is known here.
 func (f *feed) recall(now *room.Room) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now.Recall(&f.memory)
 }
 
-// position returns what the watchers know, also while a snapshot is read. The zero Position is nothing.
+// position returns the position that the watchers know, also during a snapshot; zero if they know none.
 func (f *feed) position() (at room.Position, syncing bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,17 +200,17 @@ func (f *feed) position() (at room.Position, syncing bool) {
 	return f.at, f.syncing
 }
 
-// asks records that a snapshot is asked for now.
+// asks records that the snapshot is requested now.
 func (f *feed) asks() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held.early = len(f.held.events)
 }
 
-// resume publishes a room as it was read, and then the events that came meanwhile. Earlier ones come with the
-// snapshot: they show who was replaced. alive are the names of this node whose members nobody has removed. It reports
-// whether the events leave another gap, and whether some were of an epoch that is over: they came before the snapshot
-// was asked for, and that has another one. They are dropped, since no further snapshot would explain them.
+// resume publishes the room as read, then the buffered events. Events from before the request go into the snapshot as
+// well: they show who was replaced. alive are the node's names whose members have not been removed. gap: the events
+// leave another gap. stale: early events of a finished epoch were dropped, because no later snapshot would explain
+// them.
 func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,7 +241,7 @@ func (f *feed) add(w *watch) {
 	f.watches[w] = struct{}{}
 }
 
-// remove takes a watch away, if it is there, and reports whether it was the last one that keeps the feed open.
+// remove removes a watch. It returns true if that was the last one that keeps the feed open.
 func (f *feed) remove(w *watch) (empty bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package feed has the events of rooms in order and without gaps.
+// Package feed provides the events of rooms, in order and without gaps.
 //
-// [Feeds] subscribe to the rooms that are watched on this node. Where events were missed, or Redis has lost
-// commits, the watchers get a snapshot instead (reread.go). A [Replica] is a room that is kept up to date
-// by its events: a worker's copy is one, and what the continuous checks compare with Redis is another.
+// [Feeds] subscribes to the rooms that are watched on this node. If events were missed, or Redis has lost commits,
+// the watchers get a snapshot (reread.go). A [Replica] is a copy of a room that follows its events: workers use one,
+// and the continuous checks compare another with Redis.
 //
-// A goroutine runs from the first watch on, and one for each server while snapshots are read from it.
+// A goroutine runs from the first watch on, and one per server while it reads snapshots from it.
 package feed
 
 import (
@@ -20,25 +20,24 @@ import (
 	"roomd/room/ratelog"
 )
 
-// Repairs put a room right of which Redis has lost something.
+// Repairs mend a room of which Redis has lost something.
 type Repairs interface {
-	// Renew begins a new epoch if the room is still in this one.
 	Renew(ctx context.Context, id, epoch string) error
 
-	// Lost is called with a room of which Redis has lost commits, as it is now.
+	// Lost is called with the current room if Redis has lost commits of it.
 	Lost(ctx context.Context, now *room.Room)
 
-	// KeptNames returns the names of this node whose members nobody has removed until now.
+	// KeptNames returns the names of this node whose members have not been removed.
 	KeptNames() []string
 }
 
-// Feeds are the feeds of all rooms that are watched on this node. Messages may be missed while the connection to
-// Redis is down, so after each break every feed reads a snapshot. They are safe for concurrent use.
+// Feeds are the feeds of all rooms watched on this node. An interrupted connection to Redis may lose messages, so
+// after each one every feed reads a snapshot. Feeds are safe for concurrent use.
 type Feeds struct {
 	hub      *pubsub.Hub
 	store    *store.Store
 	repairs  Repairs
-	resynced func() // is called when watchers get a snapshot; may be nil
+	resynced func() // called when watchers get a snapshot; may be nil
 	logs     logs
 
 	life context.Context
@@ -48,14 +47,14 @@ type Feeds struct {
 	mu      sync.Mutex
 	started bool             // guarded by mu
 	rooms   map[string]*feed // guarded by mu
-	behind  []*feed          // guarded by mu: feeds that miss something
-	read    chan struct{}    // says that there are some
+	behind  []*feed          // guarded by mu: feeds that need a snapshot
+	read    chan struct{}    // signals that behind is not empty
 }
 
-// logs are of what an outage of Redis can cause any number of times.
+// logs limit the rate of messages that an outage of Redis can repeat.
 type logs struct{ snapshots, garbage, over *ratelog.Log }
 
-// New returns Feeds of the events that come through hub, which they close.
+// New returns Feeds of the events from hub. Close closes hub, too.
 func New(hub *pubsub.Hub, st *store.Store, repairs Repairs, resynced func(), set *ratelog.Set) *Feeds {
 	fs := &Feeds{hub: hub, store: st, repairs: repairs, resynced: resynced, rooms: make(map[string]*feed), read: make(chan struct{}, 1), logs: logs{
 		snapshots: set.Warn("events: snapshot not read, trying again"),
@@ -83,7 +82,7 @@ func (fs *Feeds) Watch(ctx context.Context, id string, fn func(*room.Event)) (st
 		return nil, err
 	}
 	stop = func() { fs.remove(f, w) }
-	for range 2 { // a connection that has just broken is made anew
+	for range 2 { // a connection that has just broken gets a second attempt
 		if err = f.sub.Wait(ctx); err == nil {
 			f.subscribed()
 			return stop, nil
@@ -99,7 +98,7 @@ func (fs *Feeds) Watch(ctx context.Context, id string, fn func(*room.Event)) (st
 	return nil, fmt.Errorf("watch room %s: %w", id, err)
 }
 
-// open adds a watch to the feed of a room, and subscribes if it is the first.
+// open adds a watch to the feed of a room. The first one subscribes.
 func (fs *Feeds) open(id string, w *watch) (*feed, error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -123,7 +122,7 @@ func (fs *Feeds) open(id string, w *watch) (*feed, error) {
 	return f, nil
 }
 
-// remove ends a watch, unless that has ended, and unsubscribes if it was the last.
+// remove ends a watch, if it has not ended. The last one unsubscribes.
 func (fs *Feeds) remove(f *feed, w *watch) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -136,7 +135,7 @@ func (fs *Feeds) remove(f *feed, w *watch) {
 	}
 }
 
-// message takes an event as it comes from Redis.
+// message handles an event from Redis.
 func (fs *Feeds) message(f *feed, payload string) {
 	if at, ok := store.PositionIn(payload); ok && f.knows(at) {
 		return
@@ -150,29 +149,29 @@ func (fs *Feeds) message(f *feed, payload string) {
 	fs.sawGap(f, f.receive(c.Event(f.id), len(payload)))
 }
 
-// Committed publishes a commit of this node to the watchers here, without the way through
-// Redis, if they know what went before. Otherwise it comes through Redis as any event.
+// Committed publishes a commit of this node to its watchers without waiting for Redis, if they know the previous one.
+// Otherwise the commit arrives through Redis like any event.
 func (fs *Feeds) Committed(id string, c *room.Commit) {
 	if f := fs.of(id); f != nil {
 		f.committed(c)
 	}
 }
 
-// Saw has the room's feed here, if there is one, remember the room as it was read or written.
+// Saw records the room as read or written in its feed, if there is one.
 func (fs *Feeds) Saw(r *room.Room) {
 	if f := fs.of(r.ID); f != nil {
 		fs.sawGap(f, f.saw(r))
 	}
 }
 
-// Recall gives the room what is known of it here and Redis has lost, if it is watched here; see [room.Room.Recall].
+// Recall restores what Redis has lost of the room, if it is watched here; see [room.Room.Recall].
 func (fs *Feeds) Recall(r *room.Room) {
 	if f := fs.of(r.ID); f != nil {
 		f.recall(r)
 	}
 }
 
-// of returns the room's feed, nil if nobody watches it here.
+// of returns the room's feed, nil if it is not watched here.
 func (fs *Feeds) of(id string) *feed {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -189,7 +188,7 @@ func (fs *Feeds) Rejoin() {
 	}
 }
 
-// At returns what the watchers of a room here know; the zero Position is nothing.
+// At returns the position that the watchers of a room here know; zero if they know none.
 func (fs *Feeds) At(id string) room.Position {
 	f := fs.of(id)
 	if f == nil {
@@ -202,8 +201,8 @@ func (fs *Feeds) At(id string) room.Position {
 	return at
 }
 
-// Compare has a snapshot read if Redis has lost commits of a room which its watchers knew
-// before it was read: they would wait for the next commit to hear that.
+// Compare requests a snapshot if known, the watchers' position before the room was read, is lost in now. Without it
+// they would only learn that from the next commit.
 func (fs *Feeds) Compare(id string, known, now room.Position) {
 	if !known.Gone(now) {
 		return
@@ -213,7 +212,6 @@ func (fs *Feeds) Compare(id string, known, now room.Position) {
 	}
 }
 
-// Watched returns the rooms that are watched here.
 func (fs *Feeds) Watched() []string {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

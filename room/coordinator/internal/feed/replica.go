@@ -12,25 +12,25 @@ import (
 // eventLag is how long Meet waits for the event of a version that Redis has.
 const eventLag = 100 * time.Millisecond
 
-// Replica is a room as this node has built it from events. The zero value knows nothing and follows
-// nothing. Its methods are for one goroutine at a time.
+// Replica is a copy of a room that this node updates from events. The zero value knows no room and does not follow
+// one. Its methods must be called by one goroutine at a time.
 type Replica struct {
-	// Room is nil if it is not known. It is the caller's between Use and Release: events wait meanwhile.
+	// Room is nil if unknown. Between Use and Release the caller owns it, and events wait.
 	Room *room.Room
 
 	feed *feed // nil while it does not follow
 	stop func()
-	news chan struct{} // an event has come
+	news chan struct{} // signals an event
 
 	mu     sync.Mutex
 	used   bool   // guarded by mu
-	held   buffer // guarded by mu: while it is used
-	missed bool   // guarded by mu: something was missing among those that were held
-	gap    string // guarded by mu: what was missing between two events
+	held   buffer // guarded by mu: events during use
+	missed bool   // guarded by mu: events were lost since Use or CatchUp
+	gap    string // guarded by mu: the gap found last
 }
 
-// Follow keeps a room that is in use up to date from now on, by the room's events. It may miss events before
-// the subscription is established. If that takes more than one attempt, a snapshot comes first.
+// Follow keeps a room that is in use up to date by its events. Events before the subscription may be missing. If
+// subscribing takes more than one attempt, a snapshot comes first.
 func (fs *Feeds) Follow(r *Replica, id string) {
 	if r.stop != nil {
 		return
@@ -38,19 +38,19 @@ func (fs *Feeds) Follow(r *Replica, id string) {
 	r.news = make(chan struct{}, 1)
 	w := &watch{fn: r.put}
 	f, err := fs.open(id, w)
-	if err != nil { // closed
+	if err != nil { // Close was called
 		return
 	}
 	r.feed, r.stop = f, sync.OnceFunc(func() { fs.remove(f, w) })
 }
 
-// Follows reports whether Follow was called.
+// Follows reports whether the Replica follows its room.
 func (r *Replica) Follows() bool { return r.stop != nil }
 
-// Await waits until an event has come that CatchUp has not seen, for at most so long, and reports whether one has. It
-// is for a Replica that follows and is in use.
+// Await waits at most that long for an event that CatchUp has not handled, and reports whether there is one. The
+// Replica must follow and be in use.
 func (r *Replica) Await(most time.Duration) bool {
-	if r.HasNews() { // as most often
+	if r.HasNews() { // the usual case
 		return true
 	}
 	end := time.NewTimer(most)
@@ -65,14 +65,14 @@ func (r *Replica) Await(most time.Duration) bool {
 	return true
 }
 
-// HasNews reports whether an event has come that CatchUp has not seen.
+// HasNews reports whether there is an event that CatchUp has not handled.
 func (r *Replica) HasNews() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missed || len(r.held.events) > 0
 }
 
-// Shadow returns a Replica of a room that is watched here, or nil if it is not. Nothing stays watched for its sake.
+// Shadow returns a Replica of a room that is watched here, otherwise nil. It does not keep the room watched.
 func (fs *Feeds) Shadow(id string) *Replica {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -87,26 +87,24 @@ func (fs *Feeds) Shadow(id string) *Replica {
 	return r
 }
 
-// Has reports whether the room of a Shadow is still watched here.
 func (fs *Feeds) Has(r *Replica) bool { return fs.has(r.feed) }
 
-// Active waits until events come.
+// Active waits until the subscription is active.
 func (r *Replica) Active(ctx context.Context) error { return r.feed.sub.Wait(ctx) }
 
-// Behind reports whether it is known that something was missed, and a snapshot is read.
+// Behind reports whether events were missed and a snapshot is under way.
 func (r *Replica) Behind() bool {
 	_, syncing := r.feed.position()
 	return syncing
 }
 
-// Stop ends following.
+// Stop stops following.
 func (r *Replica) Stop() {
 	if r.stop != nil {
 		r.stop()
 	}
 }
 
-// put takes an event, in order.
 func (r *Replica) put(e *room.Event) {
 	if e.Rejoin {
 		return
@@ -124,8 +122,8 @@ func (r *Replica) put(e *room.Event) {
 	}
 }
 
-// advanceLocked brings Room to an event, or forgets it: if something is missing, and after a snapshot, which
-// says that something was.
+// advanceLocked applies an event to Room. It drops Room if events are missing, or if e is a snapshot, which also
+// means that.
 func (r *Replica) advanceLocked(e *room.Event) {
 	if e.Snapshot != nil {
 		r.Room, r.missed = nil, true
@@ -139,14 +137,14 @@ func (r *Replica) advanceLocked(e *room.Event) {
 	r.Room, r.missed = nil, true
 }
 
-// Use makes Room the caller's, until Release.
+// Use gives Room to the caller until Release.
 func (r *Replica) Use() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used, r.missed = true, false
 }
 
-// Release has events count again.
+// Release applies the events that waited, and ends the use.
 func (r *Replica) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +152,7 @@ func (r *Replica) Release() {
 	r.used = false
 }
 
-// CatchUp brings Room to where the events that came say that it is. If some are missing it is nil then.
+// CatchUp applies the events that waited. Room is nil afterwards if some are missing.
 func (r *Replica) CatchUp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,9 +160,9 @@ func (r *Replica) CatchUp() {
 	r.missed = false
 }
 
-// catchUpLocked follows the events that were held: all, or as far as the room is as it was read.
+// catchUpLocked applies the events that waited: all if is is nil, otherwise only until Room is at least at is.
 func (r *Replica) catchUpLocked(is *room.Room) {
-	if r.missed { // by the buffer
+	if r.missed { // the buffer overflowed
 		r.Room = nil
 	}
 	n := 0
@@ -179,7 +177,7 @@ func (r *Replica) catchUpLocked(is *room.Room) {
 	}
 }
 
-// Adopt makes a room Room that was read since Use, unless something was missing since.
+// Adopt sets Room to a room read since Use, unless events were lost since.
 func (r *Replica) Adopt(is *room.Room) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,9 +186,9 @@ func (r *Replica) Adopt(is *room.Room) {
 	}
 }
 
-// Meet brings Room to the version of a room that was read since Use, as far as its events come, and
-// compares them: order is how that is behind at, which is where Room is, and differences says how they
-// differ if both are at one version. known is false if Room is nil.
+// Meet applies events until Room is at the version of is, a room read since Use, or eventLag is over. It returns
+// Room's position, how is compares with it, and the differences if both have the same commit. known is false if Room
+// is nil.
 func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, order room.Order, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)
 	defer cancel()
@@ -216,7 +214,7 @@ func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, or
 	}
 }
 
-// Gap returns what was missing between two events since it was last asked.
+// Gap returns a gap found between two events since the last call, or "".
 func (r *Replica) Gap() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// rereadPause is the pause before a snapshot that could not be read is tried again,
-	// and foreignPause where the room's keys hold something that is not roomd's.
+	// rereadPause is the pause before another attempt to read a snapshot, foreignPause the same if the room's keys
+	// hold something that is not roomd's.
 	rereadPause  = 100 * time.Millisecond
 	foreignPause = 5 * time.Second
 
-	// rereadTimeout is how long one attempt may take.
 	rereadTimeout = 3 * time.Second
 )
 
-// sawGap asks for a snapshot for a feed, if that misses something.
+// sawGap requests a snapshot for a feed if gap is true.
 func (fs *Feeds) sawGap(f *feed, gap bool) {
 	if !gap {
 		return
@@ -33,8 +32,8 @@ func (fs *Feeds) sawGap(f *feed, gap bool) {
 	}
 }
 
-// sync reads snapshots for the feeds that miss something: one after the other from each
-// server, so that a server which hangs holds up only its own.
+// sync reads the requested snapshots, one at a time from each server, so that a server which hangs delays only its
+// own.
 func (fs *Feeds) sync() {
 	for {
 		select {
@@ -61,7 +60,7 @@ func (fs *Feeds) sync() {
 	}
 }
 
-// reread reads a snapshot for a feed, or asks for another attempt.
+// reread reads a snapshot for a feed, or schedules another attempt.
 func (fs *Feeds) reread(f *feed) {
 	ctx, cancel := context.WithTimeout(fs.life, rereadTimeout)
 	defer cancel()
@@ -74,7 +73,7 @@ func (fs *Feeds) reread(f *feed) {
 			fs.wg.Go(func() { fs.repairs.Lost(fs.life, r) })
 		}
 		if r.Renewed() || f.hasLost(r) {
-			// Nobody gets the room in an epoch that has lost commits.
+			// Nobody may see the room in an epoch that has lost commits.
 			epoch := r.Epoch
 			fs.wg.Go(func() {
 				if fs.repairs.Renew(fs.life, f.id, epoch) != nil {
@@ -92,7 +91,7 @@ func (fs *Feeds) reread(f *feed) {
 			fs.logs.over.Happened(nil, "room", f.id)
 		}
 		fs.sawGap(f, gap)
-	case errors.Is(err, room.ErrForeign): // only an operator can help; the other feeds do not wait for that
+	case errors.Is(err, room.ErrForeign): // only an operator can help; other feeds do not wait
 		fs.logs.snapshots.Happened(err, "room", f.id)
 		fs.wg.Go(func() {
 			_ = pause.For(fs.life, foreignPause)
@@ -105,7 +104,7 @@ func (fs *Feeds) reread(f *feed) {
 	}
 }
 
-// has reports whether anybody still watches by a feed.
+// has reports whether a feed still has watchers.
 func (fs *Feeds) has(f *feed) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -38,7 +38,7 @@ var (
 	unclaimScript  = store.NewScript(unclaimLua, indexLua)
 )
 
-// keysOf returns the keys of the index; the last one is what the keys of free seats begin with. See lua/index.lua.
+// keysOf returns the keys of the index. The last one is the prefix of the keys of free seats: see lua/index.lua.
 func keysOf(names keys.Space) []string {
 	return []string{names.Lobby("Rooms"), names.Lobby("Changed"), names.Lobby("Gone"), names.Lobby("State"), names.Lobby("Free:")}
 }
@@ -47,28 +47,28 @@ func keysOf(names keys.Space) []string {
 type Listed struct {
 	ID       string
 	Members  int
-	Capacity int // how many seats there are; 0 means room.MaxSeats
+	Capacity int // number of seats; 0 means room.MaxSeats
 	Closed   bool
 	Labels   room.Labels
-	Since    int64 // when the index first had the room, in ms since 1970 by Redis' clock; 0 if it does not yet
+	Since    int64 // when the room first got into the index, in ms since 1970 by Redis' clock; 0 if it is not there yet
 
 	Epoch   string
 	Version uint64
 }
 
-// Free returns how many seats nobody has.
+// Free returns the number of free seats.
 func (l *Listed) Free() int { return max(0, room.Settings{Capacity: l.Capacity}.Seats()-l.Members) }
 
-// noEpoch is the epoch of a room that somebody is about to begin.
+// noEpoch is the epoch of a room that is in the index only, until a player joins it.
 const noEpoch = "-"
 
-// change is a room as a commit has left it.
+// change is a room's state after a commit.
 type change struct {
 	Listed
-	listed bool // it is in the list
+	listed bool // it belongs in the list
 }
 
-// put appends what note.lua gets of the room.
+// put appends the arguments for note.lua.
 func (c *change) put(args []any) []any {
 	rest, free := "", 0
 	if c.listed {
@@ -83,7 +83,7 @@ func (c *change) put(args []any) []any {
 	return append(args, c.ID, c.Epoch, c.Version, rest, free)
 }
 
-// parseChange reads what the index has of a room, and of one that is not there. Labels are without blanks.
+// parseChange reads the index's text about a room, listed or removed. Labels contain no blanks.
 func parseChange(id, text string) (c *change, err error) {
 	c = &change{Listed: Listed{ID: id}}
 	parts := strings.Split(text, " ")
@@ -111,16 +111,15 @@ func parseChange(id, text string) (c *change, err error) {
 	return c, nil
 }
 
-// index is what nodes share.
+// index is the part of the lobby in Redis, shared by all nodes.
 type index struct {
 	store *store.Store
 	keys  []string
 }
 
-// noteChunk is how many rooms one request notes, which takes Redis about a millisecond.
+// noteChunk is the number of rooms written per request, which takes Redis about a millisecond.
 const noteChunk = 100
 
-// note writes what has become of rooms.
 func (x *index) note(ctx context.Context, rooms []*change) error {
 	for len(rooms) > 0 {
 		n := min(noteChunk, len(rooms))
@@ -136,16 +135,15 @@ func (x *index) note(ctx context.Context, rooms []*change) error {
 	return nil
 }
 
-// readChunk is how many rooms one request reads.
 const readChunk = 1000
 
-// known is up to what a copy of the index goes.
+// known identifies the state of the index that a copy has.
 type known struct {
 	run    string
 	number string
 }
 
-// explain adds the key to an error of Redis that is about seats by the labels of rooms.
+// explain adds the key to an error about free seats.
 func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
 	var free []string
 	for _, c := range rooms {
@@ -154,16 +152,16 @@ func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
 	return x.store.Explain(ctx, err, free...)
 }
 
-// freeKey returns the key of the free seats in rooms with those labels.
+// freeKey returns the key of the free seats in rooms with these labels.
 func (x *index) freeKey(labels room.Labels) string {
 	return x.keys[len(x.keys)-1] + textOf(labels)
 }
 
-// textOf returns labels as the index has them: never empty.
+// textOf returns labels in the index's form, which is never empty.
 func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
-// changes reads what has changed in the index. Anew says that what was known before does not count; whole, that all
-// rooms are in.
+// changes reads the changes of the index after since. anew: they replace the whole copy. whole: the index has all
+// rooms.
 func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool, err error) {
 	changed, now = make(map[string]*change), since
 	if now.number == "" {

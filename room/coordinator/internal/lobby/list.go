@@ -9,19 +9,19 @@ import (
 	"roomd/room"
 )
 
-// List is a list of rooms, as they were a moment ago. It is shared: do not change it.
+// List is a list of rooms, up to a moment old. It is shared: do not change it.
 type List struct {
-	// Rooms are in the order of their ids.
+	// Rooms are sorted by id.
 	Rooms []*Listed
 
-	// Truncated says that rooms may be missing: not all that Redis has are in the index yet.
+	// Truncated: rooms may be missing, because the index is not complete yet.
 	Truncated bool
 
-	serial  uint64   // of the lists of this node
-	changed []string // in what it differs from the one before
+	serial  uint64   // number of this list among the node's
+	changed []string // ids of the rooms that differ from the previous list
 
-	once   sync.Once     // finds labels
-	labels []room.Labels // of the rooms that let players in, each once
+	once   sync.Once     // computes labels
+	labels []room.Labels // distinct labels of the rooms that admit players
 }
 
 // Find returns a room, or nil.
@@ -32,7 +32,7 @@ func (l *List) Find(id string) *Listed {
 	return nil
 }
 
-// since returns the ids of the rooms in which l differs from an earlier list.
+// since returns the ids of the rooms that differ from an earlier list.
 func (l *List) since(earlier *List) []string {
 	if earlier.serial+1 == l.serial {
 		return l.changed
@@ -40,7 +40,7 @@ func (l *List) since(earlier *List) []string {
 	return l.differsIn(earlier)
 }
 
-// differsIn compares two lists.
+// differsIn returns the ids of the rooms that differ from other.
 func (l *List) differsIn(other *List) (ids []string) {
 	a, b := l.Rooms, other.Rooms
 	for len(a) > 0 || len(b) > 0 {
@@ -61,7 +61,7 @@ func (l *List) differsIn(other *List) (ids []string) {
 
 func compareID(r *Listed, id string) int { return strings.Compare(r.ID, id) }
 
-// after returns the rooms as changes have left them.
+// after applies changes to rooms.
 func after(rooms []*Listed, changes map[string]*change) []*Listed {
 	if len(changes) == 0 {
 		return rooms
@@ -80,7 +80,7 @@ func after(rooms []*Listed, changes map[string]*change) []*Listed {
 				continue
 			}
 			if c.Since == 0 && c.listed {
-				is := *c // other lists have c
+				is := *c // other lists share c
 				is.Since, c = was.Since, &is
 			}
 		}

@@ -1,13 +1,13 @@
-// Package lobby keeps an index of all rooms in Redis: for lists of rooms, and for those who look for a table.
+// Package lobby keeps an index of all rooms in Redis, for lists of rooms and for players who look for a table.
 //
-// Nodes note there what their commits have made of rooms (news.go), and each that is asked has a copy, which it
-// brings up to date with what has changed since (lobby.go). [Lobby.Claim] finds a table (match.go). The index is a
-// hint: rooms decide by themselves who sits down. What it misses, because a node has died before it noted a commit,
-// or Redis has lost some of it or was changed by hand, comes with the next comparison of the index with all rooms,
-// which one node at a time makes now and then (search.go). No request searches Redis.
+// Nodes write the results of their commits to the index (news.go). A node that is asked for the list keeps a copy,
+// and updates it by the changes since (lobby.go). [Lobby.Claim] finds a table (match.go). The index is a hint: only
+// rooms decide who sits down. It may miss something if a node died before its write, Redis lost data, or somebody
+// edited it. The next comparison with all rooms mends that; one node at a time makes it now and then (search.go). No
+// request searches Redis.
 //
-// It runs a goroutine from the first use on, and a timer while this node's changes are not written. [Lobby.Close]
-// ends them.
+// From the first use a goroutine runs, and a timer while this node's changes are not written. [Lobby.Close] ends
+// both.
 package lobby
 
 import (
@@ -27,44 +27,44 @@ import (
 )
 
 const (
-	share   = 200 * time.Millisecond // how long a node shows a list without asking Redis what has changed
-	timeout = 5 * time.Second        // of a list that nobody has yet
-	patient = 3 * time.Second        // how long after the first use callers wait until all rooms are in the index
-	stale   = 30 * time.Second       // how old a list may be that is shown because Redis does not answer
+	share   = 200 * time.Millisecond // how long a node shows a list without asking Redis for changes
+	timeout = 5 * time.Second        // limits one read of the index
+	patient = 3 * time.Second        // how long after the first use callers wait for a complete index
+	stale   = 30 * time.Second       // maximum age of a list that is shown while Redis does not answer
 )
 
-// Lobby lists the rooms, and finds free seats. It is safe for concurrent use.
+// Lobby lists rooms and finds free seats. It is safe for concurrent use.
 type Lobby struct {
 	index  *index
 	news   *news
 	seats  int // of rooms without settings
 	open   context.Context
 	failed *ratelog.Log
-	shared singleflight.Group // of reads
-	busy   sync.WaitGroup     // reads, and the loop
+	shared singleflight.Group // merges concurrent reads
+	busy   sync.WaitGroup     // reads and the loop
 
-	reading sync.Mutex // of the index, one after the other
+	reading sync.Mutex // held while the index is read
 
 	mu     sync.Mutex
-	used   time.Time // guarded by mu: since when the loop runs; zero before
+	used   time.Time // guarded by mu: when the loop started; zero before
 	closed bool      // guarded by mu
-	rooms  []*Listed // guarded by mu: as the index has them
-	known  known     // guarded by mu: up to what
-	whole  bool      // guarded by mu
-	at     time.Time // guarded by mu: when the index was so; zero before the first
-	reads  uint64    // guarded by mu: of the index so far
-	shown  *List     // guarded by mu: that, and this node's own changes
+	rooms  []*Listed // guarded by mu: the copy of the index
+	known  known     // guarded by mu: its state
+	whole  bool      // guarded by mu: it has all rooms
+	at     time.Time // guarded by mu: when the copy was current; zero before the first read
+	reads  uint64    // guarded by mu: number of reads so far
+	shown  *List     // guarded by mu: rooms with this node's own changes
 	basis  basis     // guarded by mu: of shown
 }
 
-// basis is what a list was made of.
+// basis identifies what a list was made from.
 type basis struct {
-	reads uint64 // of the index before it
-	own   uint64 // of the node's own changes before it
+	reads uint64 // number of reads
+	own   uint64 // number of this node's own changes
 }
 
-// New returns a Lobby of the rooms in st. Rooms without settings have so many seats. Reads end with open,
-// and what Close writes with life; a write takes no longer than timeout.
+// New returns a Lobby of the rooms in st; seats is the size of rooms without settings. open ends reads, and life the
+// writes of Close. timeout limits each write.
 func New(open, life context.Context, st *store.Store, seats int, timeout time.Duration, set *ratelog.Set) *Lobby {
 	x := &index{store: st, keys: keysOf(st.Space)}
 	return &Lobby{
@@ -73,7 +73,7 @@ func New(open, life context.Context, st *store.Store, seats int, timeout time.Du
 	}
 }
 
-// Start begins to see to it that the index has all rooms. Without it the first use does.
+// Start starts the search for rooms that are missing in the index. The first use does so, too.
 func (l *Lobby) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,14 +95,14 @@ func (l *Lobby) Get(ctx context.Context) (*List, error) {
 	return shown, l.explain(ctx, err)
 }
 
-// isNew reports whether the first search may still run.
+// isNew reports whether callers should still wait for the first search.
 func (l *Lobby) isNew() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.used) < patient
 }
 
-// explain returns what callers get to know of an error.
+// explain turns an error into the one for callers, and logs it.
 func (l *Lobby) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -128,7 +128,7 @@ func (l *Lobby) get(ctx context.Context) (*List, error) {
 			return nil, room.ErrClosed
 		}
 		defer l.busy.Done()
-		if l.current() != nil { // it has come since the caller looked
+		if l.current() != nil { // read since the caller looked
 			return nil, nil
 		}
 		return nil, l.read(l.open)
@@ -148,14 +148,14 @@ func (l *Lobby) get(ctx context.Context) (*List, error) {
 	return l.showLocked(), nil
 }
 
-// isFresh reports whether there is a list that may be shown although Redis does not answer.
+// isFresh reports whether the list may still be shown while Redis does not answer.
 func (l *Lobby) isFresh() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.at.IsZero() && time.Since(l.at) < stale
 }
 
-// begin makes close wait for a read. It reports false after close.
+// begin makes Close wait for a read. It returns false after Close.
 func (l *Lobby) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func (l *Lobby) begin() bool {
 	return !l.closed
 }
 
-// Close ends what reads or searches, after open has ended, and writes what this node has changed.
+// Close waits for reads and searches, after open has ended, and writes this node's remaining changes.
 func (l *Lobby) Close() {
 	l.news.close()
 	l.mu.Lock()
@@ -174,7 +174,7 @@ func (l *Lobby) Close() {
 	l.busy.Wait()
 }
 
-// current returns the list that this node has just read, with its own changes, or nil.
+// current returns the list with this node's own changes, or nil if the copy is older than share.
 func (l *Lobby) current() *List {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,11 +184,11 @@ func (l *Lobby) current() *List {
 	return l.showLocked()
 }
 
-// read brings this node's copy of the index up to date.
+// read updates this node's copy of the index.
 func (l *Lobby) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	l.reading.Lock() // an earlier answer must not undo a later one
+	l.reading.Lock() // so that an older answer does not replace a newer one
 	defer l.reading.Unlock()
 	l.mu.Lock()
 	since := l.known
@@ -209,7 +209,7 @@ func (l *Lobby) read(ctx context.Context) error {
 	return nil
 }
 
-// showLocked returns the list, with what this node has changed since.
+// showLocked returns the list with this node's newer changes.
 func (l *Lobby) showLocked() *List {
 	if l.shown != nil && l.basis == (basis{l.reads, l.news.counted()}) {
 		return l.shown
@@ -227,8 +227,8 @@ func (l *Lobby) showLocked() *List {
 	return next
 }
 
-// Next waits until the list is another one than before, and returns it with the ids of the rooms in which they
-// differ. Nil is no list: then it does not wait, and returns no ids.
+// Next waits for a list other than before, and returns it with the ids of the rooms that differ. If before is nil it
+// does not wait, and returns no ids.
 func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, err error) {
 	l.Start()
 	for {

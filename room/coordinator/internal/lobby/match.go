@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// matchKept is how long a request that is sent again finds the same room.
+	// matchKept is how long a repeated request finds the same room.
 	matchKept = time.Minute
 
-	// maxOthers bounds with how many other labels a room is looked for at once, maxRefused how many rooms that
-	// would not do it is looked beyond, and maxAllowed how many are named to it of those that are allowed.
+	// maxOthers limits the other labels searched at once, maxRefused the unsuitable rooms that are skipped, and
+	// maxAllowed the suitable rooms named to the script.
 	maxOthers  = 16
 	maxRefused = 20
 	maxAllowed = 20
@@ -29,25 +29,25 @@ const (
 	maxKey = 64 // bytes
 )
 
-// NewIDLength is how many characters the id of a new room has behind its prefix.
+// NewIDLength is the number of characters after the prefix in a new room's id.
 const NewIDLength = 10
 
-// Wanted is what somebody looks for.
+// Wanted describes the room that a player looks for.
 type Wanted struct {
-	Labels   room.Labels   // that the room has, perhaps among others; not empty
-	Seats    int           // together
-	Settings room.Settings // of the room that begins if there is none; its labels are Labels
-	Prefix   string        // of the id of such a room, which has NewIDLength characters more; empty if none may begin
-	NoNew    error         // with which a match fails that finds no room, where none may begin for another reason; nil if one may
-	By       string        // who looks
-	Key      string        // names the request, among those of who looks for these labels, if it may be sent again; else empty
+	Labels   room.Labels   // labels that the room must have, perhaps among others; not empty
+	Seats    int           // number of seats in one room
+	Settings room.Settings // of a new room; its labels are Labels
+	Prefix   string        // of a new room's id, followed by NewIDLength characters; empty if no room may be created
+	NoNew    error         // error if no room is found and none may be created for another reason; nil if one may
+	By       string        // the user
+	Key      string        // identifies a request that may be sent again, among By's for these labels; else empty
 
-	// Allow says of a room in which somebody already sits whether it will do; nil allows all. One whose id begins
-	// with Prefix does.
+	// Allow reports whether an occupied room is suitable; nil allows all. Rooms whose ids begin with Prefix always
+	// are.
 	Allow func(id string) bool
 }
 
-// Check returns a [room.InvalidError] that names the field if a room cannot be found or begun so.
+// Check returns a [room.InvalidError] that names the field if w cannot be searched, or a room not be created from it.
 func (w *Wanted) Check(rules room.Rules) error {
 	if w.Labels == "" {
 		return &room.InvalidError{Field: "labels", Problem: "must not be empty: without labels no room is found"}
@@ -74,20 +74,19 @@ func (w *Wanted) Check(rules room.Rules) error {
 	return nil
 }
 
-// newID returns an id for a new room.
 func (w *Wanted) newID() string { return w.Prefix + strings.ToLower(rand.Text()[:NewIDLength]) }
 
-// Found is a room that was found. Its seats count as taken until the room is noted again: see [Lobby.Settle] and
-// [Lobby.GiveBack].
+// Found is the result of Claim. The room's seats count as taken until the room is written to the index again: see
+// [Lobby.Settle] and [Lobby.GiveBack].
 type Found struct {
-	Room     string        // empty if there is none, and none may begin
-	Seats    int           // that count as taken; 0 where an earlier sending of the request has found the room
-	New      bool          // nobody else has found it before
-	Settings room.Settings // with which it is to begin if nobody has begun it; its labels are those of Wanted
+	Room     string        // empty if there is none, and none may be created
+	Seats    int           // seats that count as taken; 0 if an earlier sending of the request found the room
+	New      bool          // nobody has found the room before
+	Settings room.Settings // for creating the room, if nobody has; its labels are those of Wanted
 }
 
-// Claim finds a room. Some of them will not do, and are passed over. If begin is true all will not do, and a room
-// begins.
+// Claim finds a room and claims its seats. not are unsuitable rooms, which it skips. If begin is true it skips all,
+// and chooses the id of a new room.
 func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {
@@ -106,7 +105,7 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) 
 	not = not[max(0, len(not)-maxRefused):]
 	allowed, only, id := list.allowed(w), "", ""
 	if w.Allow != nil {
-		only = cmp.Or(w.Prefix, "/") // with which no id begins
+		only = cmp.Or(w.Prefix, "/") // no id begins with this
 	}
 	if w.Prefix != "" && w.NoNew == nil {
 		id = w.newID()
@@ -141,7 +140,7 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) 
 	return f, nil
 }
 
-// Tried is a room that was found, as the join has left it or found it. Without a version the join has not read it.
+// Tried is a found room as the join left or saw it. The version is 0 if the join has not read the room.
 type Tried struct {
 	Room     string
 	At       room.Position
@@ -149,16 +148,15 @@ type Tried struct {
 	Settings room.Settings
 }
 
-// Settle has the seats of a room be free again that somebody claimed who has not taken them, since they sat there
-// before.
+// Settle frees claimed seats that were not used, because the members already sat in the room.
 func (l *Lobby) Settle(r Tried) {
 	if r.At.Version > 0 {
 		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))
 	}
 }
 
-// GiveBack has the seats of a room be free again, and forgets a new room, after a join that has written nothing. If
-// Redis does not answer, the next search does it.
+// GiveBack frees the claimed seats, and drops a new room, after a join that wrote nothing. If Redis does not answer,
+// the next search does so.
 func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.news.timeout)
 	defer cancel()
@@ -174,7 +172,7 @@ func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
 	}
 }
 
-// allowed returns some rooms in the list that will do for who may not enter all, the fullest first.
+// allowed returns some suitable rooms of the list for a user who may not enter all, the fullest first.
 func (l *List) allowed(w Wanted) (ids []string) {
 	if w.Allow == nil {
 		return nil
@@ -196,13 +194,13 @@ func (l *List) allowed(w Wanted) (ids []string) {
 	return ids
 }
 
-// match returns the key under which the room of a request is kept.
+// match returns the key of the room found for a request.
 func (x *index) match(w Wanted) string {
 	sum := sha256.Sum256([]byte(w.By + "\n" + string(w.Labels) + "\n" + w.Key))
 	return x.store.Lobby("Match:" + base64.RawURLEncoding.EncodeToString(sum[:12]))
 }
 
-// including returns other labels than these, of rooms in the list, that include them.
+// including returns the other labels in the list that include these.
 func (l *List) including(labels room.Labels) (others []room.Labels) {
 	l.once.Do(func() {
 		seen := map[room.Labels]bool{"": true}

@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	newsPause = share / 2   // before what has changed is written to Redis, with all that changes meanwhile
+	newsPause = share / 2   // before changes are written to Redis together
 	newsRetry = time.Second // the same after a failure
-	newsKept  = timeout     // how long readers here need at most to read what was written
+	newsKept  = timeout     // how long this node's readers may take to see a write
 
-	closeTimeout = time.Second // how long Close writes
+	closeTimeout = time.Second // limits the write of Close
 )
 
-// news are the rooms that this node has changed of late. It writes them to Redis, where every node
-// finds them that shows a list of all rooms. If the node dies before it has, the next search finds them.
+// news are the rooms that this node has changed and not yet written to the index. If the node dies before, the next
+// search finds them.
 type news struct {
 	index   *index
 	life    context.Context
 	timeout time.Duration
-	busy    sync.WaitGroup // a timer that runs, or what it has started
+	busy    sync.WaitGroup // a timer that is set, and its write
 
 	mu     sync.Mutex
 	rooms  map[string]*novelty // guarded by mu: by id
-	count  uint64              // guarded by mu: of changes so far
+	count  uint64              // guarded by mu: number of changes so far
 	timer  *time.Timer         // guarded by mu: nil if there is nothing to write
 	closed bool                // guarded by mu
 }
 
-// novelty is what this node has made of a room.
+// novelty is a room changed by this node.
 type novelty struct {
 	*change
-	saved time.Time // when it was written, by our clock; zero if it has not been
+	saved time.Time // when it was written, by our clock; zero before
 }
 
-// Committed records a room as it is after a commit with these updates.
+// Committed records a room after a commit with these updates.
 func (l *Lobby) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
 		if kind := updates[i].Type; kind == room.KindJoin || kind == room.KindLeave || kind.Field() == "settings" {
@@ -63,7 +63,7 @@ func (n *news) put(c *change) {
 		n.rooms = make(map[string]*novelty)
 	}
 	if is := n.rooms[c.ID]; is != nil && is.Epoch == c.Epoch && is.Version > c.Version {
-		return // who took or was refused a seat then comes late
+		return // a late report by a join that read the room earlier
 	}
 	n.rooms[c.ID] = &novelty{change: c}
 	n.count++
@@ -91,8 +91,7 @@ func (n *news) scheduleLocked(pause time.Duration) {
 	})
 }
 
-// unsavedLocked returns what is not in Redis yet, and forgets what has been there for longer than
-// readers here need to read it.
+// unsavedLocked returns the changes that are not in Redis yet. It drops those that readers here have certainly seen.
 func (n *news) unsavedLocked() (list []*change) {
 	maps.DeleteFunc(n.rooms, func(_ string, c *novelty) bool { return !c.saved.IsZero() && time.Since(c.saved) > newsKept })
 	for _, c := range n.rooms {
@@ -103,7 +102,6 @@ func (n *news) unsavedLocked() (list []*change) {
 	return list
 }
 
-// save writes to Redis what is not there yet.
 func (n *news) save(ctx context.Context) error {
 	n.mu.Lock()
 	list := n.unsavedLocked()
@@ -122,8 +120,7 @@ func (n *news) save(ctx context.Context) error {
 	return nil
 }
 
-// since returns what this node has changed and not written to Redis before a moment, and a number
-// that grows with each change.
+// since returns this node's changes that were not in Redis at a moment, and the number of changes so far.
 func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,7 +133,7 @@ func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	return own, n.count
 }
 
-// overtaken forgets what the index has a later version of.
+// overtaken drops changes of which the index has a later version.
 func (n *news) overtaken(changed map[string]*change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -147,14 +144,13 @@ func (n *news) overtaken(changed map[string]*change) {
 	}
 }
 
-// counted returns that number.
 func (n *news) counted() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.count
 }
 
-// close writes what is left. Nothing is noted any more.
+// close writes the remaining changes. Later ones are ignored.
 func (n *news) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -167,7 +163,7 @@ func (n *news) close() {
 		n.busy.Done()
 		ctx, cancel := context.WithTimeout(n.life, closeTimeout)
 		defer cancel()
-		_ = n.save(ctx) // else the next search finds it
+		_ = n.save(ctx) // otherwise the next search finds it
 	}
 	n.busy.Wait()
 }

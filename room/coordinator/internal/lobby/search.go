@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	searchEvery = 30 * time.Second       // how long the index is not compared with all rooms, after that has begun
-	searchSoon  = 5 * time.Second        // the same where a search has not ended since Redis was restarted or replaced
-	searchAsk   = 500 * time.Millisecond // how often a node asks whether it is to search while rooms are missing
+	searchEvery = 30 * time.Second       // least time from the start of one search to the next
+	searchSoon  = 5 * time.Second        // the same if no search has finished since Redis was restarted or replaced
+	searchAsk   = 500 * time.Millisecond // how often a node offers to search while rooms are missing
 	goneKept    = time.Minute            // how long the index remembers rooms that are gone
 
-	scanCount = 1000 // how many rooms are read in one request
+	scanCount = 1000 // rooms read per request
 
-	// scanShare is which part of the time a search that nobody waits for takes of Redis.
+	// scanShare: a search that nobody waits for uses at most 1/scanShare of Redis' time.
 	scanShare = 10
 )
 
-// searchLoop compares the index with all rooms, when it is this node's turn.
+// searchLoop compares the index with all rooms when it is this node's turn.
 func (l *Lobby) searchLoop() {
 	wait := time.Duration(0)
 	for pause.For(l.open, wait) == nil {
@@ -45,7 +45,7 @@ func (l *Lobby) searchLoop() {
 	}
 }
 
-// isWhole reports whether all rooms are in the index, as far as this node knows.
+// isWhole reports whether this node knows that the index has all rooms.
 func (l *Lobby) isWhole() bool {
 	_, _ = l.get(l.open)
 	l.mu.Lock()
@@ -53,7 +53,7 @@ func (l *Lobby) isWhole() bool {
 	return l.whole
 }
 
-// search compares the index with all rooms, if it is this node's turn; done says that it was, and all were found.
+// search compares the index with all rooms if it is this node's turn. done: it was, and the search is complete.
 func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	run, err := l.turn(ctx)
 	if err != nil || run == nil {
@@ -86,8 +86,8 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// turn has the index forget all rooms that have been gone for long, and returns the life of the index that this
-// node is to compare with all rooms; nil if it is not this node's turn.
+// turn removes rooms from the index that have been gone for long. It returns the run of the index that this node must
+// compare with all rooms; nil if it is not this node's turn.
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
 		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(), searchSoon.Milliseconds(), goneKept.Milliseconds())
@@ -102,7 +102,6 @@ func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	return run, nil
 }
 
-// search is one search for all rooms.
 type search struct {
 	index *index
 	seats int  // of rooms without settings
@@ -113,7 +112,7 @@ type search struct {
 	found map[string]bool // guarded by mu: by id
 }
 
-// all searches all masters, and leaves Redis time for others.
+// all searches all masters, with pauses for other clients of Redis.
 func (s *search) all(ctx context.Context) error {
 	rests := scanShare - 1
 	if s.hurry {
@@ -122,12 +121,12 @@ func (s *search) all(ctx context.Context) error {
 	return redisconn.Scan(ctx, s.index.store.Client, s.index.store.Room("*", keys.Meta), rests, s.compare)
 }
 
-// compare has the index have rooms as they are, in one round trip for reading them.
+// compare writes differing rooms to the index. It reads them in one round trip.
 func (s *search) compare(ctx context.Context, metas []string) error {
 	if len(metas) == 0 {
 		return nil
 	}
-	// By the client of all masters: a slot may move meanwhile.
+	// Through the client of all masters, because a slot may move meanwhile.
 	replies, err := s.index.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, key := range metas {
 			p.HMGet(ctx, key, "version", "members", "settings", "epoch")
@@ -151,8 +150,8 @@ func (s *search) compare(ctx context.Context, metas []string) error {
 	return s.index.note(ctx, noted)
 }
 
-// differs reports whether the index is to be told of a room as it is. Of those with labels it always is: seats that
-// somebody claimed, and did not take, are free again.
+// differs reports whether a room must be written to the index. Rooms with labels always must, which frees seats that
+// were claimed and not used.
 func (s *search) differs(c *change) bool {
 	if c == nil {
 		return false
@@ -169,13 +168,13 @@ func (s *search) differs(c *change) bool {
 	return !c.listed || is != *was || c.Labels != ""
 }
 
-// read returns a room as the fields of Meta have it, nil for what is none.
+// read returns a room from its fields of Meta, nil if they are no room's.
 func (s *search) read(key string, meta []any) *change {
 	c := &change{Listed: Listed{ID: s.index.store.RoomOf(key, keys.Meta)}}
 	if len(meta) != 4 || room.CheckID(c.ID) != nil {
 		return nil
 	}
-	if meta[0] == nil { // it is gone: what the index has of it counts no more
+	if meta[0] == nil { // the room is gone; this overrides the index
 		if was := s.known.Find(c.ID); was != nil {
 			c.Epoch, c.Version = was.Epoch, was.Version
 			return c
@@ -186,7 +185,7 @@ func (s *search) read(key string, meta []any) *change {
 	c.Version, _ = strconv.ParseUint(version, 10, 63)
 	c.Epoch, _ = meta[3].(string)
 	if c.Epoch == "" {
-		c.Epoch = "0" // of a version without epochs
+		c.Epoch = "0" // written by a version without epochs
 	}
 	members, _ := meta[1].(string)
 	c.Members, _ = strconv.Atoi(cmp.Or(members, "0"))
@@ -194,7 +193,7 @@ func (s *search) read(key string, meta []any) *change {
 	if text, _ := meta[2].(string); text == "" {
 		settings = room.Settings{Capacity: s.seats, Default: true}
 	} else if json.Unmarshal([]byte(text), &settings) != nil {
-		return nil // what uses the room says so in the log
+		return nil // a user of the room logs this
 	}
 	settings.Adapt()
 	return changeOf(c.ID, room.Position{Epoch: c.Epoch, Version: c.Version}, c.Members, settings)

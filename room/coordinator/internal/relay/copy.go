@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	page     = 100       // entries of a journal that are read at once
-	behind   = 1000      // the same, of a journal that has gone back
-	maxBytes = 512 << 10 // of one append, about
+	page     = 100       // entries read from a journal at once
+	behind   = 1000      // the same for a journal that has lost its end
+	maxBytes = 512 << 10 // approximate size of one append
 )
 
-// place is where in a room's journal the feed has come to.
+// place is the position in a room's journal up to which it is copied.
 type place struct {
-	id string // of the journal's entry; "" for nowhere
+	id string // id of the journal's entry; "" if nothing is copied
 	room.Position
 }
 
@@ -36,7 +36,7 @@ func (p place) String() string {
 	return strings.Join([]string{p.id, p.Epoch, strconv.FormatUint(p.Version, 10), p.CommitID}, " ")
 }
 
-// parsePlace reads what String has written. What it cannot read is nowhere.
+// parsePlace reads the result of String. Unreadable text gives the zero place.
 func parsePlace(text string) (p place) {
 	if parts := strings.Split(text, " "); len(parts) == 4 {
 		p.id, p.Epoch, p.CommitID = parts[0], parts[1], parts[3]
@@ -45,10 +45,10 @@ func parsePlace(text string) (p place) {
 	return p
 }
 
-// news are what the feed gets of a room.
+// news are a room's entries for one append.
 type news struct {
 	id   string
-	was  string // the place, as Redis has it
+	was  string // the place in Redis
 	now  place
 	args []any // kind, at and text of each entry
 	size int
@@ -59,7 +59,7 @@ func (n *news) add(kind, at, text string) {
 	n.size += len(text)
 }
 
-// copy copies what the journals of rooms have and the feed has not. It returns the rooms that have more.
+// copy appends the new entries of these rooms' journals to the feed. It returns the rooms that have more.
 func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err error) {
 	known, err := r.places(ctx, ids)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err err
 	messages, err := r.readAll(ctx, ids, func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd {
 		from := "-"
 		if at := parsePlace(known[i]); at.id != "" {
-			from = at.id // whether that is there tells whether something is missing
+			from = at.id // if this entry is missing, others may be, too
 		}
 		return p.XRangeN(ctx, r.store.Room(ids[i], keys.Log), from, "+", page)
 	})
@@ -104,7 +104,7 @@ func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err err
 	return again, send()
 }
 
-// places returns up to where the feed has the journals of rooms, as Redis has it.
+// places returns the place of each room, as Redis has it.
 func (r *Relay) places(ctx context.Context, ids []string) (known []string, err error) {
 	var values []any
 	err = redisconn.UntilMoved(ctx, func() error {
@@ -119,7 +119,7 @@ func (r *Relay) places(ctx context.Context, ids []string) (known []string, err e
 	return known, err
 }
 
-// readAll reads from the journals of rooms. What is no journal has no entries.
+// readAll reads from the journals of rooms. A foreign value counts as empty.
 func (r *Relay) readAll(ctx context.Context, ids []string, read func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd) ([][]redis.XMessage, error) {
 	cmds := make([]*redis.XMessageSliceCmd, len(ids))
 	_, err := r.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -142,13 +142,13 @@ func (r *Relay) readAll(ctx context.Context, ids []string, read func(p redis.Pip
 	return messages, nil
 }
 
-// newsOf returns what entries of a room's journal, from the known place on, mean for the feed.
+// newsOf turns entries of a room's journal, from the known place on, into entries of the feed.
 func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.XMessage) (*news, error) {
 	n := &news{id: id, was: known, now: parsePlace(known)}
-	adjacent := known != "" && n.now.begins(messages) // nothing was between the place and the next entry
+	adjacent := known != "" && n.now.begins(messages) // there is no entry between the place and the first message
 	if adjacent {
 		messages = messages[1:]
-	} else if known != "" { // the place is gone
+	} else if known != "" { // the entry at the place is gone
 		behind, found, err := r.goneBack(ctx, id, n.now)
 		if err != nil {
 			return nil, err
@@ -161,7 +161,7 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 		c, _, err := store.ParseEntry(m)
 		if err != nil {
 			r.broken.Happened(fmt.Errorf("entry %s: %w", m.ID, err), "room", id)
-			n.now.id = m.ID // it is passed over
+			n.now.id = m.ID // it is skipped
 			adjacent = false
 			continue
 		}
@@ -175,17 +175,18 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 	return n, nil
 }
 
-// begins reports whether entries of the journal begin with the one at the place.
+// begins reports whether the first message is the entry at the place.
 func (p place) begins(messages []redis.XMessage) bool {
 	if len(messages) == 0 || messages[0].ID != p.id {
 		return false
 	}
 	c, _, err := store.ParseEntry(messages[0])
-	return err != nil || c.CommitID == p.CommitID // else another one has the id: a server lost the end of the journal, and its clock is behind
+	// Another commit may have this id, if a server lost the end of the journal and the next one's clock was behind.
+	return err != nil || c.CommitID == p.CommitID
 }
 
-// follows reports whether no commit is missing between the place and c. Within an epoch, and where an epoch goes on
-// with what an earlier one has left, a commit names the one before. A room that begins has none before it.
+// follows reports whether no commit is missing between the place and c. A commit names the previous one, within an
+// epoch and if the new epoch continues an earlier one. A new room's first commit names none.
 func (p place) follows(c *room.Commit, adjacent bool) bool {
 	switch {
 	case p.id == "":
@@ -198,8 +199,9 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 	return adjacent
 }
 
-// goneBack returns what the feed does not have of a journal of which Redis has lost the end, and whether it still has
-// what came before that. Entries that came since may have ids before the place: another server's clock may be behind.
+// goneBack reads the end of a journal that has lost the entry at place p. found: the journal still has an earlier
+// entry of the epoch, and messages come after it. New entries may have smaller ids than p: another server's clock may
+// be behind.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)
@@ -211,13 +213,13 @@ func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []re
 	slices.Reverse(messages)
 	for i, m := range slices.Backward(messages) {
 		if c, _, err := store.ParseEntry(m); err == nil && c.Epoch == p.Epoch && c.Version <= p.Version {
-			return messages[i+1:], true, nil // of that epoch the feed has more
+			return messages[i+1:], true, nil // the feed has later commits of this epoch, up to p
 		}
 	}
 	return messages, false, nil
 }
 
-// append appends to the feed, and returns the rooms of which it has other places than was thought.
+// append appends to the feed. It returns the rooms whose places in Redis differ from was.
 func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, err error) {
 	if len(batch) == 0 {
 		return nil, nil
@@ -235,8 +237,8 @@ func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, er
 	return refused, err
 }
 
-// Gap says that commits of a room are missing, behind After and before Before. After is zero if nothing is known of
-// the room before.
+// Gap marks missing commits of a room, between After and Before. After is zero if nothing is known of the room
+// before.
 type Gap struct {
 	After  room.Position `json:"after"`
 	Before room.Position `json:"before"`

@@ -18,17 +18,17 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// Entry is one of the feed.
+// Entry is an entry of the feed.
 type Entry struct {
-	ID     string // places it in the feed
+	ID     string // position in the feed
 	Room   string
-	Time   time.Time    // of the commit, or of the one behind the gap
+	Time   time.Time    // of the commit, or of the one after the gap
 	Commit *room.Commit // nil for a gap
 	Gap    *Gap         // nil for a commit
 }
 
-// Read returns entries behind the one with that id, or the first if after is empty; and whether entries behind
-// after have been dropped meanwhile, or Redis has lost those before it.
+// Read returns entries after the one with id after, or from the start if after is empty. dropped: entries after it
+// were trimmed, or Redis has lost the entries before it.
 func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
 	from := "-"
 	if after != "" {
@@ -61,8 +61,9 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 	}
 	dropped = compareIDs(after, before(first.Val()[0].ID)) < 0
 	if !dropped && compareIDs(after, last.Val()[0].ID) > 0 {
-		// What Redis lost, in a restart or failover, came before. The ids go on behind it, if any entry came since;
-		// else with the next one.
+		// Redis lost the entries before this place, in a restart or failover. The first entry after that gets an id
+		// beyond the place (append.lua), so until there is one the reader can wait.
+		// next entry.
 		now, err := r.store.Servers.Incarnation(ctx, r.keys.Entries)
 		if err != nil {
 			return nil, false, err
@@ -89,7 +90,6 @@ func parseEntry(m redis.XMessage) (e Entry, err error) {
 	return e, err
 }
 
-// compareIDs compares ids of a stream.
 func compareIDs(a, b string) int {
 	n, m := parseID(a), parseID(b)
 	for i := range n {
@@ -103,7 +103,7 @@ func compareIDs(a, b string) int {
 	return 0
 }
 
-// before returns the id before another one: no entry is between them.
+// before returns the greatest id below another one.
 func before(id string) string {
 	n := parseID(id)
 	if n[1] > 0 {
@@ -112,7 +112,7 @@ func before(id string) string {
 	return fmt.Sprintf("%d-%d", n[0]-1, lastOfMillisecond)
 }
 
-// lastOfMillisecond is above what Redis counts to in a millisecond, and has as many digits as a cursor may have.
+// lastOfMillisecond exceeds Redis' counter within a millisecond, with as many digits as a cursor may have.
 const lastOfMillisecond uint64 = 9_999_999_999_999_999_999
 
 func parseID(id string) (n [2]uint64) {
@@ -122,17 +122,16 @@ func parseID(id string) (n [2]uint64) {
 	return n
 }
 
-// newestAge is for how long all who wait on this node share what is known of the feed's end.
+// newestAge is how long the waiting readers of this node share one answer about the feed's end.
 const newestAge = 10 * time.Millisecond
 
-// newest is the id of the feed's last entry, as it was a moment ago.
 type newest struct {
 	mu sync.Mutex
 	id string    // guarded by mu
 	at time.Time // guarded by mu
 }
 
-// Newest returns the id of the feed's last entry; empty if it has none. It may be some milliseconds old.
+// Newest returns the id of the feed's last entry; empty if there is none. It may be newestAge old.
 func (r *Relay) Newest(ctx context.Context) (id string, err error) {
 	r.newest.mu.Lock()
 	defer r.newest.mu.Unlock()
@@ -153,7 +152,7 @@ func (r *Relay) Newest(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Await waits until the feed has an entry behind after.
+// Await waits until the feed has an entry after after.
 func (r *Relay) Await(ctx context.Context, after string) error {
 	for {
 		last, err := r.Newest(ctx)
@@ -166,14 +165,14 @@ func (r *Relay) Await(ctx context.Context, after string) error {
 	}
 }
 
-// Listing is a part of the list of rooms that the feed knows.
+// Listing is a part of the list of rooms known to the feed.
 type Listing struct {
 	Rooms  []string
-	Next   string // lists on; empty at the end
-	Begins bool   // the list begins here, also if it was to go on: Redis was restarted or replaced
+	Next   string // continues the list; empty at the end
+	Begins bool   // the list starts again here, because Redis was restarted or replaced, or from was empty
 }
 
-// List lists about so many rooms, from Next of an earlier part on, or from the beginning if that is empty.
+// List lists about that many rooms, continuing at Next of an earlier part, or from the start if from is empty.
 func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, err error) {
 	cursor, incarnation, known := strings.Cut(from, ".")
 	if !known {
@@ -199,8 +198,8 @@ func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, er
 	return l, nil
 }
 
-// Begin returns the place that a reader has kept. For one that has none it waits for an entry, and keeps the place
-// before the first that is left: what is dropped before the reader keeps another place is noticed, too.
+// Begin returns a reader's place. A new reader waits for an entry, and gets the place before the first one left. The
+// place is saved at once, so that entries dropped before the reader's next Keep are noticed.
 func (r *Relay) Begin(ctx context.Context, name string) (place string, err error) {
 	for {
 		place, err = r.store.Client.HGet(ctx, r.keys.Readers, name).Result()
@@ -222,7 +221,7 @@ func (r *Relay) Begin(ctx context.Context, name string) (place string, err error
 	}
 }
 
-// Keep keeps the place of a reader.
+// Keep saves a reader's place.
 func (r *Relay) Keep(ctx context.Context, name, place string) error {
 	err := r.store.Client.HSet(ctx, r.keys.Readers, name, place).Err()
 	redisconn.SeekMaster(ctx, r.store.Client, err)

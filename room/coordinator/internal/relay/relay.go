@@ -1,12 +1,12 @@
-// Package relay copies the commits of all rooms from their journals into one stream, the feed, from which others
-// read on from any place.
+// Package relay copies the commits of all rooms from their journals into one stream, the feed. Readers can continue
+// at any place in it.
 //
-// Start with [New]. The node that has committed to a room reads what its journal has beyond what the feed has of
-// it, and appends that by a script, which checks that nobody else has done so meanwhile. So each room's commits are
-// in the feed once, in their order, whichever nodes take part. What a node has not copied before it died, another
-// one finds, by looking at all journals now and then. Where a journal lacks commits, a [Gap] stands in their place.
+// Start with [New]. A node that has committed to a room reads the new part of its journal, and appends it by a script
+// which checks that no other node has done so. So the feed has each room's commits once and in order, whichever nodes
+// take part. If a node dies before it has copied, others find the rest, because they compare all journals now and
+// then. A [Gap] marks commits that a journal lacks.
 //
-// The keys of the feed are in one hash slot. One goroutine copies, and one looks for what is missing.
+// The keys of the feed share a hash slot. One goroutine copies, one searches for missing commits.
 package relay
 
 import (
@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	gather       = 5 * time.Millisecond // for how long commits are gathered that are copied together
-	maxRooms     = 500                  // that are copied together
+	gather       = 5 * time.Millisecond // how long commits are collected before they are copied together
+	maxRooms     = 500                  // most rooms copied together
 	copyTimeout  = 5 * time.Second
-	closeTimeout = 2 * time.Second // how long Close copies what is left
+	closeTimeout = 2 * time.Second // limits the copying of Close
 )
 
 var (
@@ -43,13 +43,12 @@ var (
 
 // Keys are the keys of the feed.
 type Keys struct {
-	Entries  string // the stream
-	Rooms    string // a hash: up to where the feed has each room's journal
-	Searched string // a string, which is there while nobody needs to look for what is missing
-	Readers  string // a hash: up to where readers have come that keep their places here
+	Entries  string // a stream
+	Rooms    string // a hash: the place of each room
+	Searched string // a string that exists while no search is needed
+	Readers  string // a hash: the places of readers that keep them here
 }
 
-// KeysOf returns the keys of the feed.
 func KeysOf(names keys.Space) Keys {
 	return Keys{names.Feed("Entries"), names.Feed("Rooms"), names.Feed("Searched"), names.Feed("Readers")}
 }
@@ -58,22 +57,22 @@ func KeysOf(names keys.Space) Keys {
 type Relay struct {
 	store  *store.Store
 	keys   Keys
-	keep   int             // about how many entries; 0: this node copies nothing
-	open   context.Context // of what is done without anybody who waits
+	keep   int             // approximate number of entries; 0: this node copies nothing
+	open   context.Context // of work that nobody waits for
 	life   context.Context
 	failed *ratelog.Log
 	broken *ratelog.Log
 	start  sync.Once
 	busy   sync.WaitGroup
-	wake   chan struct{} // says that there is something to copy
+	wake   chan struct{} // signals that there is something to copy
 	newest newest
 
 	mu    sync.Mutex
-	dirty map[string]bool // guarded by mu: rooms with commits that may not be in the feed yet; nil if nothing is copied
+	dirty map[string]bool // guarded by mu: rooms that may have commits to copy; nil if this node copies nothing
 }
 
-// New returns a Relay that keeps about so many entries, or only reads if keep is 0. It copies until open ends; life
-// bounds what Close copies after that.
+// New returns a Relay that keeps about that many entries, or only reads if keep is 0. open ends the copying, life
+// limits the copying of Close.
 func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set) *Relay {
 	r := &Relay{
 		store: st, keys: KeysOf(st.Space), keep: keep, open: open, life: life, wake: make(chan struct{}, 1),
@@ -86,7 +85,7 @@ func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set
 	return r
 }
 
-// Start begins to copy, also what others have not copied.
+// Start starts the copying, and the search for commits of other nodes that are missing.
 func (r *Relay) Start() {
 	if r.keep > 0 {
 		r.start.Do(func() {
@@ -96,7 +95,7 @@ func (r *Relay) Start() {
 	}
 }
 
-// Committed says that this node has committed to a room. It returns at once.
+// Committed records that this node has committed to a room. It returns at once.
 func (r *Relay) Committed(id string) {
 	if r.keep > 0 {
 		r.put(id)
@@ -118,7 +117,7 @@ func (r *Relay) put(ids ...string) {
 	}
 }
 
-// take returns rooms with something to copy, and forgets them.
+// take returns and clears some of the rooms to copy.
 func (r *Relay) take() (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +131,7 @@ func (r *Relay) take() (ids []string) {
 	return ids
 }
 
-// Waiting returns in how many rooms this node has commits to copy.
+// Waiting returns the number of rooms whose commits this node has yet to copy.
 func (r *Relay) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,16 +180,16 @@ func (r *Relay) copySome(ctx context.Context) (left bool, err error) {
 	return r.Waiting() > 0, err
 }
 
-// Close copies what is left, and returns when nothing runs any more. The open context has ended before.
+// Close copies the rest, and returns when no goroutine runs. open must have ended.
 func (r *Relay) Close() {
-	r.start.Do(func() {}) // it does not start any more
+	r.start.Do(func() {}) // prevents a start from now on
 	r.busy.Wait()
 	ctx, cancel := context.WithTimeout(r.life, closeTimeout)
 	defer cancel()
 	for left := true; left; {
 		var err error
 		if left, err = r.copySome(ctx); err != nil {
-			return // another node finds it
+			return // another node finds the rest
 		}
 	}
 }

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// searchEvery is the time between two searches, of all nodes together.
+	// searchEvery is the time between two searches, by whichever node.
 	searchEvery = 10 * time.Second
 
-	scanCount = 1000 // how many rooms of the feed are read in one request
-	scanShare = 10   // which part of the time a search may take of Redis
+	scanCount = 1000 // rooms of the feed read per request
+	scanShare = 10   // a search uses at most 1/scanShare of Redis' time
 )
 
 // searchLoop compares the feed with all journals now and then: a node may have died after a commit, and Redis may
@@ -36,7 +36,7 @@ func (r *Relay) searchLoop() {
 	}
 }
 
-// search finds rooms whose journals have more than the feed, and forgets those that have none any more.
+// search finds rooms whose journals have more than the feed, and drops the places of rooms without a journal.
 func (r *Relay) search(ctx context.Context) error {
 	found := make(map[string]bool)
 	err := redisconn.Scan(ctx, r.store.Client, r.store.Room("*", keys.Log), scanShare-1, func(ctx context.Context, logs []string) error {
@@ -48,7 +48,7 @@ func (r *Relay) search(ctx context.Context) error {
 	return r.forget(ctx, found)
 }
 
-// compare has rooms copied whose journals end elsewhere than the feed knows. It adds all to found.
+// compare schedules rooms for copying if their journals do not end at their places. It adds all rooms to found.
 func (r *Relay) compare(ctx context.Context, logs []string, found map[string]bool) error {
 	if len(logs) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (r *Relay) compare(ctx context.Context, logs []string, found map[string]boo
 	return nil
 }
 
-// forget forgets rooms whose journals are gone.
+// forget drops the places of rooms whose journals are gone.
 func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 	for from := ""; ; {
 		list, err := r.List(ctx, from, scanCount)
@@ -90,7 +90,7 @@ func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 			if found[id] {
 				continue
 			}
-			known, err := r.places(ctx, []string{id}) // before the journal is looked for: a later one has another place
+			known, err := r.places(ctx, []string{id}) // before the search for the journal: a later journal has another place
 			if err == nil {
 				var there int64
 				if there, err = r.store.Client.Exists(ctx, r.store.Room(id, keys.Log)).Result(); there == 0 && err == nil {

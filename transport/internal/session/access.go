@@ -9,7 +9,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Access is what the token of a connection allows, and until when. Nil is that of a server without a key.
+// Access is what a connection's token allows, and until when. Nil belongs to a server without a key for tokens.
 type Access struct {
 	verifier *auth.Verifier
 	named    string // the user that the URL names; "" for none
@@ -17,24 +17,23 @@ type Access struct {
 	late     func() // called when no token came in time
 
 	mu      sync.Mutex
-	granted auth.Identity // guarded by mu: of the newest token; zero before the first
-	timer   *time.Timer   // guarded by mu: ends the connection when its time is over; nil before start and after stop
+	granted auth.Identity // guarded by mu: by the newest token; zero before the first
+	timer   *time.Timer   // guarded by mu: ends the connection in time; nil before start and after stop
 }
 
-// NewAccess returns the access of a connection that has shown no token yet. named is the user that its URL names, or
-// "".
+// NewAccess returns the access of a connection without a token so far. named is the user in its URL, or "".
 func NewAccess(verifier *auth.Verifier, named string) *Access {
 	return &Access{verifier: verifier, named: named}
 }
 
-// Show shows the token of the handshake, and returns its user. It returns a *protocol.Error if that is not valid.
+// Show verifies the token of the handshake, and returns its user, or a *protocol.Error.
 func (a *Access) Show(token string) (user string, err error) {
 	a.granted, err = a.verify(token)
 	return a.granted.User, err
 }
 
-// verify returns what a token says, or a *protocol.Error. The token must be for the user that
-// ?user= names, if it names one.
+// verify returns the identity in a token, or a *protocol.Error. If ?user= names a user, the token must be for that
+// one.
 func (a *Access) verify(token string) (auth.Identity, error) {
 	identity, err := a.verifier.Verify(token)
 	if err != nil {
@@ -47,7 +46,7 @@ func (a *Access) verify(token string) (auth.Identity, error) {
 	return identity, nil
 }
 
-// start limits the connection's time: to that of its token, or to timeout if it has none yet.
+// start limits the connection's time: to its token's, or to timeout if it has none yet.
 func (a *Access) start(timeout time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +62,7 @@ func (a *Access) start(timeout time.Duration) {
 
 func (a *Access) expire() { a.conn.End(protocol.CloseUnauthorized, "the token has expired") }
 
-// stop ends the limit, when the connection has ended.
+// stop ends the time limit of a connection that has ended.
 func (a *Access) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +70,7 @@ func (a *Access) stop() {
 	a.timer = nil
 }
 
-// renew replaces what is allowed by what another token says. The token must be for the same user.
+// renew replaces the granted identity by a newer token's, for the same user.
 func (a *Access) renew(token string) (auth.Identity, error) {
 	identity, err := a.verify(token)
 	if err != nil {
@@ -89,7 +88,7 @@ func (a *Access) renew(token string) (auth.Identity, error) {
 	return identity, nil
 }
 
-// fresh returns an error if the client has shown no token yet, or an old one.
+// fresh returns an error if the client has no token yet, or an expired one.
 func (a *Access) fresh() error {
 	a.mu.Lock()
 	granted := a.granted
@@ -97,20 +96,20 @@ func (a *Access) fresh() error {
 	switch {
 	case granted.User == "":
 		return protocol.NewError(protocol.CodeUnauthorized, "the first request must be auth, with a token")
-	case !time.Now().Before(granted.Expires): // after a step of the clock, the timer is late
+	case !time.Now().Before(granted.Expires): // after a step of the clock the timer is late
 		a.expire()
 		return protocol.NewError(protocol.CodeUnauthorized, "the token has expired")
 	}
 	return nil
 }
 
-// check returns an error unless the token allows an action in a room: the one place where that is asked.
-// A user may always get out of a room, or stop to watch it. A member may go on there, whatever newer tokens say.
+// check returns an error unless the token allows an action in a room; nothing else decides that. A user may always
+// leave a room, or stop watching it. A member may go on there, whatever a newer token says.
 func (a *Access) check(action, id string, member bool) error {
 	use := auth.Enter
 	switch {
 	case action == protocol.ActionLeave, action == protocol.ActionUnwatch, protocol.ActionNamed(action).Stays && member,
-		room.CheckID(id) != nil: // which is said elsewhere
+		room.CheckID(id) != nil: // refused elsewhere
 		return nil
 	case action == protocol.ActionWatch, action == protocol.ActionUsers:
 		use = auth.Watch
@@ -119,12 +118,12 @@ func (a *Access) check(action, id string, member bool) error {
 	return granted.May(use, id, member)
 }
 
-// allows reports whether the newest token allows an action to a session that is not in the room.
+// allows reports whether the newest token allows an action to a session outside the room.
 func (a *Access) allows(action, id string) bool {
 	return a.check(action, id, false) == nil
 }
 
-// identity returns what the newest token says; without tokens, nobody in particular.
+// identity returns the identity in the newest token; zero without tokens.
 func (a *Access) identity() auth.Identity {
 	if a == nil {
 		return auth.Identity{}
@@ -134,10 +133,9 @@ func (a *Access) identity() auth.Identity {
 	return a.granted
 }
 
-// isAdmin reports whether the client's token has the role admin.
 func (a *Access) isAdmin() bool { return a.identity().Role == auth.RoleAdmin }
 
-// viewer returns as whom the client is shown a room.
+// viewer returns the viewer that the client is in a room.
 func (s *Session) viewer(id string) room.Viewer {
 	granted := s.access.identity()
 	return granted.Viewer(s.User, id)

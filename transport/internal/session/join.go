@@ -29,7 +29,7 @@ func join(r *request) {
 	})
 }
 
-// enter runs a join, replies with the list, and returns the result. If it fails it has refuse say so.
+// enter runs a join, replies with the list, and returns the result. If it fails, enter calls refuse instead.
 func (r *request) enter(action room.Join, refuse func(room.Result, error)) (result room.Result) {
 	s := r.session
 	p, err := r.beginSubscribed()
@@ -38,7 +38,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 		return result
 	}
 	defer p.end()
-	action.Yield = s.conn.IsOver() // or it would replace the session with which the user has come back since
+	action.Yield = s.conn.IsOver() // else it could replace the session with which the user has come back since
 	result, err = r.doJoin(action)
 	if err == nil {
 		err = ifListed(result, s.User)
@@ -51,7 +51,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	}
 	s.mu.Unlock()
 	if err == nil {
-		// Where the client has events of the room already, some may wait: then the list stands for them.
+		// Events may already wait for a client that has some of the room: the list replaces them.
 		r.said = r.missed(result.Snapshot)
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && !r.shown)
 		return result
@@ -61,13 +61,13 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	return result
 }
 
-// errReplaced refuses a request that was read before the connection was closed, but after a newer session had taken
-// over its last room. A join would get a seat for a client that is told not to connect again.
+// errReplaced refuses a request that was sent before the close frame, but run after a newer session had taken over
+// this one's last room. A join would seat a client that is told not to connect again.
 var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
 	"a newer session of the user has taken over the last room of this one; nothing was written")
 
-// beginSubscribed is begin for a join or a watch. It subscribes to the room's events
-// before the request runs, so that none is missing after its reply.
+// beginSubscribed is begin for a join or a watch. It subscribes to the room's events before the request runs, so that
+// none is missing after the reply.
 func (r *request) beginSubscribed() (*presence, error) {
 	s, id := r.session, r.in.Room
 	if err := s.admit(id); err != nil {
@@ -84,7 +84,7 @@ func (r *request) beginSubscribed() (*presence, error) {
 	return p, nil
 }
 
-// doJoin runs a join, which begins a room only if the user has not begun too many of late.
+// doJoin runs a join. It creates no room if the user has created too many of late.
 func (r *request) doJoin(action room.Join) (room.Result, error) {
 	s := r.session
 	limit := s.shared.limits.Load().newRooms
@@ -105,11 +105,11 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 	return result, err
 }
 
-// keptTimeout bounds the wait for what a room has kept, after a join that was done.
+// keptTimeout bounds the wait for a room's kept messages after a join that was written.
 const keptTimeout = 2 * time.Second
 
-// missed returns the earlier messages that go with the reply to a join or a watch: as many as it asks for or, if it
-// expects a version, those behind that. Later ones come as events; a session that gets the room's events has them.
+// missed returns the earlier messages for the reply to a join or a watch: as many as the request asks for or, if it
+// expects a version, those after that version. A session with the room's events already has them.
 func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	s, most := r.session, 0
 	switch {
@@ -140,7 +140,7 @@ func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	return said
 }
 
-// NewRoomPrefix begins the ids of rooms that a match begins, where a token asks for no other.
+// NewRoomPrefix starts the ids of rooms that a match creates, unless a token demands another prefix.
 const NewRoomPrefix = "m-"
 
 // match finds a room, and joins it.
@@ -150,21 +150,21 @@ func match(r *request) {
 		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(NewRoomPrefix, coordinator.NewIDLength),
 		By: s.User, Key: r.in.Key, Allow: identity.Only(),
 	}
-	err := s.admit(r.in.Room) // before others see a seat as taken
+	err := s.admit(r.in.Room) // before it takes a seat
 	if err == nil {
 		err = r.mayBegin(&w)
 	}
 	if err == nil {
 		err = s.shared.Rooms.Match(s.shared.Life, w, r.tryRoom)
 	}
-	if err != nil { // the request has named no room
+	if err != nil { // the request named no room
 		r.finish()
 		r.in.Room = ""
 		r.refuse(err)
 	}
 }
 
-// mayBegin sets with which settings the request may begin a room, or why it may begin none.
+// mayBegin sets the settings with which the request may create a room, and the error if it may create none.
 func (r *request) mayBegin(w *coordinator.Wanted) error {
 	s := r.session
 	if wait := s.throttle.user.newRooms.wait(s.shared.limits.Load().newRooms, s.shared.Clock()); wait > 0 {
@@ -200,9 +200,9 @@ func (r *request) mayBegin(w *coordinator.Wanted) error {
 	return nil
 }
 
-// tryRoom joins a room that was found.
+// tryRoom joins a room that the match found.
 func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
-	r.finish() // with the room that was tried before
+	r.finish() // with the room tried before
 	r.in.Room = id
 	r.begin()
 	action := room.Join{User: r.session.User, Session: r.session.ID, Begin: begin}
@@ -210,13 +210,13 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	return result, err
 }
 
-// MatchSettings are the settings with which a player may begin a room by a match: those whose labels are among those
-// of the match, and the rest is then as it is there. A match that gives no settings takes the first. Where none has
-// such labels, players begin no room by a match. Nil lets players choose, except keep and closed, which only admins
-// give.
+// MatchSettings are the settings with which players may create a room by a match. A match may give one whose labels
+// include the match's, and must leave the rest as it is there; a match without settings gets the first such one. If
+// none has these labels, players create no room by a match. Nil lets players choose, except keep and closed, which
+// are for admins.
 type MatchSettings []room.Settings
 
-// Check returns a [room.InvalidError] if no player can begin a room with one of them.
+// Check returns a [room.InvalidError] if players can create no room with one of the settings.
 func (m MatchSettings) Check() error {
 	for _, s := range m {
 		if _, err := room.Check(room.Configure{Settings: s}, room.Rules{}); err != nil {
@@ -230,7 +230,7 @@ func (m MatchSettings) Check() error {
 	return nil
 }
 
-// of returns those for a match, without labels.
+// of returns the settings for a match, without labels.
 func (m MatchSettings) of(labels room.Labels) (allowed []room.Settings) {
 	for _, s := range m {
 		if labels.Include(s.Labels) {

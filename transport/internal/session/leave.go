@@ -26,17 +26,17 @@ func leave(r *request) {
 	}
 }
 
-// leave takes the session out of the room, also if its user was moved there and the session is not
-// there yet. If somebody else was faster, the client hears of that before the reply.
+// leave removes the session from the room, also if its user was moved there and the session has not followed yet. If
+// the session was removed before, the client is told of the loss before the reply.
 func (p *presence) leave() (result room.Result, err error) {
 	s := p.session
-	left := false    // an earlier turn has left, and then a move was heard of
-	retaken := false // the seat was taken that was reserved for the user
+	left := false    // an earlier iteration left, and then a move came
+	retaken := false // the seat reserved for the user was taken
 	for again := true; again; {
 		if p.status() == membership.Following {
 			action, _ := p.membership.Next()
 			taken, failed := p.take(s.shared.Life, action, left)
-			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // a leave says that better
+			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // ErrDuplicate: a leave reports that better
 				return p.notTaken(left, result, taken, failed)
 			}
 		}
@@ -47,7 +47,7 @@ func (p *presence) leave() (result room.Result, err error) {
 		var failed error
 		absent := errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate)
 		if !retaken && absent && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.User) {
-			// The user may have been moved away and back, and the session has not heard of it.
+			// The user may have been moved away and back, without an event so far.
 			retaken = true
 			rejoin := room.Join{User: s.User, Session: s.ID, Mode: room.JoinAgain}
 			if _, failed = s.shared.do(p.room, rejoin); failed == nil {
@@ -59,8 +59,8 @@ func (p *presence) leave() (result room.Result, err error) {
 	return result, err
 }
 
-// notTaken records that the seat to which the user was moved could not be taken, so as to leave it. The session has
-// left if an earlier turn has.
+// notTaken records that the seat to which the user was moved could not be taken before leaving it. left says that the
+// session has left in an earlier iteration.
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()
@@ -79,8 +79,8 @@ func (p *presence) notTaken(left bool, result, taken room.Result, err error) (ro
 	return result, room.Refuse(room.ErrNotMember, "%s is not in room %s", s.User, p.room)
 }
 
-// recordLeave records how a leave ended. It reports whether the user was moved into the room meanwhile,
-// so that the session has to leave again.
+// recordLeave records the result of a leave. It reports whether the user was moved into the room meanwhile: then the
+// session has to leave again.
 func (p *presence) recordLeave(result room.Result, err error) (again bool) {
 	s := p.session
 	s.mu.Lock()

@@ -12,9 +12,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// presence is the state of a session in one room: what it is there, as a member and as a watcher, the queue of its
-// events, and the node's recovery of its place. What the client gets of the room's events is this, and the first line
-// that applies counts:
+// presence is the state of a session in one room: its membership, its watch, the queue of the room's events, and the
+// recovery of its place. The first line that applies decides what happens to events:
 //
 //	the queue is   while                                                    the events
 //	ended          the session is no member and does not watch              are dropped (needsEvents)
@@ -27,7 +26,7 @@ import (
 //
 //	begin, beginAction   busy: events that concern the user are deferred, and a move into the room is noted (moved)
 //	JoinReply, Answer    the membership changes; loseLocked tells the client of a loss, and ends the queue
-//	end, endAction       settleLocked: the deferred events count now, then the move; then a recovery begins if the
+//	end, endAction       settleLocked: deferred events are judged, then the move; then a recovery starts if the
 //	                     membership is to ask or act, or nobody needs the events; otherwise the queue goes on
 type presence struct {
 	session *Session
@@ -39,31 +38,31 @@ type presence struct {
 	watch      watching
 
 	queue       *outbox.Room // constant
-	unsubscribe func()       // ends the events; nil without them
+	unsubscribe func()       // ends the subscription; nil without one
 
-	busy     int           // requests that may change the membership, and actions of the recovery, that run
-	deferred []*room.Event // came meanwhile; the result says how to judge them
-	moved    bool          // meanwhile the user was moved into the room
-	told     room.Gone     // the loss of which the client heard before that move was followed, or zero
-	recovery *recovery     // nil if none runs
+	busy     int           // how many requests that may change the membership, and actions of the recovery, run
+	deferred []*room.Event // events that came while busy; the result decides how to judge them
+	moved    bool          // the user was moved into the room while busy
+	told     room.Gone     // the loss that the client was told of before it followed a move, or zero
+	recovery *recovery     // nil unless one runs
 }
 
-// isUnused reports whether the session has nothing to do with the room.
+// isUnused reports whether the session has no relation to the room.
 func (p *presence) isUnused() bool {
 	return p.membership.Status == membership.Outside && !p.watch.on && p.unsubscribe == nil && p.busy == 0 &&
 		p.recovery == nil && p.session.serving != p.room
 }
 
-// needsEvents reports whether the session gets the room's events.
+// needsEvents reports whether the client gets the room's events.
 func (p *presence) needsEvents() bool { return p.membership.Status.IsMember() || p.watch.on }
 
-// hasIdleEvents reports whether the room's events have to end, because the session has lost what they were for.
+// hasIdleEvents reports whether the subscription has to end, because neither a member nor a watcher needs it.
 func (p *presence) hasIdleEvents() bool {
 	return p.unsubscribe != nil && !p.needsEvents()
 }
 
-// subscribe starts the room's events, if they have not begun, or a loss has ended them. While a request about the room
-// runs they are held until its reply. Only requests and recoveries call it, and not at the same time.
+// subscribe subscribes to the room's events, anew if a loss has ended them. During a request about the room they are
+// held until its reply. Only requests and recoveries call it, one at a time.
 func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
 	s.mu.Lock()
@@ -90,8 +89,8 @@ func (p *presence) subscribe() (begun bool, err error) {
 	return begun, nil
 }
 
-// endEvents ends the room's events, unless the session is a member or watches. Events that are
-// queued are still written if sendQueued is true, and dropped if not.
+// endEvents ends the subscription, unless the session is a member or watches. Queued events are still written if
+// sendQueued is true, and dropped if not.
 func (p *presence) endEvents(sendQueued bool) {
 	s := p.session
 	s.mu.Lock()
@@ -106,8 +105,8 @@ func (p *presence) endEvents(sendQueued bool) {
 	p.queue.End(sendQueued)
 }
 
-// receive is where an event of a room enters a connection: it judges what the event says of the session's own place,
-// and passes it on to the room's queue. The room calls it for each event, in order; it does not block.
+// receive judges an event's effect on the membership, and passes the event to the room's queue. The room calls it for
+// each event, in order; it does not block.
 func (p *presence) receive(e *room.Event) {
 	s := p.session
 	if !e.Concerns(s.User) {
@@ -117,7 +116,7 @@ func (p *presence) receive(e *room.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.busy > 0 {
-		p.deferred = append(p.deferred, e) // only the result says which of the two is newer
+		p.deferred = append(p.deferred, e) // only the result tells which of the two is newer
 		p.push(e)                          // the queue is held or paused until then
 		return
 	}
@@ -132,16 +131,17 @@ func (p *presence) push(e *room.Event) {
 	}
 }
 
-// judgeLocked does what an event asks for, as to the session's place and its watch.
+// judgeLocked applies an event to the membership and to the watch.
 func (p *presence) judgeLocked(e *room.Event) {
-	heeds := p.watch.heed(e, p.session.User) // before a loss asks who may watch
+	heeds := p.watch.heed(e, p.session.User) // a loss asks the watch's rule
 	p.afterLocked(p.membership.Event(e), e)
 	if heeds {
 		p.tellLocked(e, false, p.endWatchLocked())
 	}
 }
 
-// afterLocked does what follows from a step of the membership, which e, if not nil, has caused.
+// afterLocked reports a loss, or pauses the queue, after a step of the membership. e is the event behind the step, or
+// nil.
 func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 	switch {
 	case lost != nil:
@@ -154,14 +154,14 @@ func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 	}
 }
 
-// loseLocked tells the client that its session is not in the room any more, and why. A session that was
-// moved goes after its user. replying says that the reply to a request that found the loss follows at once.
+// loseLocked tells the client that its session has lost its place, and why, and follows a move. replying says that
+// the reply to the request that found the loss comes next.
 func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bool) {
 	s := p.session
 	if lost.Gone != (room.Gone{}) && lost.Gone == p.told {
-		return // the session has not been in the room since
+		return // told before; not a member since
 	}
-	if p.told = (room.Gone{}); p.moved { // perhaps before that
+	if p.told = (room.Gone{}); p.moved { // perhaps moved back before that loss
 		p.told = lost.Gone
 	}
 	why := &protocol.Event{
@@ -174,7 +174,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 	p.tellLocked(by, replying, why, p.endWatchLocked())
 	switch {
 	case lost.Target == "":
-	case s.serving == p.room: // the client hears of the loss when the request has ended, and then of the other room
+	case s.serving == p.room: // the client learns of the other room after the request
 		s.toFollow = append(s.toFollow, lost.Target)
 	default:
 		s.followLocked(lost.Target)
@@ -184,12 +184,12 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 	}
 }
 
-// LastRoomWait is how long a connection that has lost its last room to a newer session stays open: for requests that
-// its client has sent before it knew, such as those that join its other rooms after a reconnect.
+// LastRoomWait is how long a connection that has lost its last room to a newer session stays open: for requests
+// already sent, such as joins of its other rooms after a reconnect.
 const LastRoomWait = time.Second
 
-// endIfNothingLeft closes the connection of a session that has lost a room to a newer one, if it has nothing to do with
-// any room: it is in none, watches none, and none is on its way to it.
+// endIfNothingLeft closes the connection of a session replaced by a newer one, if it is in no room, watches none, and
+// follows no move.
 func (s *Session) endIfNothingLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *Session) endIfNothingLeft() {
 		return
 	}
 	for _, p := range s.presences {
-		if p.busy > 0 { // with a request of which nobody knows what it leads to
+		if p.busy > 0 { // with a request that may still join
 			time.AfterFunc(LastRoomWait, s.endIfNothingLeft)
 			return
 		}
@@ -209,7 +209,8 @@ func (s *Session) endIfNothingLeft() {
 	s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
 }
 
-// tellLocked tells the client what it hears of the room at last, unless it watches. Nil events say nothing.
+// tellLocked queues the last frames about the room, which end the queue unless the client watches. It skips nil
+// events.
 func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.Event) {
 	var written [][]byte
 	for _, e := range last {
@@ -217,7 +218,7 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 			written = append(written, frames.Event(e))
 		}
 	}
-	doubtful := p.deferred // which came before that was known, and may show it
+	doubtful := p.deferred // they came before the loss was known, and may show it
 	if by != nil {
 		doubtful = []*room.Event{by}
 	}
@@ -226,8 +227,8 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	}
 }
 
-// followLocked makes the session a member of the room to which its user was moved. The client gets a snapshot of that
-// room, or hears that there is no seat. The limit of rooms does not count: the session has left another one.
+// followLocked makes the session follow its user into a room. The client gets a snapshot of it, or is told that there
+// is no seat. The limit of rooms does not apply: the session has left another one.
 func (s *Session) followLocked(id string) {
 	if s.closed {
 		return
@@ -238,7 +239,7 @@ func (s *Session) followLocked(id string) {
 	p.settleLocked()
 }
 
-// moveLocked lets a move into the room count, unless something else runs.
+// moveLocked applies a move into the room, unless a request or an action runs.
 func (p *presence) moveLocked() {
 	if p.moved && p.busy == 0 {
 		p.moved = false
@@ -247,8 +248,8 @@ func (p *presence) moveLocked() {
 	}
 }
 
-// settleLocked is called when the membership may have changed: what came while it was being changed
-// counts now. Then it starts a recovery if one is needed, and else lets the room's events go on.
+// settleLocked judges deferred events and a move after the membership may have changed. Then it starts a recovery if
+// one is needed, and otherwise resumes the queue.
 func (p *presence) settleLocked() {
 	s := p.session
 	if p.busy > 0 {
@@ -286,9 +287,8 @@ func (s *Session) presenceLocked(id string) *presence {
 	return p
 }
 
-// begin gives a request of the client exclusive control of the session's presence in the room: a
-// recovery that runs is cancelled and waited for, and no other starts before end. It returns
-// errReplaced if another session has taken over the last room of this one.
+// begin gives a request exclusive control of the presence in a room: it cancels a running recovery and waits for it,
+// and none starts before end. It returns errReplaced if a newer session has taken over this one's last room.
 func (s *Session) begin(id string) (*presence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +307,7 @@ func (s *Session) begin(id string) (*presence, error) {
 	return p, nil
 }
 
-// end ends what begin began.
+// end is the end of begin's control.
 func (p *presence) end() {
 	s := p.session
 	s.mu.Lock()
@@ -316,7 +316,6 @@ func (p *presence) end() {
 	p.settleLocked()
 }
 
-// status returns what the session is to the room.
 func (p *presence) status() membership.Status {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()

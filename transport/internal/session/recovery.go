@@ -11,8 +11,8 @@ import (
 	"roomd/transport/internal/membership"
 )
 
-// recovery runs the actions that a membership needs, one after the other. Meanwhile the client gets no events of
-// the room; at the end it gets the room as it is then, or hears that its seat is lost.
+// recovery runs the actions that a membership needs, one after the other. Meanwhile the client gets no events of the
+// room; at the end it gets a snapshot, or is told of the loss.
 type recovery struct {
 	p      *presence
 	cancel context.CancelFunc
@@ -45,8 +45,7 @@ func (p *presence) startRecoveryLocked() {
 	})
 }
 
-// beginAction returns the action that is needed. If there is none, or ctx has ended, the recovery is over: it
-// ends the room's events if the session does not need them any more.
+// beginAction returns the next action. If there is none, or ctx has ended, the recovery is over, and idle events end.
 func (r *recovery) beginAction(ctx context.Context) (status membership.Status, action room.Action, over bool) {
 	p, s := r.p, r.p.session
 	for {
@@ -69,7 +68,6 @@ func (r *recovery) beginAction(ctx context.Context) (status membership.Status, a
 	}
 }
 
-// act runs an action of the recovery.
 func (r *recovery) act(
 	ctx context.Context, status membership.Status, action room.Action,
 ) (result room.Result, err error) {
@@ -85,8 +83,8 @@ func (r *recovery) act(
 	return result, err
 }
 
-// take takes the seat to which the user was moved. A session that has left the room itself since the move, of which
-// it heard later, finds no seat: it takes no other one. left says that it did so just now.
+// take takes the seat to which the user was moved. A session that has left the room since that move finds no seat,
+// and takes no other one. left says that it left just now.
 func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
 	s := p.session
 	if left || s.hasLeft(p.room) {
@@ -100,10 +98,11 @@ func (p *presence) take(ctx context.Context, action room.Action, left bool) (res
 	return s.shared.Rooms.Do(ctx, p.room, action)
 }
 
-// maxLeft is how many rooms a session remembers that its client has left.
+// maxLeft is how many rooms a session remembers as left.
 const maxLeft = 64
 
-// leftLocked remembers that the client has left a room. Only from another room it can be moved back there.
+// leftLocked remembers that the client left a room. A session in no other room cannot be moved back, and needs no
+// record.
 func (s *Session) leftLocked(id string) {
 	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
 		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)
@@ -116,13 +115,13 @@ func (s *Session) hasLeft(id string) bool {
 	return slices.Contains(s.left, id)
 }
 
-// endAction records how an action ended, and reports whether the next one has to wait for a moment.
+// endAction records the result of an action, and reports whether to pause before the next one.
 func (r *recovery) endAction(ctx context.Context, result room.Result, err error) (wait bool) {
 	p, s := r.p, r.p.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.busy--
-	if err != nil && ctx.Err() != nil { // whoever has ended ctx goes on
+	if err != nil && ctx.Err() != nil { // the request that has cancelled ctx goes on
 		p.settleLocked()
 		return false
 	}
@@ -131,7 +130,8 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
 	if err == nil {
-		// A snapshot says that one who was moved is there, also to a client that has just listed the room as a watcher.
+		// After a move, a watcher that has just listed the room gets the snapshot, too: it shows the user as a
+		// member.
 		p.queue.Restart(listEvent(p.room, result.Snapshot), needed, followed)
 	}
 	p.afterLocked(lost, nil)
@@ -139,13 +139,13 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	return wait
 }
 
-// listEvent returns the event that shows a room as it is.
+// listEvent returns an event with a snapshot.
 func listEvent(id string, now room.Snapshot) *room.Event {
 	return &room.Event{Room: id, Epoch: now.Epoch, Version: now.Version, Snapshot: &now}
 }
 
-// ifListed returns an error if an action of the user has succeeded and yet the room lacks
-// the user: another action, which was committed with it, has taken the place away. An event says why.
+// ifListed returns an error if an action succeeded and yet the room lacks its user: another action of the same commit
+// has removed it. An event says why.
 func ifListed(result room.Result, user string) error {
 	if isListed(result.Snapshot, result.Seat, user) {
 		return nil
@@ -165,8 +165,8 @@ const (
 	LastPause  = 5 * time.Second
 )
 
-// NewBackoff returns the pauses between attempts at an action that no client asked for: after an outage of
-// Redis not all sessions come in the same instant.
+// NewBackoff returns the pauses between retries that no client asked for. They are jittered, so that sessions spread
+// out after an outage of Redis.
 func NewBackoff() pause.Backoff {
 	return pause.Backoff{First: firstPause, Max: LastPause, Jitter: .5}
 }

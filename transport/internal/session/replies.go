@@ -25,8 +25,7 @@ func (r *request) replyCount(now room.Snapshot) {
 	r.push(now.Epoch, now.Version, r.countReply(now))
 }
 
-// replyList queues a reply that lists the room, unless it is to be brief. Of the room's events only those behind it
-// follow.
+// replyList queues a reply with the room's list, unless brief. Only events after the list's version follow.
 func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	reply := r.countReply(now)
 	if reply.Seat = seat; !brief {
@@ -50,11 +49,11 @@ func (r *request) countReply(now room.Snapshot) *protocol.Reply {
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Epoch: now.Epoch, Version: now.Version, Count: now.Count()}
 }
 
-// refusals say what each error of package room becomes in the protocol.
+// refusals map errors of package room to the protocol's.
 var refusals = []struct {
 	err  error
 	code string
-	text string // in place of the error's own, which could name our Redis
+	text string // replaces the error's own text, which could name our Redis
 }{
 	{room.ErrUnknown, protocol.CodeUnknown, "it may or may not have been written; ask for users"}, // may wrap others
 	{room.ErrInvalid, protocol.CodeBadRequest, ""},
@@ -66,7 +65,7 @@ var refusals = []struct {
 	{room.ErrForbidden, protocol.CodeForbidden, ""},
 	{room.ErrNotMember, protocol.CodeNotMember, ""},
 	{room.ErrDuplicate, protocol.CodeDuplicateUser, ""},
-	{room.ErrNoRoom, protocol.CodeNotMember, ""}, // nobody is, where nothing has begun
+	{room.ErrNoRoom, protocol.CodeNotMember, ""}, // a room that does not exist has no members
 	{room.ErrBusy, protocol.CodeBusy, ""},
 	{room.ErrForeign, protocol.CodeInternal, // before ErrUnavailable
 		"what Redis keeps under a key of this room, or one that all rooms share, is another program's, " +
@@ -75,7 +74,7 @@ var refusals = []struct {
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }
 
-// ErrorOf turns an error of package room into the one that a client gets. An error of the protocol stays as it is.
+// ErrorOf turns an error of package room into the client's error. It returns an error of the protocol as it is.
 func ErrorOf(err error) *protocol.Error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e
@@ -92,12 +91,11 @@ func ErrorOf(err error) *protocol.Error {
 	return protocol.NewError(protocol.CodeInternal, "the server failed; nothing was written")
 }
 
-// refuse replies to a request with an error.
 func (r *request) refuse(err error) {
 	r.push("", 0, r.refusal(err))
 }
 
-// refusal returns the reply that refuses a request, which counts from then on.
+// refusal returns a reply with an error, and counts it in metrics and logs.
 func (r *request) refusal(err error) *protocol.Reply {
 	e := ErrorOf(err)
 	switch {
@@ -113,8 +111,7 @@ func (r *request) refusal(err error) *protocol.Reply {
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: e}
 }
 
-// refuseRate replies to a request over the rate, well-formed or not, and ends the connection if
-// that is too much, too.
+// refuseRate replies to a request over the rate, well-formed or not. If cutOff, it also ends the connection.
 func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
 	reply := &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: refusal}
 	if bad != nil {
@@ -129,7 +126,7 @@ func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error,
 	}
 }
 
-// refuseConflict refuses a request with what is there in place of what it expected.
+// refuseConflict refuses a request whose condition failed, with the current value.
 func (r *request) refuseConflict(now room.Snapshot, err error) {
 	reply := r.refusal(err)
 	reply.Epoch, reply.Version, reply.Data = now.Epoch, now.Version, protocol.JSON(now.Data)

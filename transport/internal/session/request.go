@@ -18,22 +18,21 @@ type request struct {
 	session *Session
 	in      protocol.Request
 
-	shown      bool            // the client had events of the room when it began
-	subscribed bool            // it has begun the events of the room
-	said       []protocol.Said // that go with the reply
+	shown      bool            // the client got the room's events when the request began
+	subscribed bool            // the request has started the subscription
+	said       []protocol.Said // earlier messages for the reply
 }
 
-// requestPool holds requests, which are used again. One is of no use to anybody when its reply is queued.
+// requestPool reuses requests. Nothing refers to one once its reply is queued.
 var requestPool = sync.Pool{New: func() any { return new(request) }}
 
-// run runs a request about a room.
 func (r *request) run() {
 	r.begin()
 	r.dispatch()
 	r.finish()
 }
 
-// begin holds the room's events until the reply, and until what came meanwhile is judged.
+// begin holds the room's events until the reply, and until deferred events are judged.
 func (r *request) begin() {
 	s := r.session
 	s.mu.Lock()
@@ -46,8 +45,7 @@ func (r *request) begin() {
 	r.shown = p != nil && p.unsubscribe != nil
 }
 
-// finish has the room's events go on, which the reader writes with the reply, and the session go where its user was
-// moved meanwhile.
+// finish releases the room's events, which the reader writes with the reply, and follows moves of the user meanwhile.
 func (r *request) finish() {
 	s := r.session
 	s.mu.Lock()
@@ -64,7 +62,7 @@ func (r *request) finish() {
 	}
 }
 
-// queue returns that of the room's events, or nil, and the events whose meaning for the session is not judged yet.
+// queue returns the queue of the room's events, or nil, and the events that are not judged yet.
 func (r *request) queue() (queue *outbox.Room, deferred []*room.Event) {
 	s := r.session
 	s.mu.Lock()
@@ -98,7 +96,7 @@ func (r *request) dispatch() {
 	}
 }
 
-// ping shows the client that the connection works, and not more than that: it asks nothing of Redis.
+// ping answers without asking Redis: it shows only that the connection works.
 func ping(r *request) {
 	if err := r.permit(); err != nil {
 		r.refuse(err)
@@ -107,7 +105,7 @@ func ping(r *request) {
 	r.session.out.Push(frames.Reply(&protocol.Reply{ID: &r.in.ID, Time: time.Now().UnixMilli()}))
 }
 
-// act runs a request that is an action of the user and needs nothing else of the session.
+// act runs a request that is just an action of the user.
 func act(r *request) {
 	action, err := r.in.ActionBy((*actor)(r))
 	if err != nil {
@@ -125,7 +123,7 @@ func act(r *request) {
 	}
 }
 
-// actor is a request as the one who does what it asks for.
+// actor is a request in the role of its user.
 type actor request
 
 func (a *actor) User() string    { return a.session.User }
@@ -133,8 +131,8 @@ func (a *actor) Session() string { return a.session.ID }
 func (a *actor) Now() int64      { return a.session.shared.Now() }
 func (a *actor) Authority() bool { return a.session.viewer(a.in.Room).Authority }
 
-// Claim returns by what right the user does what is for hosts and admins: as the host, unless the token has the role
-// admin. Whether the user is the host, the room says when the action is done.
+// Claim returns the right to act as host or admin: an admin's by the token; otherwise the room checks, at the commit,
+// that the user is the host.
 func (a *actor) Claim() room.Claim {
 	if a.session.access.isAdmin() {
 		return room.Claim{}
@@ -142,7 +140,7 @@ func (a *actor) Claim() room.Claim {
 	return room.Claim{User: a.session.User, Session: a.session.ID}
 }
 
-// RequireAuthority returns an error unless the client's token has the role admin, for the room of the request.
+// RequireAuthority returns an error unless the client's token has the role admin for the request's room.
 func (a *actor) RequireAuthority(action string) error {
 	switch {
 	case a.session.access == nil:
@@ -155,8 +153,8 @@ func (a *actor) RequireAuthority(action string) error {
 	return nil
 }
 
-// doAsMember is do for an action that needs the session's place. While the server is bringing the
-// session back, it waits for that: the client does not know that the place was lost.
+// doAsMember is do for an action of a member. During a recovery it waits and tries again: the client does not know
+// that the place was lost.
 func (s *Session) doAsMember(id string, action room.Action) (result room.Result, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
 		result, err = s.shared.do(id, action)
@@ -165,7 +163,6 @@ func (s *Session) doAsMember(id string, action room.Action) (result room.Result,
 	return result, cmp.Or(lacking, err)
 }
 
-// authenticate runs an auth request.
 func authenticate(r *request) {
 	s := r.session
 	if s.access == nil {
@@ -195,7 +192,7 @@ func (r *request) permit() error {
 		return nil
 	}
 	err := s.access.fresh()
-	if err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // which asks later
+	if err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // match checks later
 		return err
 	}
 	return s.access.check(r.in.Action, r.in.Room, s.isMember(r.in.Room))

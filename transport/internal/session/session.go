@@ -1,6 +1,6 @@
-// Package session is what one user does by one connection: the requests of the client, and what the session is to each
-// room. Its way in is Session.Handle, for a request, and presence.receive, for an event of a room; its way out is the
-// outbox, which Session.Take empties. It knows no server and no sockets.
+// Package session runs the requests of one connection's user, and keeps the session's state in each room. Requests
+// enter through Session.Handle, events through presence.receive; both leave through the outbox, which Session.Take
+// empties. It knows no server and no sockets.
 package session
 
 import (
@@ -17,8 +17,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Session is a user for as long as one connection of theirs lasts: it runs the client's
-// requests, and knows the rooms in which the user is a member or watches.
+// Session is a user for the lifetime of one connection: it runs the client's requests, and knows the rooms that the
+// user is in or watches.
 type Session struct {
 	ID      string
 	User    string // "" until the client has shown a token; then constant
@@ -26,37 +26,37 @@ type Session struct {
 	shared  *Shared
 	out     *outbox.Outbox
 	conn    Conn
-	outcome string // used by the goroutine that runs requests: what the present one led to, for the log
+	outcome string // of the running request, for the log; used only by its goroutine
 
 	throttle throttle
 
-	mu        sync.Mutex           // locked before those of the connection and the outbox
+	mu        sync.Mutex           // locked before the mutexes of connection and outbox
 	presences map[string]*presence // guarded by mu: by room
-	serving   string               // guarded by mu: the room of the request that runs; "" if none does
+	serving   string               // guarded by mu: the room of the running request, or ""
 	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
-	left      []string             // guarded by mu: the last rooms that the client has left; see take
-	closed    bool                 // guarded by mu: no request and no recovery begins any more
+	left      []string             // guarded by mu: the last rooms that the client left; see presence.take
+	closed    bool                 // guarded by mu: no request and no recovery starts any more
 
 	ctx        context.Context // of recoveries and refills, from Begin to Close
 	cancel     context.CancelFunc
-	background sync.WaitGroup // recoveries and refills; it grows only with mu held, and not once closed
+	background sync.WaitGroup // recoveries and refills; grows only under mu, and not once closed
 }
 
 // Conn is the connection of a session.
 type Conn interface {
-	// End closes the connection once the request that runs has ended and what is queued is written, with the code and
-	// text of a close frame. Only the first call counts, and returns true. It does not block.
+	// End closes the connection once the running request has ended and the queue is written, with the code and text
+	// of a close frame. Only the first call counts, and returns true. It does not block.
 	End(code int, text string) (first bool)
 
-	// IsOver reports whether the client has closed the connection behind the request that runs.
+	// IsOver reports whether the client's close has arrived behind the running request.
 	IsOver() bool
 
 	// Named is called when the client has shown its first token.
 	Named()
 }
 
-// New returns the session of a user, or of a client that has shown no token yet if user is "". Its frames go through
-// out, whose writer takes them by Take.
+// New returns the session of a user, or of an unauthenticated client if user is "". It queues frames in out; the
+// writer fetches them by Take.
 func New(shared *Shared, user string, access *Access, out *outbox.Outbox, conn Conn) *Session {
 	if access != nil {
 		access.conn, access.late = conn, func() { shared.Refused(LimitAuth) }
@@ -78,7 +78,7 @@ func (s *Session) Begin() {
 	}
 }
 
-// Handle runs the request that a frame holds and queues its reply.
+// Handle runs the request in a frame, and queues its reply.
 func (s *Session) Handle(frame []byte) {
 	decoded, bad := protocol.DecodeRequest(frame)
 	r := requestPool.Get().(*request)
@@ -106,16 +106,16 @@ func (s *Session) Handle(frame []byte) {
 	default:
 		r.run()
 	}
-	if s.User == "" { // whose first frame has not said with a valid token who its user is
+	if s.User == "" { // the first frame was no auth with a valid token
 		s.conn.End(protocol.CloseUnauthorized,
 			fmt.Sprintf("the first request must be %s, with a valid token", protocol.ActionAuth))
 	}
 }
 
-// Noop counts a frame that asks for nothing.
+// Noop counts a frame without a request. It returns a *ws.CloseError if there were too many.
 func (s *Session) Noop() error { return s.throttle.noopFrame() }
 
-// Broken says which limit a frame exceeds, before the connection is closed for it.
+// Broken queues an error about a frame over a limit, before the connection is closed for it.
 func (s *Session) Broken(broken *ws.CloseError, max int) {
 	switch broken.Code {
 	case protocol.CloseTooBig:
@@ -127,7 +127,7 @@ func (s *Session) Broken(broken *ws.CloseError, max int) {
 	}
 }
 
-// Take appends about size bytes of queued frames to batch, and has the rooms read of which the client gets a snapshot.
+// Take appends about size bytes of queued frames to batch, and starts reading rooms whose snapshots are due.
 func (s *Session) Take(batch [][]byte, size int) [][]byte {
 	for size > 0 {
 		frame, events := s.out.Next()
@@ -153,7 +153,7 @@ func (s *Session) Take(batch [][]byte, size int) [][]byte {
 	return batch
 }
 
-// admit returns an error if a room would be one too many for the connection. An admin's may be in any number.
+// admit returns an error if a further room would be one too many for the connection. Admins have no limit.
 func (s *Session) admit(id string) error {
 	admin := s.access.isAdmin()
 	s.mu.Lock()
@@ -167,8 +167,8 @@ func (s *Session) admit(id string) error {
 		Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 }
 
-// Claims reports whether the session is in a room, or may be soon. A closed one claims all
-// rooms until its disconnect timers have begun.
+// Claims reports whether the session is in a room, or may be soon. A closed one claims all rooms until its disconnect
+// timers run.
 func (s *Session) Claims(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *Session) Claims(id string) bool {
 	return s.closed || p != nil && (p.membership.Status.MayBeMember() || p.busy > 0 || p.recovery != nil)
 }
 
-// Count adds the rooms of the session to rooms. It returns in how many it has a seat, and how many it watches.
+// Count adds the session's rooms to rooms, and returns how many it is a member of, and how many it watches.
 func (s *Session) Count(rooms map[string]struct{}) (members, watchers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +194,8 @@ func (s *Session) Count(rooms map[string]struct{}) (members, watchers int) {
 	return members, watchers
 }
 
-// Close ends the session's recoveries, refills and subscriptions, after its last request. It returns the rooms in which
-// the session may still speak for its user.
+// Close ends the session's recoveries, refills and subscriptions, after its last request. It returns the rooms in
+// which the session may still be the active one of its user.
 func (s *Session) Close() (rooms []string) {
 	s.mu.Lock()
 	s.closed = true

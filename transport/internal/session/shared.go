@@ -25,66 +25,65 @@ type Rooms interface {
 
 // The limits that Shared.Refused names.
 const (
-	LimitAuth     = "auth_time" // time until the token
+	LimitAuth     = "auth_time" // time without a token
 	LimitRate     = "rate"      // requests of a connection
 	LimitUserRate = "user_rate" // requests of all connections of a user
-	LimitFlood    = "flood"     // frames that ask for nothing, or requests over the rate
+	LimitFlood    = "flood"     // frames without a request, or requests over the rate
 	LimitFrame    = "frame"     // length of a request
 	LimitRooms    = "rooms"     // of a connection
-	LimitNewRooms = "new_rooms" // that a user begins
+	LimitNewRooms = "new_rooms" // rooms that a user creates
 	LimitMembers  = "members"   // of a room
-	LimitQueue    = "queue"     // of a client that reads slowly
+	LimitQueue    = "queue"     // bytes for a slow reader
 )
 
-// Shared is what the sessions of a server have in common. Each field is set.
+// Shared is the state that a server's sessions share. Every field must be set.
 type Shared struct {
-	Life    context.Context      // of requests, and of what runs behind them
-	Now     frames.Clock         // the time that all nodes share
-	Clock   func() time.Duration // never steps
+	Life    context.Context      // of requests, and of their background work
+	Now     frames.Clock         // the clock that all nodes share
+	Clock   func() time.Duration // a monotonic clock
 	Users   *Users
 	Debug   *DebugLog
 	Refused func(limit string) // called when a limit refuses something
-	Merged  func(events int)   // called when so many events go into a frame with the one before them
+	Merged  func(events int)   // called with the number of events merged into the frame of another
 	Logs    Logs
 
 	MatchSettings MatchSettings
 	Rooms         *SharedReads
-	Watching      *redisconn.SharedTimeout // of WatchTimeout
+	Watching      *redisconn.SharedTimeout // with WatchTimeout
 
-	limits atomic.Pointer[limits] // those of SetLimits
+	limits atomic.Pointer[limits] // set by SetLimits
 }
 
-// Logs get what clients can cause any number of times.
+// Logs are for events that clients can cause any number of times.
 type Logs struct {
-	Refused map[string]*ratelog.Log // requests that failed for no fault of the client, by code
+	Refused map[string]*ratelog.Log // by code: requests that failed through no fault of the client
 	Rate    *ratelog.Log            // requests over the rate
-	Lost    *ratelog.Log            // seats
+	Lost    *ratelog.Log            // lost seats
 }
 
-// Limits of what a client may do.
+// Limits bound the requests of clients.
 type Limits struct {
 	MaxRooms    int           // of a connection
-	MaxNewRooms int           // that a user begins in a minute; negative: no limit
+	MaxNewRooms int           // that a user creates in a minute; negative: no limit
 	Rate, Burst int           // requests a second, and at once, of a connection and of a user; negative: no limit
-	AuthTimeout time.Duration // from the start of a connection to its token
+	AuthTimeout time.Duration // from the start of a connection to its auth request
 }
 
-// limits are Limits as they are used.
+// limits are Limits, prepared for use.
 type limits struct {
 	Limits
 	requests rateLimit // of a connection, and of a user
-	newRooms rateLimit // that a user begins
+	newRooms rateLimit // of a user
 }
 
 // WatchTimeout bounds the wait for a room's subscription before a join or a watch.
 const WatchTimeout = 5 * time.Second
 
-// do runs an action in a room, on behalf of a client.
 func (s *Shared) do(id string, action room.Action) (room.Result, error) {
 	return s.Rooms.Do(s.Life, id, action)
 }
 
-// SetLimits puts limits in force, from the next request, and the next connection, on.
+// SetLimits applies limits to the next requests and connections.
 func (s *Shared) SetLimits(l Limits) {
 	used := &limits{Limits: l}
 	if l.Rate >= 0 {
@@ -96,11 +95,11 @@ func (s *Shared) SetLimits(l Limits) {
 	s.limits.Store(used)
 }
 
-// MaxDebugLines is how many lines a second clients can cause at level debug.
+// MaxDebugLines is how many lines a second DebugLog writes at most.
 const MaxDebugLines = 200
 
-// DebugLog writes what clients do, at level debug. Clients decide how much they do, so it writes
-// at most MaxDebugLines a second, and says how many it left out.
+// DebugLog logs clients' actions at level debug. Clients decide how many there are, so it writes at most
+// MaxDebugLines a second, and reports how many it left out.
 type DebugLog struct {
 	log     *slog.Logger
 	clock   func() time.Duration
@@ -110,15 +109,14 @@ type DebugLog struct {
 
 var debugLimit = newRateLimit(MaxDebugLines, MaxDebugLines)
 
-// NewDebugLog returns a log by a clock that never steps.
+// NewDebugLog returns a debug log with a monotonic clock.
 func NewDebugLog(log *slog.Logger, clock func() time.Duration) *DebugLog {
 	return &DebugLog{log: log, clock: clock}
 }
 
-// enabled reports whether anything is written at all.
 func (d *DebugLog) enabled() bool { return d.log.Enabled(context.Background(), slog.LevelDebug) }
 
-// Write writes a line, unless clients have caused too many.
+// Write writes a line, unless there were too many.
 func (d *DebugLog) Write(message string, attrs ...slog.Attr) {
 	if !d.enabled() {
 		return
@@ -133,7 +131,7 @@ func (d *DebugLog) Write(message string, attrs ...slog.Attr) {
 	d.log.LogAttrs(context.Background(), slog.LevelDebug, message, attrs...)
 }
 
-// runLogged runs a request about a room, and logs it with its result and duration.
+// runLogged runs a request about a room, and logs its result and duration.
 func (r *request) runLogged() {
 	start := time.Now()
 	r.session.outcome = "ok"

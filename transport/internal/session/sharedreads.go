@@ -9,22 +9,22 @@ import (
 	"roomd/room"
 )
 
-// SharedReads merges the reads of one room: however many clients ask for a long list, and
-// however often, Redis sends it to this node once at a time, and it is encoded once. A caller
-// never gets a read that began before its call: it shares the next one.
+// SharedReads merges the reads of one room: whatever number of clients asks for a long list, Redis sends it to this
+// node once at a time, and it is encoded once. A caller never gets a read that began before its call: it shares the
+// next one.
 type SharedReads struct {
 	Rooms
 	life context.Context // of reads
 
 	mu     sync.Mutex
 	reads  map[string]*roomReads    // guarded by mu: rooms that are being read
-	recent map[string]room.Snapshot // guarded by mu: by room, what readSince has read within recentTime
+	recent map[string]room.Snapshot // guarded by mu: by room, the last result of readSince within recentTime
 }
 
-// recentTime is how long what was read for clients that have missed something is kept for others.
+// recentTime is how long the result of readSince is shared.
 const recentTime = time.Second
 
-// roomReads are the read of a room that runs, and the one that follows it; next is nil if nobody waits for it.
+// roomReads are the running read of a room, and the next one; next is nil if nobody waits for it.
 type roomReads struct{ running, next *read }
 
 type read struct {
@@ -42,8 +42,8 @@ func NewSharedReads(life context.Context, rooms Rooms) *SharedReads {
 	}
 }
 
-// Read reads a room. A read belongs to all who share it, so ctx does not end it: a caller whose ctx has ended
-// meanwhile gets its cause when the read has ended. It fails with [room.ErrClosed] after Shutdown.
+// Read reads a room. Other callers share the read, so ctx does not interrupt it: a caller whose ctx has ended gets
+// the cause of ctx afterwards. It fails with [room.ErrClosed] after Shutdown.
 func (s *SharedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	r := s.shared(id)
 	switch {
@@ -55,7 +55,7 @@ func (s *SharedReads) Read(ctx context.Context, id string) (room.Snapshot, error
 	return r.snapshot, r.err
 }
 
-// shared returns a read that began after the call, when it has ended.
+// shared waits for a read that began after the call, and returns it.
 func (s *SharedReads) shared(id string) *read {
 	s.mu.Lock()
 	pair := s.reads[id]
@@ -81,9 +81,8 @@ func (s *SharedReads) shared(id string) *read {
 	return r
 }
 
-// readSince reads a room for somebody who has missed events up to a position. A read that shows them
-// is shared, also one that runs, or has ended lately: however many clients miss something of a room,
-// it is read once. It fails as Read does.
+// readSince reads a room for a client that has missed events up to a position. It shares any read that shows them,
+// even a running or recent one: one read serves all clients that missed them. It fails as Read does.
 func (s *SharedReads) readSince(ctx context.Context, id string, missed room.Position) (room.Snapshot, error) {
 	s.mu.Lock()
 	recent := s.recent[id]
@@ -108,12 +107,12 @@ func (s *SharedReads) readSince(ctx context.Context, id string, missed room.Posi
 	return snapshot, err
 }
 
-// shows reports whether a room is at a position or later.
+// shows reports whether a snapshot is at a position or later.
 func shows(s room.Snapshot, at room.Position) bool {
 	return s.Epoch == at.Epoch && s.Version >= at.Version
 }
 
-// keep keeps what was read for a while.
+// keep stores a result for recentTime.
 func (s *SharedReads) keep(id string, snapshot room.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +128,7 @@ func (s *SharedReads) keep(id string, snapshot room.Snapshot) {
 
 func newRead() *read { return &read{done: make(chan struct{}), err: errReadFailed} }
 
-// run reads, and then lets the next read begin.
+// run reads, and then starts the next read.
 func (s *SharedReads) run(id string, r *read) {
 	defer func() { // also after a panic
 		s.mu.Lock()

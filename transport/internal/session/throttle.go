@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// NoopRate and NoopBurst bound what the server does nothing for, because reading and refusing it costs something,
-	// too: pings, pongs, all fragments of a message but the first, and requests over the rate. They bound it per
-	// second, and at once, for a connection and for a user: who connects again gets no new burst.
+	// NoopRate and NoopBurst bound frames for which the server does nothing, because reading and refusing costs time:
+	// pings, pongs, all fragments but the first, and requests over the rate. They count per second, and at once, for
+	// a connection and for a user: a new connection brings no new burst.
 	NoopRate  = 100
 	NoopBurst = 256
 )
 
-// rateLimit is how often something may happen. The zero value sets no limit.
+// rateLimit is the limit of a rate. The zero value sets none.
 type rateLimit struct {
 	interval time.Duration // between two, on average
-	burst    time.Duration // the intervals of those that may happen at once
+	burst    time.Duration // the intervals of a full burst
 }
 
 func newRateLimit(perSecond, burst int) rateLimit {
@@ -32,28 +32,28 @@ func newRateLimit(perSecond, burst int) rateLimit {
 
 var noopLimit = newRateLimit(NoopRate, NoopBurst)
 
-// times returns the limit of what counts as much as n of these, or as all that may happen at once.
+// times scales l for a request that costs n, capped at the burst.
 func (l rateLimit) times(n int) rateLimit {
 	l.interval = min(l.interval*time.Duration(n), l.burst)
 	return l
 }
 
-// gcra counts what happens against a limit, by the generic cell rate algorithm (ITU-T I.371). A rate.Limiter of
-// x/time takes 80 bytes in place of 8. And it loses tokens when several connections of a user reserve and cancel
-// at the same time, so that refused requests would count.
+// gcra counts against a limit by the generic cell rate algorithm (ITU-T I.371). A rate.Limiter of x/time takes 80
+// bytes in place of 8, and loses tokens when connections of a user reserve and cancel at the same time, so that
+// refused requests would count.
 type gcra struct {
-	arrival atomic.Int64 // the theoretical arrival time: when all that has happened no longer counts
+	arrival atomic.Int64 // the theoretical arrival time
 }
 
-// take counts one, and returns 0. If there have been too many, it counts none, and returns how long
-// to wait. The time is that of a clock that never steps.
+// take counts one, and returns 0. If there were too many, it counts none, and returns how long to wait. now is
+// monotonic.
 func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	if l.interval == 0 {
 		return 0
 	}
 	for {
 		old := g.arrival.Load()
-		if most := int64(now + l.burst); old > most { // there was another limit before
+		if most := int64(now + l.burst); old > most { // there was a larger limit before
 			g.arrival.CompareAndSwap(old, most)
 			continue
 		}
@@ -67,10 +67,10 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	}
 }
 
-// undo takes a take back.
+// undo reverts take.
 func (g *gcra) undo(l rateLimit) { g.arrival.Add(-int64(l.interval)) }
 
-// wait returns how long take would have to wait, and counts none.
+// wait returns how long to wait before take, and counts none.
 func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
 	if l.interval == 0 {
 		return 0
@@ -78,22 +78,22 @@ func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
 	return max(0, min(g.backlog(now), l.burst)+l.interval-l.burst)
 }
 
-// backlog returns how long what has happened still counts.
+// backlog returns how long counted requests still count.
 func (g *gcra) backlog(now time.Duration) time.Duration {
 	return max(0, time.Duration(g.arrival.Load())-now)
 }
 
-// throttle bounds what a connection sends, alone and together with the user's other connections on
-// this server. Only the connection's reader uses it.
+// throttle bounds the requests of a connection, alone and together with the user's other connections on this server.
+// Only the connection's reader uses it.
 type throttle struct {
 	shared   *Shared
-	access   *Access       // an admin may send as many requests as there are
-	user     *userThrottle // nil until the client has said who the user is
+	access   *Access       // admins have no limit of requests
+	user     *userThrottle // nil while unauthenticated
 	requests gcra
 	noop     gcra
 }
 
-// noopFrame counts a frame that asks for nothing. It returns an error if there are too many.
+// noopFrame counts a frame without a request. It returns an error if there are too many.
 func (t *throttle) noopFrame() error {
 	now := t.shared.Clock()
 	if t.noop.take(noopLimit, now) > 0 || t.user != nil && t.user.noop.take(noopLimit, now) > 0 {
@@ -102,8 +102,8 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts a request as so many. It returns an error if there are too many, and then reports
-// whether the client is to be cut off, because it goes on regardless.
+// request counts a request of a cost. It returns an error if there are too many, and cutOff if the client ignores
+// such errors.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.limits.Load(), t.shared.Clock()
 	p := limits.requests.times(cost)
@@ -128,20 +128,20 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 		whose, limits.Rate, roundUp(wait)), cutOff
 }
 
-// tooManyRooms returns the error of a join that would have begun a room.
+// tooManyRooms returns the error of a join that would have created a room.
 func (t *throttle) tooManyRooms(wait time.Duration) error {
 	return fmt.Errorf("%w: %w", room.ErrNoRoom, protocol.NewError(protocol.CodeRateLimited,
 		"there is no such room, and a user may begin %d rooms a minute; wait %v",
 		t.shared.limits.Load().MaxNewRooms, roundUp(wait)))
 }
 
-// roundUp returns d in whole milliseconds, so that a client that waits so long is never early.
+// roundUp returns d in whole milliseconds, so that a client that waits this long is never early.
 func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Users are the throttles of the users who are connected. That of a user who has gone is kept until
-// nothing counts any more: otherwise a client would get a new burst by connecting again.
+// Users are the throttles of connected users. One is kept after its user's last connection until nothing counts any
+// more: a new connection brings no new burst.
 type Users struct {
 	clock func() time.Duration
 
@@ -152,14 +152,14 @@ type Users struct {
 // userThrottle bounds what all connections of a user send together.
 type userThrottle struct {
 	requests gcra
-	noop     gcra // frames that ask for nothing, and requests over the rate
-	newRooms gcra // rooms that the user has begun
+	noop     gcra // frames without a request, and requests over the rate
+	newRooms gcra // rooms that the user created
 
 	connections int  // guarded by Users.mu
-	forgetting  bool // guarded by Users.mu: a timer will look whether it can be forgotten
+	forgetting  bool // guarded by Users.mu: a timer of forgetLocked runs
 }
 
-// NewUsers returns no users, by a clock that never steps.
+// NewUsers returns an empty set, with a monotonic clock.
 func NewUsers(clock func() time.Duration) *Users {
 	return &Users{clock: clock, byName: make(map[string]*userThrottle)}
 }
@@ -177,15 +177,15 @@ func (u *Users) acquire(name string) *userThrottle {
 	return t
 }
 
-// Known returns of how many users something counts.
+// Known returns how many users are counted.
 func (u *Users) Known() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.byName)
 }
 
-// Penalty returns how long a user who has sent too much of what the server does nothing for may
-// not connect again. Otherwise handshakes would be as good a flood as any.
+// Penalty returns how long a user who has caused too many no-op frames may not connect again: otherwise handshakes
+// would do as a flood.
 func (u *Users) Penalty(name string) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -195,7 +195,7 @@ func (u *Users) Penalty(name string) time.Duration {
 	return 0
 }
 
-// release is called when a connection of the user has ended.
+// release ends acquire.
 func (u *Users) release(name string, t *userThrottle) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -203,7 +203,7 @@ func (u *Users) release(name string, t *userThrottle) {
 	u.forgetLocked(name, t)
 }
 
-// forgetLocked removes the throttle of a user who has gone, as soon as nothing counts any more.
+// forgetLocked removes the throttle of a disconnected user, as soon as nothing counts any more.
 func (u *Users) forgetLocked(name string, t *userThrottle) {
 	if t.connections > 0 || t.forgetting {
 		return

@@ -12,10 +12,10 @@ import (
 	"roomd/transport/internal/outbox"
 )
 
-// SeatWait bounds how long a request for a room's list waits until the session has its seat back.
+// SeatWait bounds how long a request for a room's list waits for the session's seat.
 const SeatWait = 5 * time.Second
 
-// isListed reports whether a user is in a room, perhaps on that seat.
+// isListed reports whether a user is in a room; seat is where it looks first.
 func isListed(now room.Snapshot, seat int, user string) bool {
 	users := now.Users()
 	i, found := slices.BinarySearchFunc(users, seat, func(o room.Occupant, seat int) int {
@@ -33,8 +33,8 @@ func (s *Session) isMember(id string) bool {
 	return p != nil && p.membership.Status.IsMember()
 }
 
-// readWhole reads a room for a reply that lists it. If the session is a member and not in the list, it waits until
-// the session is brought back, and reads again. It fails with [room.ErrUnavailable] if that takes too long.
+// readWhole reads a room for a reply with its list. If a member is missing in the list, it waits for the recovery,
+// and reads again. It fails with [room.ErrUnavailable] if that takes too long.
 func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
 		snapshot, err = s.shared.Rooms.Read(s.shared.Life, id)
@@ -43,9 +43,9 @@ func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	return snapshot, cmp.Or(lacking, err)
 }
 
-// retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between; or
-// until it says that the session's place does not matter, or the session is no member. It fails with
-// [room.ErrUnavailable] if that takes too long.
+// retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between. It stops early
+// if try reports that membership does not matter, or if the session is no member. It fails with [room.ErrUnavailable]
+// if that takes too long.
 func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
 	ctx, cancel := context.WithTimeout(s.shared.Life, SeatWait)
 	defer cancel()
@@ -70,9 +70,9 @@ func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 	}
 }
 
-// doubt returns nil if a snapshot may be shown to the client. If the session is a member and not in
-// it, or only its seat is, doubt makes sure that a recovery runs, and returns what is closed when that
-// has ended. It returns an error if the connection ends.
+// doubt returns nil if the client may be shown a snapshot. If a member is missing in it, or listed without this
+// session, doubt starts a recovery unless one runs, and returns a channel that is closed at its end. It returns an
+// error if the connection ends.
 func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,14 +94,14 @@ func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, 
 	return p.recovery.done, nil
 }
 
-// questionLocked makes sure that a member asks whether it still is one: what a list shows of the room lacks it.
+// questionLocked makes a member ask whether it still is one, because a list lacks it.
 func (p *presence) questionLocked() {
 	p.membership.Take(membership.Questioned)
 	p.afterLocked(nil, nil)
 	p.settleLocked()
 }
 
-// refill starts to read a room for a client that has missed events.
+// refill starts reading a room for a client that has missed events.
 func (s *Session) refill(queue *outbox.Room) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Session) refill(queue *outbox.Room) {
 	})
 }
 
-// tryRefill reports false if it has to be tried again.
+// tryRefill gives the queue a snapshot. It reports false if it has to be tried again.
 func (s *Session) tryRefill(queue *outbox.Room) bool {
 	missed := queue.Missed()
 	if missed == nil { // a list, or a snapshot, has come

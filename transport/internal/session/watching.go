@@ -8,11 +8,11 @@ import (
 	"roomd/transport/protocol"
 )
 
-// watching is whether a session watches a room, and what ends that.
+// watching is the state of a session's watch on a room.
 type watching struct {
 	on    bool
-	since room.Position  // what the client was told when it began to watch
-	rule  room.WatchRule // also of an admin, whom it does not bind
+	since room.Position  // the version in the reply to watch
+	rule  room.WatchRule // who may watch, by settings and bans; admins are exempt
 }
 
 func users(r *request) {
@@ -27,14 +27,14 @@ func users(r *request) {
 	r.replyList(now, nil, false)
 }
 
-// watch begins anew if a member loses its place meanwhile: then it is brought back, or hears why not.
+// watch starts again if a member loses its place meanwhile: the recovery brings it back, or tells it why not.
 func watch(r *request) {
 	for began := time.Now(); r.tryWatch(time.Since(began) < SeatWait); {
 	}
 }
 
-// tryWatch reads the room first: while the session is a member and its place is in doubt, that takes
-// the recovery which beginSubscribed would cancel.
+// tryWatch reads the room first: if a member's place is in doubt, that waits for the recovery, which beginSubscribed
+// would cancel.
 func (r *request) tryWatch(patient bool) (again bool) {
 	s, id := r.session, r.in.Room
 	if s.isMember(id) {
@@ -70,8 +70,8 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch is no error for a session that does not watch. A member's events go on. A session that is nothing in the
-// room, and may not see it, is told nothing of it.
+// unwatch succeeds even if the session does not watch. A member's events go on. A session that may not see the room
+// is told nothing about it.
 func unwatch(r *request) {
 	s := r.session
 	p, err := s.begin(r.in.Room)
@@ -92,14 +92,14 @@ func unwatch(r *request) {
 	r.replyCount(now)
 }
 
-// beginWatch records that the client watches the room from what it is told on.
+// beginWatch records that the client watches the room, from the snapshot on.
 func (p *presence) beginWatch(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
 	p.watch = watching{true, room.Position{Epoch: now.Epoch, Version: now.Version}, now.WatchRule(p.session.User)}
 }
 
-// unwatch records that the client does not watch the room any more. It reports whether it did.
+// unwatch records that the client does not watch any more. It reports whether it did.
 func (p *presence) unwatch() (watched bool) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *presence) unwatch() (watched bool) {
 	return watched
 }
 
-// heed remembers what an event says of who may watch. It reports whether the event may end the watch.
+// heed updates the rule by an event. It reports whether the event may end the watch.
 func (w *watching) heed(e *room.Event, user string) bool {
 	if !w.on || e.Epoch == w.since.Epoch && e.Version <= w.since.Version {
 		return false
@@ -116,8 +116,8 @@ func (w *watching) heed(e *room.Event, user string) bool {
 	return true
 }
 
-// endWatchLocked ends the watch of a session that is no member, if the room or the token do not allow it. It returns
-// what is to be told to the client, or nil.
+// endWatchLocked ends a non-member's watch if the room or the token does not allow it. It returns the event for the
+// client, or nil.
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())
@@ -134,8 +134,8 @@ func (p *presence) endWatchLocked() *protocol.Event {
 	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
-// endWatchAfterLeave ends the watch of a session that has left, and may watch only as a member. It does not hear
-// of its own leave any more.
+// endWatchAfterLeave ends the watch of a session that has left, if only members may watch. The client does not get
+// the event of its own leave.
 func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 	p.tellLocked(own, false, p.endWatchLocked())
 }
 
-// judgeRooms ends the watches that a newer token does not allow, and has the client see what it does allow.
+// judgeRooms ends the watches that a newer token does not allow, and updates the viewers of the others.
 func (s *Session) judgeRooms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *Session) judgeRooms() {
 	}
 }
 
-// mayWatch returns an error unless the client may see a room. A session that is a member may. Others need a token that
-// allows it, and unless they are admins, settings and bans that do.
+// mayWatch returns an error unless the client may see a room. A member may. Others need a token that allows it, and,
+// unless they are admins, settings and bans that do.
 func (r *request) mayWatch(now room.Snapshot) error {
 	s := r.session
 	if s.isMember(r.in.Room) {

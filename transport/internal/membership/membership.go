@@ -1,5 +1,5 @@
-// Package membership is one state machine for what a session is to a room: as a member, and as a watcher.
-// It is pure: it gets events, results and moves, and says what the client hears and what the node does next.
+// Package membership is the state machine of a session in one room. It is pure: it gets events, results and moves,
+// and returns the losses that the client is told of, and the node's next action.
 //
 //	            join, moved            event                               node asks, or acts
 //	Outside ── joined ──────────► Member ── questioned ─────────────────► Doubtful    keep: is it still the one?
@@ -12,12 +12,11 @@
 //	   │ taken over: lost            │                        │ removed: lost
 //	   └──────────────────────────── ┴ ◄──────────────────────┘
 //
-// Unknown is Outside, for the client, of a session that may be in the room: a join or a leave had no answer.
-// Unsure is a member of whom a further join had no answer: it asks, and is a member, missing, or what it hears.
-// While the status is Doubtful to Overtaken the client gets no events of the room,
-// and the node runs the action of Next until the status is another one. From Missing to Following the
-// client gets the room as it is, in place of the events that it covers. The whole table is transitions; events
-// of a room in which the session is Outside, Unknown, Unsure or Following do not count for the membership.
+// Unknown is Outside for the client, but a join or a leave had no answer: the session may be in the room. Unsure is a
+// member whose further join had no answer: it asks, and becomes a member, missing, or lost. From Doubtful to
+// Overtaken the client gets no events of the room, and the node runs the action of Next until the status changes.
+// From Missing to Following the client then gets a snapshot, in place of the events that it covers. transitions has
+// the whole table; events do not count while the session is Outside, Unknown, Unsure or Following.
 package membership
 
 import (
@@ -27,22 +26,22 @@ import (
 	"roomd/room"
 )
 
-// Membership is what a session is to a room. It is not safe for concurrent use.
+// Membership is the state of a session in a room. It is not safe for concurrent use.
 type Membership struct {
 	Status Status
-	Seat   int // the last that is known, or room.AnySeat
+	Seat   int // the last known seat, or room.AnySeat
 	known  room.Membership
 }
 
-// Of returns the membership of a session that is not in the room.
+// Of returns the membership of a session outside the room.
 func Of(user, session string) Membership {
 	return Membership{Seat: room.AnySeat, known: room.Membership{User: user, Session: session}}
 }
 
-// Loss is why a session has no seat any more although it did not leave.
+// Loss is the reason why a session lost its seat without leaving.
 type Loss struct {
-	room.Gone       // by whom; Version is not set
-	Refusal   error // if not nil, the node could not bring the session back
+	room.Gone       // the removal; Version is not set
+	Refusal   error // the error of a failed recovery, or nil
 }
 
 // ReasonReplaced is the reason of a [Loss] to a newer session of the user.
@@ -50,8 +49,8 @@ const ReasonReplaced room.Reason = "replaced"
 
 var replaced = Loss{Gone: room.Gone{Reason: ReasonReplaced}}
 
-// step takes an input. It returns the loss of which the client has to hear, if there is one. Whatever ends an
-// overtaken membership, it was lost to the newer session.
+// step applies an input, and returns the loss to tell the client of, or nil. An overtaken membership is always lost
+// to the newer session.
 func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
@@ -59,23 +58,23 @@ func (m *Membership) step(in Input, why Loss) *Loss {
 		why = replaced
 	}
 	if before.IsMember() && m.Status == Outside && in != Left {
-		return new(why) // not &why, which would allocate it always
+		return new(why) // not &why: it would allocate on every call
 	}
 	return nil
 }
 
-// Take takes an input that needs no explanation: Moved or Questioned.
+// Take applies an input without a loss: Moved or Questioned.
 func (m *Membership) Take(in Input) {
 	if in == Moved && !m.Status.IsMember() {
-		m.Seat = room.AnySeat // that of the reservation
+		m.Seat = room.AnySeat // the reserved seat is unknown
 	}
 	m.Status = m.Status.After(in)
 }
 
-// missed is what happened where it was missed, or the user has left by another session.
+// missed is the loss if the event was missed, or if the user has left by another session.
 var missed = Loss{Gone: room.Gone{Reason: room.ReasonLeft}}
 
-// Event judges what an event of the room says of the session's place.
+// Event applies an event of the room, and returns the loss to tell the client of, or nil.
 func (m *Membership) Event(e *room.Event) *Loss {
 	if !m.Status.IsMember() || m.Status == Following || m.Status == Unsure {
 		return nil
@@ -86,7 +85,7 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	switch outcome {
 	case room.Active:
 		if seat, seated := e.SeatOf(before.User); seated {
-			m.Seat = seat // an old copy of Redis' data may have another one
+			m.Seat = seat // an old copy of Redis' data may have another seat
 		}
 		return m.step(Seen, Loss{})
 	case room.Replaced:
@@ -111,8 +110,8 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	return nil
 }
 
-// JoinReply records how a join of the client ended. If the session has lost its place, which the join shows, it returns
-// the loss, which the client has to know before the reply.
+// JoinReply records the result of the client's join. It returns a loss that the result shows; the client is told of
+// it before the reply.
 func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	gone, found := m.gone(result, err)
 	switch {
@@ -127,19 +126,19 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 		return m.step(TakenOver, replaced)
 	case errors.Is(err, room.ErrFull), errors.Is(err, room.ErrRoomClosed), errors.Is(err, room.ErrBanned),
 		errors.Is(err, room.ErrDuplicate):
-		return m.step(Refused, Loss{Refusal: err}) // a member does not get these, unless the seat was lost
+		return m.step(Refused, Loss{Refusal: err}) // a member gets these only if the seat was lost
 	}
 	return nil
 }
 
-// LeaveReply records how a leave of the client ended. If somebody else was faster it returns the loss, which
-// the client has to know before the reply.
+// LeaveReply records the result of the client's leave. It returns the loss if the session was removed before; the
+// client is told of it before the reply.
 func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	switch {
 	case err == nil:
 		return m.step(Left, Loss{})
 	case errors.Is(err, room.ErrUnknown):
-		return m.step(LeaveUnknown, Loss{}) // if it was written, the session must not be brought back
+		return m.step(LeaveUnknown, Loss{}) // if it was written, no recovery may undo it
 	case errors.Is(err, room.ErrDuplicate):
 		return m.step(TakenOver, replaced)
 	case !errors.Is(err, room.ErrNotMember):
@@ -151,13 +150,13 @@ func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	return m.step(Left, Loss{})
 }
 
-// gone returns who has taken the user out, as an action found.
+// gone returns who removed the user, as an action found.
 func (m *Membership) gone(result room.Result, err error) (room.Gone, bool) {
 	if is, ok := errors.AsType[*room.GoneError](err); ok {
 		return is.Gone, true
 	}
 	g, found := result.Gone(m.known.User)
-	return g, found && !errors.Is(err, room.ErrDuplicate) // with another session the user is there
+	return g, found && !errors.Is(err, room.ErrDuplicate) // with ErrDuplicate the user is there by another session
 }
 
 func (m *Membership) joined(result room.Result) {
@@ -175,7 +174,7 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	case Missing:
 		return room.Join{User: user, Session: session, Mode: room.JoinAgain, Seat: room.At(m.Seat)}, true
 	case Following:
-		// Whoever was taken out again hears why.
+		// A user who was removed again is told why.
 		return room.Join{User: user, Session: session, Mode: room.JoinMoved, Expect: room.ExpectVersion("", 0)}, true
 	case Overtaken:
 		return room.Leave{User: user, Session: session}, true
@@ -183,8 +182,8 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	return nil, false
 }
 
-// Answer records how the action of Next ended. wait says that it has to be tried again after a pause, because it
-// has failed for now, or an event that is on its way has to come first.
+// Answer records the result of Next's action. wait says to try again after a pause: the action failed for now, or an
+// event on its way has to come first.
 func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait bool) {
 	absent := errors.Is(err, room.ErrNotMember) || errors.Is(err, room.ErrConflict)
 	switch {
@@ -201,7 +200,7 @@ func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait boo
 		errors.Is(err, room.ErrInvalid) && m.Status == Missing && m.Seat != room.AnySeat:
 		m.Seat = room.AnySeat // the room may have fewer seats by now
 		return nil, false
-	case IsTransient(err), errors.Is(err, room.ErrClosed): // or the node shuts down, and closes its connections
+	case IsTransient(err), errors.Is(err, room.ErrClosed): // ErrClosed: the node closes its connections
 		return nil, true
 	}
 	if gone, found := m.gone(result, err); found {
@@ -210,7 +209,7 @@ func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait boo
 	return m.step(Refused, Loss{Refusal: err}), false
 }
 
-// absent records that an action has not found the user in the room.
+// absent records that an action did not find the user in the room.
 func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait bool) {
 	why := missed
 	gone, found := m.gone(result, err)
@@ -229,8 +228,8 @@ func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait boo
 	return m.step(Removed, Loss{}), false
 }
 
-// IsTransient reports whether an action that failed with err should be tried again. A join
-// or a leave may be, also if it was done: the second time changes nothing.
+// IsTransient reports whether to retry an action that failed with err. A join or a leave may be retried even if it
+// was written: the second one changes nothing.
 func IsTransient(err error) bool {
 	return errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrBusy) || errors.Is(err, room.ErrUnknown) ||
 		errors.Is(err, context.DeadlineExceeded)

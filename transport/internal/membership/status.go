@@ -1,6 +1,6 @@
 package membership
 
-// Status is what a session is to a room. See the package's table.
+// Status is the state of a session in a room, as in the package's table.
 type Status int
 
 const (
@@ -10,14 +10,14 @@ const (
 	Unknown
 	// Member: the session is the active one of its user.
 	Member
-	// Doubtful: a member who has to ask whether it still is one.
+	// Doubtful: a member that has to ask whether it still is one.
 	Doubtful
-	// Missing: a member who has lost the place, and joins again.
+	// Missing: a member that has lost its place, and joins again.
 	Missing
-	// Returned: a member who was missing and is back, as an event says, or of whom an old list said that: it asks
+	// Returned: a member that was missing and is back according to an event, or that an old list lacked. It asks
 	// whether it still is one, and for the list.
 	Returned
-	// Unsure: a member of whom a further join had no answer. It asks whether it is one; events may be older.
+	// Unsure: a member whose further join had no answer. It asks whether it is one; events may be older.
 	Unsure
 	// Following: a member because its user was moved here. It has to take the seat.
 	Following
@@ -33,20 +33,20 @@ func (s Status) String() string {
 	}[s]
 }
 
-// IsMember reports whether the client takes the session for a member.
+// IsMember reports whether the session is a member for its client.
 func (s Status) IsMember() bool { return s >= Member && s <= Overtaken }
 
-// MayBeMember reports whether the session may be the active one of its user, in the room as it is stored.
+// MayBeMember reports whether the stored room may have this as its user's active session.
 func (s Status) MayBeMember() bool { return s.IsMember() || s == Unknown }
 
-// IsPaused reports whether the client gets no events until the node has done what Next says.
+// IsPaused reports whether events wait until the action of Next is done.
 func (s Status) IsPaused() bool { return s >= Doubtful && s <= Overtaken }
 
-// NeedsList reports whether the client has to get the room as it is before further events: some
-// of them show it without the session, or it has not seen the room yet.
+// NeedsList reports whether the client needs a snapshot before further events: some show the room without the
+// session, or the client has not seen the room yet.
 func (s Status) NeedsList() bool { return s >= Missing && s <= Following }
 
-// Input is what happens to a membership.
+// Input is an event in the life of a membership.
 type Input int
 
 const (
@@ -54,16 +54,15 @@ const (
 	Joined Input = iota
 	// JoinUnknown: a join of the client may have been written.
 	JoinUnknown
-	// Left: a leave of the client was done, or had nothing to do.
+	// Left: a leave of the client was written, or had nothing to do.
 	Left
 	// LeaveUnknown: a leave of the client may have been written.
 	LeaveUnknown
-	// Refused: there is no place for the session: the room is full or closed, or the user may not come in.
+	// Refused: the session cannot get a seat: the room is full or closed, or the user is banned.
 	Refused
 	// Moved: the user was moved into the room.
 	Moved
-	// Seen: an event says that the session is the active one of its user, maybe away, by a name that its node had
-	// before.
+	// Seen: an event shows the session as its user's active one, perhaps away by an earlier name of its node.
 	Seen
 	// Questioned: the session's node has another name, or a list lacks the session.
 	Questioned
@@ -71,11 +70,11 @@ const (
 	Contradicted
 	// Removed: the session has lost its place by a failure.
 	Removed
-	// Ended: somebody has taken the user out for good.
+	// Ended: the user was removed for good.
 	Ended
 	// TakenOver: a newer session of the user is active.
 	TakenOver
-	// TakenBefore: a newer session did, before this one was brought back.
+	// TakenBefore: a newer session was active before this one was brought back.
 	TakenBefore
 
 	inputs
@@ -88,7 +87,7 @@ func (i Input) String() string {
 	}[i]
 }
 
-// transitions are the statuses behind an input. A status that has no entry stays as it is.
+// transitions maps inputs to new statuses. A status without an entry stays.
 var transitions = [inputs]map[Status]Status{
 	Joined:       all(Member, Outside, Unknown, Doubtful, Missing, Returned, Unsure, Following, Overtaken),
 	JoinUnknown:  {Outside: Unknown, Member: Unsure, Doubtful: Unsure, Missing: Unsure, Returned: Unsure},
@@ -105,7 +104,6 @@ var transitions = [inputs]map[Status]Status{
 	TakenBefore:  all(Overtaken, Member, Doubtful, Missing, Returned),
 }
 
-// all returns transitions from some statuses to one.
 func all(to Status, from ...Status) map[Status]Status {
 	m := make(map[Status]Status, len(from))
 	for _, status := range from {
@@ -114,7 +112,7 @@ func all(to Status, from ...Status) map[Status]Status {
 	return m
 }
 
-// After returns the status behind an input.
+// After returns the status after an input.
 func (s Status) After(in Input) Status {
 	if next, changes := transitions[in][s]; changes {
 		return next

@@ -1,12 +1,11 @@
-// Package outbox is what a connection has yet to write, in the order in which its client has to see it: frames
-// (replies, pings and the like), and for each room one queue of events, in which replies have their place. It
-// bounds how many bytes wait, and keeps events back while a request runs or the session may have lost its seat.
+// Package outbox queues the output of a connection in the order in which its client must see it: frames (replies,
+// pings and the like), and a queue of events for each room, with the replies in their places. It bounds the waiting
+// bytes, and keeps events back during requests and recoveries.
 //
-// A client that reads slowly gets a room as it is, in place of the events that its queue cannot hold.
-// They are dropped, the largest queue first, and the queue takes its place in the outbox again. When
-// the writer gets there, the client has read what came before: only then the room is read, once for
-// all clients that have missed something of it. So a client that reads always gets on, by snapshot
-// after snapshot if need be, and the server keeps no more than one of each room for it.
+// A slow reader gets a snapshot of a room in place of the events that do not fit. They are dropped, the largest queue
+// first, and that queue goes to the end of the outbox. When the writer gets there, the client has read all before it;
+// only then the room is read, once for all clients that missed some of it. So a client that reads always makes
+// progress, and the server keeps at most one snapshot of each room for it.
 package outbox
 
 import (
@@ -16,28 +15,28 @@ import (
 	"roomd/room"
 )
 
-// itemSize is about what an item takes beside its bytes.
+// itemSize is roughly the memory of an item beside its bytes.
 const itemSize = 64
 
-// Outbox is that of one connection. It is safe for concurrent use; there is one writer at a time.
+// Outbox is the queue of one connection. It is safe for concurrent use; there is one writer at a time.
 type Outbox struct {
 	start func()        // starts a writer; it does not block
-	max   int           // bytes of frames before requests wait, and of changes before a snapshot takes their place
-	space chan struct{} // receives when something was written
+	max   int           // bytes of frames before requests wait, and of changes before a snapshot replaces them
+	space chan struct{} // receives after a write
 
 	mu       sync.Mutex
-	rooms    map[*Room]struct{} // guarded by mu: those that have not ended
+	rooms    map[*Room]struct{} // guarded by mu: not ended
 	items    []item             // guarded by mu
-	queued   load               // guarded by mu: in items and rooms
-	inFlight load               // guarded by mu: being written
-	writing  bool               // guarded by mu: there is a writer, until KeepWriting says no
-	finished bool               // guarded by mu: nothing is queued any more
-	broken   bool               // guarded by mu: nothing can be written any more
-	taken    []*room.Event      // guarded by mu: what Next has returned last
-	stale    []*Room            // guarded by mu: of which the client is to get a snapshot, in the order of their places
+	queued   load               // guarded by mu: bytes in items and rooms
+	inFlight load               // guarded by mu: bytes being written
+	writing  bool               // guarded by mu: a writer runs, until KeepWriting reports false
+	finished bool               // guarded by mu: nothing more is queued
+	broken   bool               // guarded by mu: nothing more can be written
+	taken    []*room.Event      // guarded by mu: the last result of Next
+	stale    []*Room            // guarded by mu: rooms whose snapshots are due, in order
 }
 
-// item is a frame, some events of a room, or the place of a room's queue.
+// item is a frame, some events of a room, or the position of a room's queue.
 type item struct {
 	frame  []byte
 	events []*room.Event
@@ -45,8 +44,8 @@ type item struct {
 	room   *Room
 }
 
-// load is how many bytes an outbox keeps. Snapshots do not count: of each room there is one
-// at most, and all connections that wait for it share it.
+// load counts bytes in an outbox. Snapshots do not count: there is at most one of each room, which all waiting
+// connections share.
 type load struct{ frames, changes int }
 
 // New returns an outbox that calls start when a writer is needed.
@@ -54,8 +53,7 @@ func New(start func(), max int) *Outbox {
 	return &Outbox{start: start, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{})}
 }
 
-// WaitForSpace waits while too many bytes of frames are queued or being written. A single
-// frame may be longer than the limit.
+// WaitForSpace waits while too many bytes of frames are queued or being written. A single frame may exceed the limit.
 func (o *Outbox) WaitForSpace() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,14 +65,14 @@ func (o *Outbox) WaitForSpace() {
 	}
 }
 
-// Push queues a frame for a caller that has waited for space, and then writes what is queued: it starts no writer.
+// Push queues a frame and starts no writer: the caller has waited for space, and writes the queue next.
 func (o *Outbox) Push(frame []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pushLocked(frame)
 }
 
-// Ping queues a frame that answers nothing, and starts a writer for it. It reports false once the outbox is finished.
+// Ping queues a frame that is no reply, and starts a writer. It reports false once the outbox is finished.
 func (o *Outbox) Ping(frame []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,14 +89,14 @@ func (o *Outbox) pushLocked(frame []byte) {
 	o.items = append(o.items, item{frame: frame})
 }
 
-// enqueueLocked gives a room's queue its place, and starts a writer for it.
+// enqueueLocked gives a room's queue a position, and starts a writer.
 func (o *Outbox) enqueueLocked(r *Room) {
 	if o.placeLocked(r) {
 		o.startLocked()
 	}
 }
 
-// placeLocked gives a room's queue its place, if it has something to be written and no place yet.
+// placeLocked gives a room's queue a position, if it has something to write and no position yet.
 func (o *Outbox) placeLocked(r *Room) (placed bool) {
 	if r.held || r.paused || r.queued || r.filling && r.missed != nil || len(r.pending) == 0 && r.missed == nil {
 		return false
@@ -115,21 +113,20 @@ func (o *Outbox) dequeueLocked(r *Room) {
 	}
 }
 
-// Start starts a writer, unless there is one, or nothing to write.
+// Start starts a writer, unless one runs, or nothing is queued.
 func (o *Outbox) Start() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.startLocked()
 }
 
-// startLocked is Start.
 func (o *Outbox) startLocked() {
 	if o.claimLocked() {
 		o.start()
 	}
 }
 
-// Claim makes the caller the writer. It reports false if there is one, or nothing to write.
+// Claim makes the caller the writer. It reports false if a writer runs, or nothing is queued.
 func (o *Outbox) Claim() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,8 +141,8 @@ func (o *Outbox) claimLocked() bool {
 	return true
 }
 
-// KeepWriting reports whether the writer has to go on. Once the outbox is finished it has
-// not: the connection's goroutine writes the rest.
+// KeepWriting reports whether the writer goes on. Once the outbox is finished it does not: the connection's goroutine
+// writes the rest.
 func (o *Outbox) KeepWriting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,8 +150,8 @@ func (o *Outbox) KeepWriting() bool {
 	return o.writing
 }
 
-// Next removes and returns what is to be written next: a frame, or the events of one room that are not written yet.
-// It returns neither if there is nothing. The events are valid until the next call, and until Written.
+// Next removes and returns the next frame, or the pending events of one room; neither if nothing is queued. The
+// events are valid until the next call, and until Written.
 func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,8 +176,7 @@ func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	return nil, nil
 }
 
-// TakeStale returns the rooms of which the client has to get a snapshot now: all that comes before
-// it has been written. Each of them has to be refilled, once.
+// TakeStale returns the rooms whose snapshots are due: all before them has been written. Refill each of them once.
 func (o *Outbox) TakeStale() (rooms []*Room) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,7 +184,7 @@ func (o *Outbox) TakeStale() (rooms []*Room) {
 	return rooms
 }
 
-// largestLocked returns the room of whose changes most bytes are pending, nil if there are none.
+// largestLocked returns the room with most bytes of pending changes, nil if there are none.
 func (o *Outbox) largestLocked() (largest *Room) {
 	for r := range o.rooms {
 		if r.size > 0 && (largest == nil || r.size > largest.size) {
@@ -198,17 +194,16 @@ func (o *Outbox) largestLocked() (largest *Room) {
 	return largest
 }
 
-// isFullLocked reports whether too many bytes of changes wait for the client.
 func (o *Outbox) isFullLocked() bool { return o.queued.changes+o.inFlight.changes > o.max }
 
-// Kept returns how many bytes the outbox keeps, without snapshots.
+// Kept returns how many bytes the outbox holds, without snapshots.
 func (o *Outbox) Kept() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.queued.frames + o.inFlight.frames + o.queued.changes + o.inFlight.changes
 }
 
-// Written says that what Next returned is written.
+// Written records that the results of Next are written.
 func (o *Outbox) Written() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -216,7 +211,7 @@ func (o *Outbox) Written() {
 	signal(o.space)
 }
 
-// Finish queues a last frame, or none if last is nil. No writer starts any more.
+// Finish queues a last frame, or none if last is nil. No writer starts after it.
 func (o *Outbox) Finish(last []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -227,8 +222,8 @@ func (o *Outbox) Finish(last []byte) {
 	signal(o.space)
 }
 
-// Cut drops all that is queued, except the rest of a frame of which the client has a part. If rest is nil nothing can
-// be written any more; otherwise only that, and what Finish adds.
+// Cut empties the queue except rest, the rest of a frame that the client has in part. If rest is nil, nothing can be
+// written any more; otherwise only rest, and the last frame of Finish.
 func (o *Outbox) Cut(rest []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,17 +234,16 @@ func (o *Outbox) Cut(rest []byte) {
 	signal(o.space)
 }
 
-// IsWriting reports whether there is a writer.
 func (o *Outbox) IsWriting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writing
 }
 
-// maxKept is how many events a slice may have had room for that is used again.
+// maxKept is the capacity up to which a slice of events is reused.
 const maxKept = 16
 
-// emptied returns a slice for other events, which is events if that is not large.
+// emptied empties a slice for reuse, or returns nil if it is large.
 func emptied(events []*room.Event) []*room.Event {
 	if cap(events) > maxKept {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"roomd/transport/internal/frames"
 )
 
-// notice is a frame that comes before an event, or now if that is nil.
+// notice is a frame that comes before an event, or at once if before is nil.
 type notice struct {
 	frame  []byte
 	before *room.Event
 }
 
-// notifyLocked queues what the client has to hear of its own place, each behind the events before it.
+// notifyLocked queues the notices about the session's own place, each behind the events before it.
 func (r *Room) notifyLocked() {
 	for _, n := range r.notices {
 		first := slices.Index(r.pending, n.before)
@@ -31,9 +31,9 @@ func (r *Room) notifyLocked() {
 	r.notices = nil
 }
 
-// Reply queues the reply to a request that changed the room to a version, or found it there: behind
-// the events before that version, and before its own. What the client hears of its own place meanwhile
-// comes before it. unclear are events of which it is not known yet whether they show the room without the session.
+// Reply queues the reply to a request that left the room at a version, or found it there: after older events and all
+// notices, and before the version's own event. unclear are events that may yet turn out to show the room without the
+// session.
 func (r *Room) Reply(epoch string, version uint64, frame []byte, unclear []*room.Event) {
 	o := r.out
 	o.mu.Lock()
@@ -53,8 +53,7 @@ func (r *Room) Reply(epoch string, version uint64, frame []byte, unclear []*room
 	o.pushLocked(frame)
 }
 
-// ReplyList queues a reply that lists the room at a version. Of the room's events, and of what the client hears of
-// its own place, only what is behind it is written after it.
+// ReplyList queues a reply that lists the room at a version. Only events and notices after that version follow it.
 func (r *Room) ReplyList(epoch string, version uint64, frame []byte) {
 	o := r.out
 	o.mu.Lock()
@@ -83,9 +82,9 @@ func (r *Room) ReplyList(epoch string, version uint64, frame []byte) {
 	}
 }
 
-// Lose tells the client, by one frame or several, that its session has no seat in the room any more. Pending events
-// come first, up to the first one in by, which may be pushed next, or the first that shows the room without the
-// session. Unless the client watches, the loss ends the queue. A reply that is to come now comes behind it.
+// Lose queues frames that tell the client that its session has lost its seat. Pending events come first, up to the
+// first one in by, which may be pushed next, or the first that shows the room without this session. Unless the client
+// watches, the queue ends. replying says that a reply follows at once.
 func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte) {
 	o := r.out
 	o.mu.Lock()
@@ -101,7 +100,7 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 	if n < 0 {
 		n = len(r.pending)
 	}
-	unlisted := r.sent == (position{}) && n > 0 && r.pending[0].Snapshot == nil // they build on no list of the client's
+	unlisted := r.sent == (position{}) && n > 0 && r.pending[0].Snapshot == nil // they apply to no list of the client
 	if r.missed != nil || unlisted {
 		n = 0
 	}
@@ -131,13 +130,13 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 	o.startLocked()
 }
 
-// A list of the room, from a reply or as an action of the session or a refill has found it, takes the place of
-// the events that it covers, also of those that were dropped.
+// A list of the room, from a reply, a recovery's action or a refill, replaces the events that it covers, including
+// dropped ones.
 
-// behind returns the pending events behind a list. A new epoch begins with a snapshot, or at version
-// 0 where the list shows that there was no room yet. Other changes are of an earlier epoch. Should a
-// room have begun and be gone again before the list was read, a snapshot follows that says so. Where another
-// epoch lacks the member, and nothing newer than the list does, it came before the list and is over.
+// behind returns the pending events after a list. Another epoch counts only if it began later: with a snapshot, or
+// with an event from version 0 if the list shows that there was no room. (If that room was gone again before the list
+// was read, a snapshot follows.) If the first of them is lack, of another epoch, that epoch came before the list and
+// is over.
 func (r *Room) behind(epoch string, version uint64) (events []*room.Event) {
 	begins := len(r.pending) > 0 && (r.pending[0].Snapshot != nil || version == 0 && r.pending[0].From == 0)
 	for _, e := range r.pending {
@@ -151,8 +150,8 @@ func (r *Room) behind(epoch string, version uint64) (events []*room.Event) {
 	return events
 }
 
-// Restart gives the client the room as an action of the session has found it, in place of what is pending up
-// to it: if it needs the list, or if that was dropped. If again is true, also a version that it has from a reply.
+// Restart replaces pending events by now, a snapshot that an action of the session found: if the client needs the
+// list, or if events were dropped. again sends even a version that the client has from a reply.
 func (r *Room) Restart(now *room.Event, needed, again bool) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -165,8 +164,8 @@ func (r *Room) Restart(now *room.Event, needed, again bool) {
 	}
 }
 
-// restartLocked replaces what is pending up to a snapshot, unless the client has that version, or
-// the snapshot does not make up for what was dropped.
+// restartLocked replaces pending events up to a snapshot, unless the client has that version, or dropped events are
+// newer.
 func (r *Room) restartLocked(now *room.Event) {
 	at := position{now.Epoch, now.Version}
 	if !r.isCovered(at) {
@@ -186,12 +185,12 @@ func (r *Room) restartLocked(now *room.Event) {
 	}
 }
 
-// isCovered reports whether the room at a version makes up for what was dropped.
+// isCovered reports whether the room at a version includes all dropped events.
 func (r *Room) isCovered(at position) bool {
 	return r.missed == nil || r.missed.epoch == at.epoch && r.missed.version <= at.version
 }
 
-// dropLocked drops what is pending. A snapshot will stand for it.
+// dropLocked drops the pending events. A snapshot will replace them.
 func (r *Room) dropLocked() {
 	r.out.dequeueLocked(r)
 	r.missed = &position{r.at.epoch, r.at.version}
@@ -199,7 +198,7 @@ func (r *Room) dropLocked() {
 	r.out.enqueueLocked(r)
 }
 
-// Missed returns the last event that was dropped, or nil.
+// Missed returns the position of the last dropped event, or nil.
 func (r *Room) Missed() *room.Position {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -209,9 +208,8 @@ func (r *Room) Missed() *room.Position {
 	return &room.Position{Epoch: r.missed.epoch, Version: r.missed.version}
 }
 
-// Refill gives the client a snapshot in place of the events that were dropped. It reports false if the
-// room is older than those. Without a snapshot it only ends the refill: while the queue is paused, what
-// ends that has one, or leads to another refill.
+// Refill replaces dropped events by a snapshot. It reports false if the snapshot is older than they are. Nil only
+// ends the refill: the end of a pause brings a snapshot, or another refill.
 func (r *Room) Refill(now *room.Event) bool {
 	o := r.out
 	o.mu.Lock()

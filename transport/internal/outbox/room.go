@@ -7,27 +7,27 @@ import (
 	"roomd/transport/internal/frames"
 )
 
-// Room is the queue of one room's events on their way to the client. Replies to requests about the room, and what
-// the client hears of its own place, go into their order. Its fields are guarded by the outbox's mu.
+// Room is the queue of one room's events, into which replies about the room, and notices about the session's place,
+// are sorted. Its fields are guarded by the outbox's mu.
 type Room struct {
 	ID  string
 	out *Outbox
-	to  room.Viewer // whose connection it is
+	to  room.Viewer // the client
 
 	held   bool // a request about the room runs: its reply comes first
-	paused bool // the session may have lost its place: nothing is written until that is known
-	ended  bool // it takes no events, before Begin and after End
-	queued bool // it has a place in the outbox
+	paused bool // the session may have lost its place: nothing is written until that is clear
+	ended  bool // it accepts no events: before Begin and after End
+	queued bool // it has a position in the outbox
 
 	pending []*room.Event
 	size    int         // bytes of the changes in pending
-	at      position    // of the room when the client has read what is pending
-	sent    position    // what the client has, or is being sent, without what is pending
-	lack    *room.Event // the first pending one that shows a member the room without itself; nil if none does
-	notices []notice    // for when it is held no more
+	at      position    // the client's position after pending
+	sent    position    // the client's position before pending
+	lack    *room.Event // the first pending event that shows a member the room without itself, or nil
+	notices []notice    // for the end of held
 
-	missed  *position // the last event that was dropped because too many waited; nil if none was
-	filling bool      // somebody reads the room, to make up for what was missed
+	missed  *position // the last event that was dropped for lack of space, or nil
+	filling bool      // a refill runs
 }
 
 type position struct {
@@ -35,13 +35,13 @@ type position struct {
 	version uint64
 }
 
-// Room returns a queue for a room's events, which takes none before Begin. If held is true it begins as with Hold.
+// Room returns a queue for a room's events, which accepts none before Begin. held is as after Hold.
 func (o *Outbox) Room(id string, held bool) *Room {
 	return &Room{ID: id, out: o, held: held, ended: true}
 }
 
-// Begin has an ended queue take events for somebody. What it still has of an earlier time comes before, also if it is
-// held. It reports false if the queue has not ended.
+// Begin makes an ended queue accept events for a viewer. Older pending events are written before them, even if the
+// queue is held. It reports false if the queue has not ended.
 func (r *Room) Begin(to room.Viewer) (begun bool) {
 	o := r.out
 	o.mu.Lock()
@@ -57,7 +57,7 @@ func (r *Room) Begin(to room.Viewer) (begun bool) {
 	return true
 }
 
-// SetViewer says what the client may see from now on.
+// SetViewer changes the viewer of pending and later events.
 func (r *Room) SetViewer(to room.Viewer) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -69,15 +69,15 @@ func (r *Room) SetViewer(to room.Viewer) {
 	r.resizeLocked(size - r.size)
 }
 
-// Hold keeps the events back until the reply to a request about the room. Without that the
-// client could get a list that is older than the events before it.
+// Hold keeps the events back until the reply to a request about the room: else the client could get a list that is
+// older than the events before it.
 func (r *Room) Hold() {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
 	r.held = true
 }
 
-// Release ends Hold, after the reply. The caller then writes what is queued, or calls Start.
+// Release ends Hold, after the reply. The caller then writes the queue, or calls Start.
 func (r *Room) Release() {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -94,7 +94,8 @@ func (r *Room) releaseLocked() {
 	o.placeLocked(r)
 }
 
-// sealLocked takes the first n pending events out of a room's queue, to be written before whatever is queued next.
+// sealLocked moves the first n pending events of a room to the end of the outbox: they are written before all that is
+// queued later.
 func (o *Outbox) sealLocked(r *Room, n int) {
 	o.dequeueLocked(r)
 	if n == 0 {
@@ -110,8 +111,8 @@ func (o *Outbox) sealLocked(r *Room, n int) {
 	r.pending, r.size = r.pending[n:], r.size-size
 }
 
-// Push adds an event, unless the client has it already. It reports false if too many changes wait for the
-// client, so that a snapshot will stand for those of a room.
+// Push adds an event, unless the client has it. It reports false if it dropped events because too many changes wait:
+// a snapshot will replace them.
 func (r *Room) Push(e *room.Event) (fits bool) {
 	o := r.out
 	o.mu.Lock()
@@ -120,10 +121,10 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 		return true
 	}
 	if e.Snapshot != nil {
-		r.clearLocked() // the snapshot stands for all of them
+		r.clearLocked() // the snapshot replaces them
 		r.missed = nil
 	}
-	if r.isSent(position{e.Epoch, e.Version}) { // and a list of the same epoch came before
+	if r.isSent(position{e.Epoch, e.Version}) { // a list of its epoch, sent before, covers it
 		r.at = r.sent
 		o.enqueueLocked(r)
 		return true
@@ -135,27 +136,27 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 		if largest == nil {
 			break
 		}
-		fits = fits && largest.missed != nil // and so it was said before
+		fits = fits && largest.missed != nil // reported before
 		largest.dropLocked()
 	}
 	o.enqueueLocked(r)
 	return fits
 }
 
-// isLate reports whether an event is of an epoch that is over for the client. A new one begins with
-// a snapshot, or where there was no room.
+// isLate reports whether an event is of an epoch that the client has left. A new epoch starts with a snapshot, or
+// where there was no room.
 func (r *Room) isLate(e *room.Event) bool {
 	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
 }
 
-// Pause keeps the events back until Resume. lack, if not nil, is an event that shows the room without the
-// session. It may be pushed next.
+// Pause keeps the events back until Resume. lack is nil, or an event that shows the room without the session, perhaps
+// not pushed yet.
 func (r *Room) Pause(lack *room.Event) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
 	r.paused = true
 	switch {
-	case lack == nil, r.lack != nil && lack.Snapshot == nil: // only a snapshot takes the place of those before
+	case lack == nil, r.lack != nil && lack.Snapshot == nil: // only a snapshot replaces an earlier lack
 	case lack.Epoch == r.at.epoch && lack.Version <= r.at.version && !slices.Contains(r.pending, lack): // it is over
 	default:
 		r.lack = lack
@@ -170,7 +171,7 @@ func (r *Room) Resume() {
 	r.out.enqueueLocked(r)
 }
 
-// End closes the queue to further events. The pending ones are still written if written is true and it is not paused.
+// End stops accepting events. Pending ones are still written if written is true and the queue is not paused.
 func (r *Room) End(written bool) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -199,7 +200,7 @@ func (r *Room) endLocked() {
 	}
 }
 
-// isSent reports whether the client has a version, without what is pending.
+// isSent reports whether the client has a version without the pending events.
 func (r *Room) isSent(at position) bool {
 	return r.sent.epoch == at.epoch && r.sent.version >= at.version
 }
@@ -220,8 +221,8 @@ func (r *Room) clearLocked() {
 	r.pending = nil
 }
 
-// takeLocked removes and returns the pending events, and how many bytes they count for. It returns none if the queue is
-// held or paused, or needs a snapshot first: then TakeStale names it.
+// takeLocked removes and returns the pending events, with their size in bytes. It returns none if the queue is held
+// or paused, or needs a snapshot first: then TakeStale returns it.
 func (r *Room) takeLocked(o *Outbox) (events []*room.Event, size int) {
 	r.queued = false
 	switch {

@@ -1,9 +1,9 @@
-// Package frames makes the WebSocket frames that a server sends (RFC 6455), of replies, events and snapshots.
-// Each event, and each list, is encoded once for all clients that get it.
+// Package frames makes the WebSocket frames that a server sends (RFC 6455): replies, events and snapshots. It encodes
+// each event and each list once for all clients.
 //
-// Frames are encoded by hand. So one write to the socket carries several of them, where gorilla's
-// connection needs one for each; and an event to four clients takes 0.4 µs and 0.5 KB, where
-// gorilla's PreparedMessage takes 4.3 µs and 12 KB (BenchmarkEventFrame).
+// It encodes frames by hand, so that one write to the socket carries several; gorilla's connection needs one for
+// each. An event to four clients takes 0.4 µs and 0.5 KB, with gorilla's PreparedMessage 4.3 µs and 12 KB
+// (BenchmarkEventFrame).
 package frames
 
 import (
@@ -15,7 +15,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// About how long what frames hold is, in bytes, so that they need not grow.
+// Estimated sizes in bytes, so that frames need not grow.
 const (
 	replySize  = 160
 	eventSize  = 112
@@ -27,24 +27,23 @@ func Reply(r *protocol.Reply) []byte {
 	return ws.Seal(protocol.AppendReply(ws.NewFrame(replySize+len(r.List)), r))
 }
 
-// Event returns the frame of an event that is made for one client.
+// Event returns the frame of an event for one client.
 func Event(e *protocol.Event) []byte { return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize), e)) }
 
-// Clock returns the time by the clock that all nodes share, in ms since 1970. Timers are shown with the time that is
-// left.
+// Clock returns the time by the clock that all nodes share, in ms since 1970. Clients are shown the rest of a timer.
 type Clock func() int64
 
-// Changes returns one frame for events that follow each other, as somebody may see them.
+// Changes returns one frame for consecutive events, as a viewer may see them.
 func Changes(to room.Viewer, clock Clock, events ...*room.Event) []byte {
 	first, last := events[0], events[len(events)-1]
 	merged := protocol.Event{Event: protocol.EventChanges,
 		Room: first.Room, Epoch: first.Epoch, Version: last.Version, From: first.From}
-	var few [4]protocol.Change // need no memory of their own
+	var few [4]protocol.Change // on the stack
 	merged.Changes = few[:0]
 	for _, e := range events {
 		for _, change := range e.Changes {
 			if !change.IsFor(to) {
-				continue // its version tells that there was something
+				continue // the version shows that there was a change
 			}
 			shown := changeOf(&change, clock)
 			if change.Type == room.KindMessage && e.Version != last.Version {
@@ -73,7 +72,7 @@ func changeOf(c *room.Change, clock Clock) protocol.Change {
 	return change
 }
 
-// Settings returns settings as clients see them: nil if all of them are zero.
+// Settings returns settings as clients see them, nil if all are zero.
 func Settings(s room.Settings) *room.Settings {
 	if s == (room.Settings{Default: s.Default}) {
 		return nil
@@ -82,22 +81,22 @@ func Settings(s room.Settings) *room.Settings {
 }
 
 func newSettings(s room.Settings) *room.Settings {
-	s.Default = false // which is of no use to clients
+	s.Default = false // clients have no use for it
 	return &s
 }
 
-// Shared is an event's frame, encoded once for all clients that are shown the same.
+// Shared is an event's frame, encoded once for all clients that see the same.
 type Shared struct {
 	event   *room.Event
-	size    int  // about how many bytes the changes for everybody take; 0 for a snapshot
-	limited bool // a change in it is not for everybody
-	timed   bool // a change in it shows how much time a timer has left
+	size    int  // estimated bytes of the changes that everybody sees; 0 for a snapshot
+	limited bool // some change is not for everybody
+	timed   bool // some change shows the rest of a timer
 
 	encode sync.Once
 	bytes  []byte // set by encode
 }
 
-// Of returns the frame of an event.
+// Of returns the frame that e's receivers share.
 func Of(e *room.Event) *Shared {
 	return e.Shared(func() any { return newShared(e) }).(*Shared)
 }
@@ -113,7 +112,7 @@ func newShared(e *room.Event) *Shared {
 	return f
 }
 
-// SizeFor returns about how many bytes the changes take that somebody may see.
+// SizeFor returns the estimated bytes of the changes that a viewer may see.
 func (f *Shared) SizeFor(to room.Viewer) int {
 	if f.showsMore(to) {
 		return changesSize(f.event, to)
@@ -121,7 +120,7 @@ func (f *Shared) SizeFor(to room.Viewer) int {
 	return f.size
 }
 
-// For returns the event as somebody may see it now.
+// For returns the frame that a viewer may see now.
 func (f *Shared) For(to room.Viewer, clock Clock) []byte {
 	if f.event.Snapshot != nil {
 		return snapshotFrame(f.event, to, clock)
@@ -133,7 +132,7 @@ func (f *Shared) For(to room.Viewer, clock Clock) []byte {
 	return f.bytes
 }
 
-// showsMore reports whether somebody may see changes of the event that not everybody may.
+// showsMore reports whether a viewer may see changes that are not for everybody.
 func (f *Shared) showsMore(to room.Viewer) bool {
 	if !f.limited {
 		return false
@@ -141,7 +140,7 @@ func (f *Shared) showsMore(to room.Viewer) bool {
 	return slices.ContainsFunc(f.event.Changes, func(c room.Change) bool { return c.IsFor(to) && c.Concerned() })
 }
 
-// changesSize returns about how many bytes those changes take that somebody may see.
+// changesSize returns the estimated bytes of the changes that a viewer may see.
 func changesSize(e *room.Event, to room.Viewer) int {
 	if e.Snapshot != nil {
 		return 0
@@ -166,7 +165,7 @@ func changesSize(e *room.Event, to room.Viewer) int {
 	return size
 }
 
-// Append appends the frames of one room's events. Changes that follow each other are merged into one frame.
+// Append appends the frames of one room's events. It merges consecutive changes into one frame.
 func Append(frames [][]byte, to room.Viewer, clock Clock, events []*room.Event) [][]byte {
 	for len(events) > 0 {
 		n := 1
@@ -187,7 +186,7 @@ func follows(e, before *room.Event) bool {
 	return e.Snapshot == nil && before.Snapshot == nil && e.Epoch == before.Epoch && e.From == before.Version
 }
 
-// Private returns the private data that somebody may see, as replies have them; nil for none.
+// Private returns the private data that a viewer may see, as in replies; nil for none.
 func Private(s room.Snapshot, to room.Viewer) map[string]protocol.JSON {
 	found := s.Private(to)
 	if found == nil {
@@ -200,17 +199,16 @@ func Private(s room.Snapshot, to room.Viewer) map[string]protocol.JSON {
 	return private
 }
 
-// List returns the members of a room as replies have them.
+// List returns the members of a room, as in replies.
 func List(s room.Snapshot) []byte { return listOf(s).users }
 
-// encodedList is a room's list as replies have it, and the frame of the snapshot event with it. Each
-// is encoded once, however many clients get it.
+// encodedList is a room's list as in replies, and its snapshot frame, each encoded once for all clients.
 type encodedList struct {
 	users []byte
 
 	mu    sync.Mutex
 	of    room.Position // guarded by mu: of frame
-	frame []byte        // guarded by mu: the latest; nil if none was asked for
+	frame []byte        // guarded by mu: the latest; nil before the first
 }
 
 func listOf(s room.Snapshot) *encodedList {
@@ -218,8 +216,8 @@ func listOf(s room.Snapshot) *encodedList {
 	return s.Shared(encode).(*encodedList)
 }
 
-// snapshotFrame returns the frame of an event with a snapshot. It is one for all who may see no private data, while
-// there are no timers.
+// snapshotFrame returns the frame of a snapshot event. All viewers without private data share one, unless there are
+// timers.
 func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
 	encode := func(private map[string]protocol.JSON, timers protocol.Timers) []byte {
@@ -238,7 +236,7 @@ func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.frame == nil || l.of != at { // versions that differ in their settings only share a list
+	if l.frame == nil || l.of != at { // versions that differ only in their settings share a list
 		l.of, l.frame = at, encode(nil, nil)
 	}
 	return l.frame

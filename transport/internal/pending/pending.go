@@ -1,5 +1,5 @@
-// Package pending holds what has a place for now and has not earned it: connections that are not
-// WebSockets yet, or have shown no token. It chooses which of them goes when places are few.
+// Package pending keeps the connections that have not earned their slots yet: they are no WebSockets so far, or have
+// shown no token. It chooses the one to evict when slots are few.
 package pending
 
 import (
@@ -8,9 +8,8 @@ import (
 	"net/netip"
 )
 
-// Set is such connections, by address. Who opens most of them makes room for everybody else: Next
-// is the oldest of the address that has most, so one address cannot keep the others out. The zero
-// value is empty. A Set is not safe for concurrent use.
+// Set is a set of such connections, by address. Next is the oldest of the address with the most, so one address
+// cannot keep the others out. The zero value is empty. A Set is not safe for concurrent use.
 type Set[T any] struct {
 	addresses map[netip.Prefix]*address[T]
 	most      byCount[T]
@@ -21,25 +20,24 @@ type Set[T any] struct {
 // Entry is a member of a Set.
 type Entry[T any] struct {
 	value T
-	age   uint64        // lower is older
-	of    *address[T]   // nil when it is in no Set
+	age   uint64        // the lower, the older
+	of    *address[T]   // nil outside a Set
 	place *list.Element // in of.entries
 }
 
-// address is the entries of one address.
+// address is the set of entries of one address.
 type address[T any] struct {
 	network netip.Prefix
-	entries list.List // of *Entry[T], oldest first; not empty while it is in a Set
+	entries list.List // of *Entry[T], oldest first; not empty in a Set
 	index   int       // in byCount
 }
 
 func entryOf[T any](place *list.Element) *Entry[T] { return place.Value.(*Entry[T]) }
 
-// oldest returns the entry that goes first.
 func (a *address[T]) oldest() *Entry[T] { return entryOf[T](a.entries.Front()) }
 
-// Network returns what counts as one address: of IPv6 the first 64 bits, because whoever has one
-// address there has all of them. It is the zero Prefix for the zero Addr.
+// Network returns the network that counts as one address: of IPv6 the first 64 bits, all of which one owner has. It
+// is the zero Prefix for the zero Addr.
 func Network(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {
@@ -49,7 +47,7 @@ func Network(addr netip.Addr) netip.Prefix {
 	return network
 }
 
-// Add adds a connection of an address.
+// Add adds a connection, as the youngest of its address.
 func (s *Set[T]) Add(network netip.Prefix, value T) *Entry[T] {
 	s.added++
 	e := &Entry[T]{value: value, age: s.added}
@@ -79,7 +77,7 @@ func (s *Set[T]) enter(network netip.Prefix, e *Entry[T]) {
 	}
 }
 
-// Move says that a connection is of another address than was known. Its age stays.
+// Move corrects the address of a connection. Its age stays.
 func (s *Set[T]) Move(e *Entry[T], network netip.Prefix) {
 	if e.of != nil && e.of.network != network {
 		s.Remove(e)
@@ -87,7 +85,7 @@ func (s *Set[T]) Move(e *Entry[T], network netip.Prefix) {
 	}
 }
 
-// Remove removes a connection, because it has ended or has earned its place. It may be called again.
+// Remove removes a connection that has ended or has earned its slot. It may be called again.
 func (s *Set[T]) Remove(e *Entry[T]) {
 	of := e.of
 	if of == nil {
@@ -104,8 +102,8 @@ func (s *Set[T]) Remove(e *Entry[T]) {
 	delete(s.addresses, of.network)
 }
 
-// Next returns the connection that goes when places are few: of those of the address that has most, the oldest. Of
-// addresses with equally many it is the one whose oldest is older. It reports false if the Set is empty.
+// Next returns the connection to evict: the oldest of the address with the most; of addresses with equally many, the
+// one whose oldest is older. It reports false if the Set is empty.
 func (s *Set[T]) Next() (value T, ok bool) {
 	if s.count == 0 {
 		return value, false
@@ -113,10 +111,10 @@ func (s *Set[T]) Next() (value T, ok bool) {
 	return s.most[0].oldest().value, true
 }
 
-// Len returns how many connections there are.
+// Len returns the number of connections.
 func (s *Set[T]) Len() int { return s.count }
 
-// byCount is a heap: the address from which the next goes is on top.
+// byCount is a heap with the address of Next on top.
 type byCount[T any] []*address[T]
 
 func (h byCount[T]) Len() int { return len(h) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Authorities returns those whose certificates are in a PEM file.
+// Authorities returns the pool of the certificates in a PEM file.
 func Authorities(path string) (*x509.CertPool, error) {
 	text, err := Read(path)
 	if err != nil {
@@ -24,8 +24,8 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Pair returns the certificate in one PEM file, with the intermediate ones behind it, and its private
-// key in another, or in the same. It fails with a [FileError], which shows nothing of a key.
+// Pair returns the certificate in one PEM file, followed by its intermediate ones, with its private key in another
+// file, or the same. It fails with a [FileError], which shows nothing of the key.
 func Pair(cert, key string) (*tls.Certificate, error) {
 	pair, err := New(nil, Messages{}, parsePair(cert, key), cert, key)
 	if err != nil {
@@ -34,9 +34,9 @@ func Pair(cert, key string) (*tls.Certificate, error) {
 	return pair.value, nil
 }
 
-// ServeTLS returns the configuration of a server with such a pair: TLS 1.2 or later, and HTTP/1.1. When
-// the files change, new connections get the new pair, at most [Interval] later; the others stay. While the
-// new files cannot be used, or do not belong to each other, the old pair counts, and log says so.
+// ServeTLS returns a server's configuration with such a pair, for TLS 1.2 or later, and HTTP/1.1. When the files
+// change, new connections get the new pair, at most [Interval] later. Files that cannot be used, or do not match,
+// leave the old pair in force, and are logged.
 func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	read := parsePair(cert, key)
 	parse := func(texts [][]byte) (*tls.Certificate, error) {
@@ -63,14 +63,14 @@ func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"}, // WebSocket needs it
-		// A message is of use only as a whole: small records would be more system calls.
+		// A message is useful only as a whole: small records would be more system calls.
 		DynamicRecordSizingDisabled: true,
 
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Current(), nil },
 	}, nil
 }
 
-// parsePair returns what makes a pair of the texts of two files.
+// parsePair returns a function that parses the texts of the two files.
 func parsePair(cert, key string) func(texts [][]byte) (*tls.Certificate, error) {
 	return func(texts [][]byte) (*tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(texts[0], texts[1])

@@ -1,8 +1,8 @@
-// Package reload keeps a value that is made of files up to date, such as a key or a certificate.
+// Package reload keeps a value that is made of files, such as a key or a certificate, up to date.
 //
-// A [Value] reads its files when somebody asks for it, at most once a second. It runs no goroutine. Files that cannot
-// be used leave the value as it is. A file that is no regular one, such as a pipe, is read once. [ServeTLS] is a
-// server's certificate kept up to date so; [Pair] and [Authorities] read certificates once.
+// A [Value] reads its files when it is asked for, at most once a second, without a goroutine. Files that cannot be
+// used leave the value as it is. A file that is not regular, such as a pipe, is read only once. [ServeTLS] keeps a
+// server's certificate up to date; [Pair] and [Authorities] read certificates once.
 package reload
 
 import (
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// Interval is the shortest time between two looks at the files.
+	// Interval is the shortest time between two checks of the files.
 	Interval = time.Second
 
-	// MaxSize is the length of the longest file that is read, in bytes.
+	// MaxSize is the limit of a file, in bytes.
 	MaxSize = 1 << 20
 )
 
-// FileError says what is wrong with a file. Its text names the file once.
+// FileError is an error about a file. Its text names the file once.
 type FileError struct {
 	Path string
 	Err  error
@@ -36,7 +36,7 @@ func (e *FileError) Error() string { return e.Path + ": " + e.Err.Error() }
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// NewFileError returns a [FileError]. Of an error of package os it takes the reason only.
+// NewFileError returns a [FileError]. It removes the path that errors of package os repeat.
 func NewFileError(path string, err error) *FileError {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -45,7 +45,7 @@ func NewFileError(path string, err error) *FileError {
 	return &FileError{path, err}
 }
 
-// Value is made of files. It is safe for concurrent use.
+// Value is a value made of files. It is safe for concurrent use.
 type Value[T any] struct {
 	paths []string
 	parse func(texts [][]byte) (T, error)
@@ -53,18 +53,18 @@ type Value[T any] struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	value   T         // guarded by mu: the last that could be used
-	texts   [][]byte  // guarded by mu: of the files when all could last be read
-	failure string    // guarded by mu: why the files cannot be used, as logged; "" if they can
+	value   T         // guarded by mu: the last usable one
+	texts   [][]byte  // guarded by mu: the files' content when all could last be read
+	failure string    // guarded by mu: the error of unusable files, as logged; "" if they are usable
 	checked time.Time // guarded by mu: when the files were last read
 }
 
-// Messages are what the log says of new files: that the value of them counts, or why it does not.
+// Messages are logged when new files are in force, or are unusable.
 type Messages struct{ Changed, Unusable string }
 
-// New returns the value that parse makes of the texts of the files. It fails with a [FileError]: an error of parse
-// that is none counts as one of the first file. Later errors are logged, the same one once. parse runs in one
-// goroutine at a time, and must not call Current.
+// New returns the value that parse makes of the files' texts. It fails with a [FileError]; other errors of parse are
+// wrapped with the first path. Later errors are logged, each once in a row. parse runs in one goroutine at a time,
+// and must not call Current.
 func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T],
 	error) {
 	v := &Value[T]{paths: paths, parse: parse, said: said, log: log, checked: time.Now()}
@@ -74,7 +74,7 @@ func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, 
 	return v, nil
 }
 
-// Current returns the value that counts now.
+// Current returns the value of the newest usable files.
 func (v *Value[T]) Current() T {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,7 +94,7 @@ func (v *Value[T]) Current() T {
 	return v.value
 }
 
-// readLocked reads the files, and makes the value of them if they have changed, or could not be used before.
+// readLocked reads the files, and parses them if they have changed, or were unusable before.
 func (v *Value[T]) readLocked() (changed bool, err error) {
 	texts := make([][]byte, len(v.paths))
 	for i, path := range v.paths {
@@ -119,12 +119,12 @@ func (v *Value[T]) readLocked() (changed bool, err error) {
 	return true, nil
 }
 
-// TrimLine removes a line break at the end of a text, which editors write behind a secret.
+// TrimLine removes a line break at the end of a text: editors add one to a secret.
 func TrimLine(text []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
 }
 
-// Read returns the content of a file, or a [FileError] if that cannot be read or is longer than [MaxSize].
+// Read returns the content of a file, or a [FileError] if it cannot be read or is longer than [MaxSize].
 func Read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"roomd/room"
 )
 
-// reason is why a token is refused. Its text is constant, so that no part of a token gets into it.
+// reason is why a token is refused. Its text is constant, so that it never contains a part of a token.
 type reason string
 
 func (r reason) Error() string { return string(r) }
@@ -43,14 +43,14 @@ const (
 	errNotAllowed reason = "the token is not valid"
 )
 
-// header is what counts of a token's first part.
+// header is the relevant part of a token's header.
 type header struct {
 	algorithm string
 	keyID     string
-	named     bool // there is a keyID
+	named     bool // keyID is present
 }
 
-// readHeader reads the first part of a token, more strictly than the JWT library does.
+// readHeader reads a token's header, more strictly than the JWT library does.
 func readHeader(part string) (h header, err error) {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
 	if err != nil {
@@ -74,7 +74,7 @@ func readHeader(part string) (h header, err error) {
 	return h, nil
 }
 
-// claims are what counts of a token's second part.
+// claims are the relevant claims of a token.
 type claims struct {
 	identity  Identity
 	notBefore *jwt.NumericDate
@@ -82,7 +82,7 @@ type claims struct {
 	issuer    string
 }
 
-// UnmarshalJSON is called by the JWT library, which by itself would take a name twice, and in any letter case.
+// UnmarshalJSON is called by the JWT library, which alone would accept duplicate names, and names in any letter case.
 func (c *claims) UnmarshalJSON(text []byte) error {
 	members, ok := readObject(text, "sub", "exp", "nbf", "aud", "iss", "rooms", "watch", "role")
 	if !ok {
@@ -114,7 +114,7 @@ func (c *claims) UnmarshalJSON(text []byte) error {
 	return c.readParties(members)
 }
 
-// readPower reads what the user may do.
+// readPower reads the rights of the user.
 func (c *claims) readPower(members map[string]jsontext.Value) error {
 	for _, claim := range []struct {
 		name  string
@@ -141,7 +141,7 @@ func (c *claims) readPower(members map[string]jsontext.Value) error {
 	return nil
 }
 
-// readParties reads by whom and for whom the token was made.
+// readParties reads the issuer and the audience.
 func (c *claims) readParties(members map[string]jsontext.Value) error {
 	if value := members["iss"]; value != nil {
 		issuer, ok := readString(value)
@@ -166,8 +166,8 @@ func (c *claims) readParties(members map[string]jsontext.Value) error {
 	return nil
 }
 
-// readObject returns the members of a JSON object. It refuses names that are there twice, and
-// those in names if they are in other letter case.
+// readObject returns the members of a JSON object. It fails on duplicate names, and on those in names if their letter
+// case differs.
 func readObject(text []byte, names ...string) (map[string]jsontext.Value, bool) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
@@ -191,7 +191,7 @@ func readString(value jsontext.Value) (string, bool) {
 	return text, true
 }
 
-// readList returns a list of strings, which is not nil.
+// readList returns a list of strings, never nil.
 func readList(value jsontext.Value) ([]string, bool) {
 	var elements []jsontext.Value
 	if value.Kind() != jsontext.KindBeginArray || json.Unmarshal(value, &elements) != nil {
@@ -210,7 +210,7 @@ func readList(value jsontext.Value) ([]string, bool) {
 // maxTime is the end of the year 9999, in seconds since 1970.
 const maxTime = 253402300799
 
-// readTime reads seconds since 1970, which may have decimals.
+// readTime reads seconds since 1970, with or without decimals.
 func readTime(value jsontext.Value) (time.Time, bool) {
 	seconds, err := strconv.ParseFloat(string(value), 64) // other JSON values fail
 	if err != nil || seconds < 0 || seconds > maxTime {
@@ -220,7 +220,7 @@ func readTime(value jsontext.Value) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(part*1e9)), true
 }
 
-// These are for the JWT library, which compares them with the time and its options.
+// The JWT library compares these with the time and its options.
 
 func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
 	if c.identity.Expires.IsZero() {

@@ -10,44 +10,43 @@ import (
 	"roomd/room"
 )
 
-// MaxToken is the length of the longest token that is read, in bytes.
+// MaxToken is the length of the longest accepted token, in bytes.
 const MaxToken = 8 << 10
 
-// Role says what a user may do besides playing.
+// Role is a user's role.
 type Role string
 
-// The roles. A token that names another one is refused.
+// The roles. A token with another one is refused.
 const (
-	RolePlayer Role = "player" // plays; the role of a token that names none
+	RolePlayer Role = "player" // plays; also the role of a token without one
 	RoleAdmin  Role = "admin"  // also changes rooms
 )
 
-// Identity is what a token says. The zero value is nobody in particular: whom no token limits, and who is no admin.
+// Identity is the content of a token. The zero value has no user and no limits, and is no admin.
 type Identity struct {
 	// User is the token's sub, in the form that room.ParseUser returns.
 	User string
-	// Rooms are patterns as in path.Match, such as "table-*". The user may enter the rooms whose
-	// ids match one of them. Nil means all rooms; an empty list means none.
+	// Rooms are patterns as in path.Match, such as "table-*", for the ids of rooms that the user may enter. Nil means
+	// all rooms, an empty list none.
 	Rooms []string
-	// Watch are patterns of the rooms that the user may watch without being a member. Nil means those of Rooms.
+	// Watch are the same for rooms that the user may watch without being a member. Nil means those of Rooms.
 	Watch []string
-	// Role is what the user may do besides playing.
-	Role Role
-	// Expires is when the token ends to be valid.
+	Role  Role
+	// Expires is the end of the token's validity.
 	Expires time.Time
 }
 
-// Use is what somebody wants with a room.
+// Use is a way of using a room.
 type Use int
 
 const (
-	Enter Use = iota // to come in, and to act there; for an admin, to change the room
-	Watch            // to see the room and its members
+	Enter Use = iota // join and act; for an admin, change the room
+	Watch            // see the room and its members
 )
 
-// May returns nil if the token allows its user to do that with the room of that id, and otherwise an error that is
-// room.ErrForbidden. A member may also watch a room that the token lets it enter. Admins are bound by their tokens
-// like everybody. Settings and bans of the room do not count here: see [Identity.MayWatch].
+// May returns nil if the token allows this use of a room, otherwise an error that is room.ErrForbidden. A member may
+// also watch a room that the token allows to enter. Tokens limit admins, too. May ignores settings and bans of the
+// room: see [Identity.MayWatch].
 func (i *Identity) May(use Use, id string, member bool) error {
 	matches := func(pattern string) bool { matched, err := path.Match(pattern, id); return matched && err == nil }
 	allow := func(patterns []string) bool { return patterns == nil || slices.ContainsFunc(patterns, matches) }
@@ -58,7 +57,7 @@ func (i *Identity) May(use Use, id string, member bool) error {
 	return room.Forbid("the token does not allow room %s", id)
 }
 
-// Only returns what reports whether the user may enter a room, and nil if the user may enter all.
+// Only returns a function that reports whether the user may enter a room, or nil if all are allowed.
 func (i *Identity) Only() func(id string) bool {
 	if i.Rooms == nil {
 		return nil
@@ -66,8 +65,8 @@ func (i *Identity) Only() func(id string) bool {
 	return func(id string) bool { return i.May(Enter, id, false) == nil }
 }
 
-// Prefix returns with what the id of a new room has to begin, and then may have any so many characters: the first
-// of Rooms that allows that. It is empty if none does, and otherwise if all rooms are allowed.
+// Prefix returns a prefix for the id of a new room, to be followed by more characters of any kind: the first one that
+// Rooms allows. It is empty if there is none, and otherwise if all rooms are allowed.
 func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise
@@ -80,9 +79,9 @@ func (i *Identity) Prefix(otherwise string, more int) string {
 	return ""
 }
 
-// MayWatch returns nil if user may watch the room of that id, which is as the snapshot has it: the token
-// allows it, to a member or to others; and the room's settings and bans allow it, or the token is an
-// admin's. The time is in ms since 1970. The error is room.ErrForbidden or room.ErrBanned.
+// MayWatch returns nil if user may watch room id, whose snapshot is now. The token must allow it; except for an
+// admin, the room's settings and bans must, too. at is the time in ms since 1970. The error is room.ErrForbidden or
+// room.ErrBanned.
 func (i *Identity) MayWatch(now room.Snapshot, id, user string, at int64) error {
 	member := user != "" && slices.ContainsFunc(now.Users(), func(o room.Occupant) bool { return o.User == user })
 	if err := i.May(Watch, id, member); err != nil || i.Role == RoleAdmin {
@@ -91,20 +90,20 @@ func (i *Identity) MayWatch(now room.Snapshot, id, user string, at int64) error 
 	return now.MayWatch(id, user, at)
 }
 
-// Viewer returns as whom user is shown the room of that id. An admin has authority over those that the token lets it
-// enter.
+// Viewer returns the viewer for which room id is shown to user. An admin has authority in rooms that the token allows
+// to enter.
 func (i *Identity) Viewer(user, id string) room.Viewer {
 	return room.Viewer{User: user, Authority: i.Role == RoleAdmin && i.May(Enter, id, false) == nil}
 }
 
-// validPattern reports whether a pattern can be matched with a room's id.
+// validPattern reports whether a pattern is valid and not empty.
 func validPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return err == nil && pattern != ""
 }
 
-// Bearers returns the tokens in the Authorization headers of a request (RFC 6750). Credentials of other
-// kinds are for whatever stands before this server.
+// Bearers returns the tokens in the Authorization headers of a request (RFC 6750). Other credentials are for a proxy
+// in front of this server.
 func Bearers(h http.Header) (tokens []string) {
 	for _, credentials := range h["Authorization"] {
 		if scheme, token, _ := strings.Cut(credentials, " "); strings.EqualFold(scheme, "Bearer") {

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// parseJWKS reads a JSON Web Key Set (RFC 7517) of public keys. It skips keys that are for something else, or of an
-// algorithm that is not ours, as the RFC asks for; one of ours that cannot be read is an error.
+// parseJWKS reads a JSON Web Key Set (RFC 7517) of public keys. As the RFC requires it skips keys for other uses and
+// algorithms. An unreadable key for one of ours is an error.
 func parseJWKS(text []byte) (*keys, error) {
 	var set jwkset.JWKSMarshal
 	if err := json.Unmarshal(text, &set); err != nil {
@@ -52,7 +52,7 @@ func verifies(k jwkset.JWKMarshal) bool {
 		(k.USE == "" || k.USE == jwkset.UseSig) && (k.KEYOPS == nil || slices.Contains(k.KEYOPS, jwkset.KeyOpsVerify))
 }
 
-// parseJWK returns the public key, whatever else stands beside it, such as certificates.
+// parseJWK returns the public key. It ignores additional fields, such as certificates.
 func parseJWK(k jwkset.JWKMarshal) (*key, error) {
 	if k.D != "" {
 		return nil, errors.New("it is a private key, but only the public part belongs here")

@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// The algorithms, by their names in tokens and key sets.
+// Names of the algorithms in tokens and key sets.
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
@@ -20,7 +20,7 @@ const (
 )
 
 const (
-	// minSecret is the length of the shortest secret, in bytes: RFC 7518 requires as many as the hash has.
+	// minSecret is the least length of a secret, in bytes: RFC 7518 requires the length of the hash.
 	minSecret = 32
 
 	minRSABits = 2048
@@ -32,13 +32,13 @@ type key struct {
 	public    any // a secret's []byte, or a public key of package crypto
 }
 
-// keys are the keys that count at one time: one for all tokens, or a set with ids.
+// keys are the keys valid at one time: one for all tokens, or a set with ids.
 type keys struct {
-	only *key            // for all tokens, whatever id they name; nil in a set
-	byID map[string]*key // nil outside of a set; "" is the key without an id
+	only *key            // for all tokens, whatever their key id; nil in a set
+	byID map[string]*key // nil without a set; "" is the key without an id
 }
 
-// find returns the key for a token that names that key id, or none; nil if there is no such key.
+// find returns the key for a token with this key id, or without one; nil if there is no such key.
 func (k *keys) find(id string, named bool) *key {
 	switch {
 	case k.only != nil:
@@ -68,7 +68,6 @@ func parseSecret(text []byte) (*keys, error) {
 	return &keys{only: &key{hs256, text}}, nil
 }
 
-// parsePublicKey reads a PEM block with a public key or a certificate.
 func parsePublicKey(text []byte) (*keys, error) {
 	block, rest := pem.Decode(text)
 	if block == nil {
@@ -102,7 +101,7 @@ func parsePublicKey(text []byte) (*keys, error) {
 	return &keys{only: only}, nil
 }
 
-// newKey returns the key for a public key of package crypto, whose type decides the algorithm.
+// newKey returns the key for a public key of package crypto. Its type decides the algorithm.
 func newKey(public any) (*key, error) {
 	switch public := public.(type) {
 	case *rsa.PublicKey:

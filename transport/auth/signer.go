@@ -19,13 +19,13 @@ type Signer struct {
 	method jwt.SigningMethod
 	key    any
 
-	// KeyID is the token's kid, by which a verifier with several keys finds the right one. Empty leaves it out.
+	// KeyID is the token's kid, by which a verifier with several keys selects one. Empty leaves it out.
 	KeyID string
 	// Audience and Issuer are the token's aud and iss. Empty leaves them out.
 	Audience, Issuer string
 }
 
-// SecretSigner returns a signer for HS256. The error says that the secret is shorter than 32 bytes.
+// SecretSigner returns a signer for HS256. It fails if the secret is shorter than 32 bytes.
 func SecretSigner(secret string) (*Signer, error) {
 	if err := checkSecret([]byte(secret)); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func SecretSigner(secret string) (*Signer, error) {
 	return &Signer{method: jwt.SigningMethodHS256, key: []byte(secret)}, nil
 }
 
-// SecretFileSigner returns a signer for HS256, with the secret that [SecretFile] reads.
+// SecretFileSigner returns a signer for HS256 with the secret in a file: see [SecretFile].
 func SecretFileSigner(path string) (*Signer, error) {
 	text, err := reload.Read(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func SecretFileSigner(path string) (*Signer, error) {
 	return signer, nil
 }
 
-// PrivateKeySigner returns a signer with the private key in a PEM file, for the algorithm of which the public key is.
+// PrivateKeySigner returns a signer with the private key in a PEM file. The key decides the algorithm.
 func PrivateKeySigner(path string) (*Signer, error) {
 	text, err := reload.Read(path)
 	if err != nil {
@@ -88,8 +88,8 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	return nil, errors.New("no PEM block with a PRIVATE KEY, or it is encrypted")
 }
 
-// Sign returns a token that says what identity does. It returns an error that is room.ErrInvalid,
-// and names the field, for an identity that no verifier would accept.
+// Sign returns a token for identity. If no verifier would accept that, the error is room.ErrInvalid and names the
+// field.
 func (s *Signer) Sign(identity Identity) (string, error) {
 	user, err := room.ParseUser(identity.User)
 	if err != nil {

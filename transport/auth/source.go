@@ -7,9 +7,9 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// KeySource says where the key is that verifies tokens. The zero value is none.
+// KeySource locates the key that verifies tokens. The zero value has none.
 type KeySource struct {
-	path  string // of a file; "" for a key that never changes
+	path  string // of a file; "" for a constant key
 	text  []byte
 	parse func(text []byte) (*keys, error)
 }
@@ -17,23 +17,22 @@ type KeySource struct {
 // Secret is the key for HS256, at least 32 bytes long.
 func Secret(secret string) KeySource { return KeySource{text: []byte(secret), parse: parseSecret} }
 
-// SecretFile names a file whose content is the key for HS256. A line break at its end does not count.
+// SecretFile names a file whose content is the key for HS256. One line break at its end is ignored.
 func SecretFile(path string) KeySource {
 	return KeySource{path: path, parse: func(text []byte) (*keys, error) { return parseSecret(reload.TrimLine(text)) }}
 }
 
-// PublicKeyFile names a PEM file with one public key or certificate. An RSA key verifies RS256, one
-// of the curve P-256 ES256, one of Ed25519 EdDSA.
+// PublicKeyFile names a PEM file with one public key or certificate: RSA for RS256, P-256 for ES256, or Ed25519 for
+// EdDSA.
 func PublicKeyFile(path string) KeySource { return KeySource{path: path, parse: parsePublicKey} }
 
-// JWKSFile names a file with a JSON Web Key Set. A token names one of the keys by its kid; it need
-// not if there is only one.
+// JWKSFile names a file with a JSON Web Key Set. A token selects a key by its kid, unless there is only one.
 func JWKSFile(path string) KeySource { return KeySource{path: path, parse: parseJWKS} }
 
-// keyring has the keys of a source, and reads them again when its file changes.
+// keyring holds the keys of a source, and reads them again when its file changes.
 type keyring struct {
-	fixed *keys                // of a source without a file
-	file  *reload.Value[*keys] // nil for a source without a file
+	fixed *keys                // if the source is constant
+	file  *reload.Value[*keys] // if the source is a file, otherwise nil
 }
 
 func newKeyring(source KeySource, log *slog.Logger) (*keyring, error) {
@@ -51,7 +50,6 @@ func newKeyring(source KeySource, log *slog.Logger) (*keyring, error) {
 	return &keyring{file: file}, err
 }
 
-// current returns the keys that count now.
 func (r *keyring) current() *keys {
 	if r.file == nil {
 		return r.fixed

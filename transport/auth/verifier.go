@@ -8,24 +8,23 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Options say which tokens a [Verifier] accepts besides what its key says. The zero value accepts
-// all that the key has signed.
+// Options limit the tokens that a [Verifier] accepts. The zero value accepts all tokens signed by its key.
 type Options struct {
-	// Audience is what a token's aud must be or hold. Empty accepts any, and none.
+	// Audience must be in the token's aud. Empty accepts any, and none.
 	Audience string
-	// Issuer is what a token's iss must be. Empty accepts any, and none.
+	// Issuer must be the token's iss. Empty accepts any, and none.
 	Issuer string
-	// Log gets what an operator should know of a key file. Nil is silent.
+	// Log gets messages about key files for the operator. Nil is silent.
 	Log *slog.Logger
 }
 
-// Verifier tells valid tokens from others.
+// Verifier verifies tokens.
 type Verifier struct {
 	keys   *keyring
 	parser *jwt.Parser
 }
 
-// New returns a verifier with the keys of source. The error says why the keys cannot be used.
+// New returns a verifier with the keys of source. It fails if they cannot be used.
 func New(source KeySource, opts Options) (*Verifier, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -48,8 +47,8 @@ func New(source KeySource, opts Options) (*Verifier, error) {
 	return &Verifier{ring, jwt.NewParser(rules...)}, nil
 }
 
-// Verify returns what a token says, if the token is valid now. Otherwise the error says why not, in
-// words that may be shown to its sender.
+// Verify returns the identity in a token that is valid now. Otherwise the error says why not; it may be shown to the
+// sender.
 func (v *Verifier) Verify(token string) (Identity, error) {
 	if len(token) > MaxToken {
 		return Identity{}, errTooLong
@@ -71,7 +70,7 @@ func (v *Verifier) Verify(token string) (Identity, error) {
 	}
 	said := new(claims)
 	_, err = v.parser.ParseWithClaims(token, said, func(parsed *jwt.Token) (any, error) {
-		if parsed.Method.Alg() != found.algorithm { // both readers of the header must agree
+		if parsed.Method.Alg() != found.algorithm { // the library must have read the same header
 			return nil, errAlgorithm
 		}
 		return found.public, nil
@@ -82,12 +81,12 @@ func (v *Verifier) Verify(token string) (Identity, error) {
 	return said.identity, nil
 }
 
-// notOfToken reports whether a token cannot have that character. The base64 decoder would skip line breaks.
+// notOfToken reports whether a token cannot contain c. The base64 decoder would skip line breaks.
 func notOfToken(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'
 }
 
-// reasonOf says in our words why the JWT library refuses a token: its own texts may repeat parts of the token.
+// reasonOf translates an error of the JWT library, whose text may repeat parts of the token.
 func reasonOf(err error) error {
 	var ours reason
 	if errors.As(err, &ours) {

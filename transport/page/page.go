@@ -19,27 +19,26 @@ import (
 	"roomd/transport/protocol"
 )
 
-// assets are the page's own files. index.html is what a browser gets at /.
+// assets are the page's own files. index.html is served at /.
 //
 //go:embed assets
 var assets embed.FS
 
-// library is roomd.js, which the page uses and games may copy.
+// library is roomd.js, used by the page. Games may copy it.
 //
 //go:embed roomd.js roomd.d.ts
 var library embed.FS
 
-// readme says how to write a page of one's own.
+// readme explains how to write your own page.
 //
 //go:embed README.md
 var readme []byte
 
-// Options say what the page offers. The zero value is the page of a server without a key, and
-// without the comparison of the stampede.
+// Options configure the page. The zero value is for a server without a key, and without the stampede's comparison.
 type Options struct {
-	Auth     bool   // who plays shows a token instead of choosing a name
+	Auth     bool   // players show a token instead of choosing a name
 	Stampede bool   // GET /unguarded is served, too
-	Version  string // of the server, for who is curious; empty shows none
+	Version  string // of the server; empty shows none
 }
 
 // Handler serves the page and its files.
@@ -47,7 +46,6 @@ type Handler struct {
 	files map[string]file // by URL path
 }
 
-// file is a static answer.
 type file struct {
 	content []byte
 	kind    string // its Content-Type
@@ -69,13 +67,13 @@ func New(opts Options) *Handler {
 	facts, err := json.Marshal(map[string]any{"auth": opts.Auth, "stampede": opts.Stampede, "version": opts.Version},
 		json.Deterministic(true))
 	if err != nil {
-		panic(err) // of values that can always be written
+		panic(err) // of values that can always be encoded
 	}
 	h.add("/page.json", append(facts, '\n'))
 	return h
 }
 
-// addAll adds the files that match a pattern, below a folder that ends with a slash.
+// addAll adds the files that match a pattern, under a folder that ends with a slash.
 func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
 	names, err := fs.Glob(from, pattern)
 	if err != nil {
@@ -89,10 +87,10 @@ func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
 	}
 }
 
-// kinds are the types of our files, whatever the machine's own table says.
+// kinds are the content types of our files. The machine's own table is not used.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".ts": "application/typescript; charset=utf-8", ".json": "application/json; charset=utf-8", ".svg": "image/svg+xml", ".md": "text/plain; charset=utf-8", // browsers show it
+	".ts": "application/typescript; charset=utf-8", ".json": "application/json; charset=utf-8", ".svg": "image/svg+xml", ".md": "text/plain; charset=utf-8", // browsers show this
 	".yaml": "text/plain; charset=utf-8",
 }
 
@@ -105,11 +103,11 @@ func (h *Handler) add(at string, content []byte) {
 	h.files[at] = file{content, kind, `"` + hex.EncodeToString(sum[:12]) + `"`}
 }
 
-// Serves reports whether there is something at a URL path.
+// Serves reports whether there is a file at a URL path.
 func (h *Handler) Serves(at string) bool { _, ok := h.files[at]; return ok }
 
-// ServeHTTP answers GET and HEAD. A browser may keep what it gets, but asks each time whether it is
-// still the same: after an update of the server no file is older than another.
+// ServeHTTP answers GET and HEAD. A browser may cache a file but must revalidate it, so that after an update of the
+// server no file is older than another.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, ok := h.files[r.URL.Path]
 	switch {
@@ -133,8 +131,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 }
 
-// policy is the Content-Security-Policy of the page: it loads its own files, and connects to its own server. Older
-// browsers do not count a WebSocket of the same host as 'self', so the host is named as well.
+// policy is the Content-Security-Policy of the page: its own files, and connections to its own server. For older
+// browsers 'self' does not include a WebSocket, so the host is named as well.
 func policy(host string) string {
 	connect := "'self'"
 	if host != "" && !strings.ContainsFunc(host, notOfHost) {
@@ -144,29 +142,29 @@ func policy(host string) string {
 		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// notOfHost reports whether a character cannot be in a Host. One such as ';' would begin another
-// directive of the policy.
+// notOfHost reports whether a Host cannot contain c. A character such as ';' would begin another directive of the
+// policy.
 func notOfHost(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-._:[]", c)
 }
 
-// adminAssets are the files of the operators' page. index.html is what a browser gets at /admin.
+// adminAssets are the files of the operators' page. index.html is served at /admin.
 //
 //go:embed admin
 var adminAssets embed.FS
 
-// sharedAssets are the files of the players' page that the operators' page uses as well.
+// sharedAssets are the files of the players' page that the operators' page uses, too.
 var sharedAssets = []string{"assets/page.css", "assets/dom.js", "assets/login.js", "assets/icon.svg"}
 
-// Admin returns the handler of the operators' page: /admin, and its files below that. The files hold no secret. What
-// the page shows comes from the operators' API, which it expects at /api on the same address.
+// Admin returns the handler of the operators' page at /admin. The files contain no secret; the page gets its data
+// from the operators' API at /api on the same address.
 func Admin() *Handler {
 	h := &Handler{files: make(map[string]file)}
 	for _, name := range sharedAssets {
 		h.addAll("/admin/", assets, name)
 	}
 	h.addAll("/admin/", adminAssets, "admin/*")
-	h.addAll("/admin/", uplot.Files, "*") // what draws the charts
+	h.addAll("/admin/", uplot.Files, "*") // draws the charts
 	index := h.files["/admin/index.html"]
 	h.files["/admin"], h.files["/admin/"] = index, index
 	delete(h.files, "/admin/index.html")

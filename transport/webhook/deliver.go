@@ -19,24 +19,23 @@ import (
 )
 
 const (
-	maxEntries = 100       // of one message
-	maxBytes   = 256 << 10 // of a message, about: a longer entry is sent alone
-	maxAnswer  = 64 << 10  // bytes of an answer that are read, so that its connection can be used again
+	maxEntries = 100       // per message
+	maxBytes   = 256 << 10 // approximate size of a message; a larger entry is sent alone
+	maxAnswer  = 64 << 10  // bytes read of an answer, so that its connection can be used again
 
-	firstPause = 500 * time.Millisecond // before a message is sent again
+	firstPause = 500 * time.Millisecond // before the second attempt
 	maxPause   = time.Minute
 )
 
-// message is one request to a receiver.
 type message struct {
 	id      string
 	body    []byte
-	entries int    // so many it has
-	next    string // the place behind them; empty if there is none
-	since   int64  // the time of the first of them, in ms since 1970
+	entries int    // number of entries
+	next    string // the place after the last entry; empty if there is none
+	since   int64  // time of the first entry, in ms since 1970
 }
 
-// newMessage returns a message of the first entries, as many as it may have.
+// newMessage returns a message with as many of the first entries as fit.
 func newMessage(entries []coordinator.FeedEntry, now int64) *message {
 	m := &message{since: now}
 	var list bytes.Buffer
@@ -65,7 +64,7 @@ func newMessage(entries []coordinator.FeedEntry, now int64) *message {
 	return m
 }
 
-// newClient returns a client that follows no redirection, since the signature is for the receiver alone.
+// newClient returns a client that follows no redirection, because the signature is for the receiver alone.
 func newClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = maxAnswer
@@ -76,7 +75,7 @@ func newClient() *http.Client {
 	}
 }
 
-// deliver sends a message until the receiver acknowledges it, or ctx ends.
+// deliver sends a message until the receiver acknowledges it or ctx ends.
 func (w *webhook) deliver(ctx context.Context, m *message) error {
 	w.since.Store(m.since)
 	again := pause.Backoff{First: firstPause, Max: maxPause, Jitter: 0.5}
@@ -99,7 +98,7 @@ func (w *webhook) deliver(ctx context.Context, m *message) error {
 	}
 }
 
-// send sends a message once.
+// send makes one attempt.
 func (w *webhook) send(ctx context.Context, m *message) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.timeout.Load()))
 	defer cancel()
@@ -107,7 +106,7 @@ func (w *webhook) send(ctx context.Context, m *message) error {
 	if err != nil {
 		return errors.New("the request cannot be made")
 	}
-	at := w.rooms.Now() / 1000 // of which the receiver is told: a node's own clock may be wrong
+	at := w.rooms.Now() / 1000 // sent to the receiver: a node's own clock may be wrong
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": "roomd",
 		"webhook-id": m.id, "webhook-timestamp": strconv.FormatInt(at, 10),
@@ -117,7 +116,7 @@ func (w *webhook) send(ctx context.Context, m *message) error {
 	}
 	res, err := w.client.Do(req)
 	if of, is := errors.AsType[*url.Error](err); is {
-		err = of.Err // without the URL
+		err = of.Err // the error without the URL
 	}
 	if err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 	"roomd/transport/api"
 )
 
-// Receiver is where commits are sent, and which.
+// Receiver is a URL, and a filter for the commits sent to it.
 type Receiver struct {
 	URL    string
 	Filter api.FeedFilter
 }
 
-// ParseReceiver reads a URL of http or https. Behind a # may stand which commits it wants: rooms=table-*,cup-* and
-// kinds=join,leave, with & between. The errors do not repeat the URL, which may have a secret.
+// ParseReceiver reads a URL of http or https. A filter may follow after #: rooms=table-*,cup-* and kinds=join,leave,
+// joined by &. The errors do not repeat the URL, which may contain a secret.
 func ParseReceiver(text string) (r Receiver, err error) {
 	u, err := url.Parse(text)
 	switch {
@@ -54,7 +54,7 @@ func ParseReceiver(text string) (r Receiver, err error) {
 	return r, nil
 }
 
-// Host says in logs and metrics which receiver it is: without path and query, which may hold a secret.
+// Host names the receiver in logs and metrics: without path and query, which may contain a secret.
 func (r Receiver) Host() string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -63,13 +63,13 @@ func (r Receiver) Host() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// name is the receiver's in Redis: that of its place in the feed. What it wants may change.
+// name names the receiver's place in Redis. It does not depend on the filter, which may change.
 func (r Receiver) name() string {
 	sum := sha256.Sum256([]byte(r.URL))
 	return hex.EncodeToString(sum[:12])
 }
 
-// Check fails if a receiver is there twice.
+// Check fails if two receivers have the same URL.
 func Check(receivers []Receiver) error {
 	all := slices.Clone(receivers)
 	slices.SortFunc(all, func(a, b Receiver) int { return cmp.Compare(a.URL, b.URL) })

@@ -14,18 +14,18 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// secretPrefix begins a secret, and minSecret and maxSecret are how many bytes it may have.
+// secretPrefix starts a secret; minSecret and maxSecret limit its length in bytes.
 const (
 	secretPrefix = "whsec_"
 	minSecret    = 24
 	maxSecret    = 64
 )
 
-// Secrets sign what receivers get: with each of them, so that a receiver that knows one of them believes it.
+// Secrets sign messages. A receiver that knows one of the secrets can verify them.
 type Secrets struct{ file *reload.Value[[][]byte] }
 
-// SecretFile reads secrets from a file with one in each line, such as whsec_ and 32 bytes in base64. When the file
-// changes the new ones count. It fails with a [reload.FileError].
+// SecretFile reads secrets from a file with one per line, such as whsec_ and 32 bytes in base64. It reads them again
+// when the file changes. It fails with a [reload.FileError].
 func SecretFile(path string, log *slog.Logger) (*Secrets, error) {
 	said := reload.Messages{Changed: "the webhook secrets have changed, the new ones count",
 		Unusable: "the new webhook secrets cannot be used, the old ones count"}

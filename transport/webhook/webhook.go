@@ -22,13 +22,13 @@ import (
 const DefaultTimeout = 10 * time.Second
 
 const (
-	turnPause = time.Second      // between two attempts to be the node that sends
-	waitMost  = 15 * time.Second // for something new
-	readMost  = 10 * time.Second // for a page of the feed
-	keepEvery = time.Second      // how often the place is kept of who wants nothing of what comes
+	turnPause = time.Second      // between two attempts to become the sending node
+	waitMost  = 15 * time.Second // for new entries
+	readMost  = 10 * time.Second // to read a page of the feed
+	keepEvery = time.Second      // how often the place is saved while the filter drops all entries
 )
 
-// Rooms is what webhooks need of a *coordinator.Coordinator.
+// Rooms is the part of a *coordinator.Coordinator that webhooks need.
 type Rooms interface {
 	Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (coordinator.FeedPage, error)
 	AwaitFeed(ctx context.Context, after string) error
@@ -37,7 +37,7 @@ type Rooms interface {
 	Now() int64
 }
 
-// Config says who is told of commits. The zero value tells nobody.
+// Config lists the receivers of commits. The zero value has none.
 type Config struct {
 	Receivers []Receiver
 	Secrets   *Secrets      // required with Receivers
@@ -45,7 +45,7 @@ type Config struct {
 	Log       *slog.Logger  // nil is silent
 }
 
-// Webhooks tell receivers of commits. It is safe for concurrent use.
+// Webhooks sends commits to receivers. It is safe for concurrent use.
 type Webhooks struct {
 	all     []*webhook
 	timeout atomic.Int64
@@ -54,7 +54,7 @@ type Webhooks struct {
 	busy    sync.WaitGroup
 }
 
-// webhook tells one receiver.
+// webhook sends to one receiver.
 type webhook struct {
 	Receiver
 	label   string
@@ -62,23 +62,23 @@ type webhook struct {
 	secrets *Secrets
 	client  *http.Client
 	timeout *atomic.Int64 // of one request, a time.Duration
-	failed  *ratelog.Log  // the receiver, or the way there
-	unread  *ratelog.Log  // the feed
+	failed  *ratelog.Log  // requests to the receiver
+	unread  *ratelog.Log  // reads of the feed
 
 	sent, failures, entries atomic.Uint64
-	// the time of the oldest commit that waits to be acknowledged, in ms since 1970; 0 for none
+	// the time of the oldest unacknowledged commit, in ms since 1970; 0 for none
 	since atomic.Int64
 }
 
-// Stats are what a node has sent to one receiver.
+// Stats are a node's counts for one receiver.
 type Stats struct {
-	Receiver     string // its host, and a number if it is not the first there
+	Receiver     string // its host, with a number if it is not the first there
 	Sent, Failed uint64 // requests
-	Entries      uint64 // commits and gaps that the receiver has acknowledged
+	Entries      uint64 // acknowledged commits and gaps
 	Lag          time.Duration
 }
 
-// New returns Webhooks that tell nobody yet.
+// New returns Webhooks that send nothing before Start.
 func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 	if err := Check(cfg.Receivers); err != nil {
 		return nil, err
@@ -109,17 +109,17 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 	return ws, nil
 }
 
-// SetTimeout says how long requests from now on may take; zero means DefaultTimeout.
+// SetTimeout sets the timeout of later requests; zero means DefaultTimeout.
 func (ws *Webhooks) SetTimeout(d time.Duration) { ws.timeout.Store(int64(cmp.Or(d, DefaultTimeout))) }
 
-// Start begins to tell.
+// Start starts sending.
 func (ws *Webhooks) Start() {
 	for _, w := range ws.all {
 		ws.busy.Go(func() { w.run(ws.life) })
 	}
 }
 
-// Close ends what is being sent; another node sends it again.
+// Close stops sending. Another node repeats unacknowledged messages.
 func (ws *Webhooks) Close() {
 	ws.end()
 	ws.busy.Wait()
@@ -130,7 +130,7 @@ func (ws *Webhooks) Close() {
 	}
 }
 
-// Stats counts, by receiver.
+// Stats returns the counts per receiver.
 func (ws *Webhooks) Stats() (all []Stats) {
 	for _, w := range ws.all {
 		s := Stats{Receiver: w.label, Sent: w.sent.Load(), Failed: w.failures.Load(), Entries: w.entries.Load()}
@@ -142,7 +142,7 @@ func (ws *Webhooks) Stats() (all []Stats) {
 	return all
 }
 
-// run tells the receiver whenever no other node does.
+// run sends to the receiver while no other node does.
 func (w *webhook) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.rooms.ReadFeedAs(ctx, w.name(), w.tell)
@@ -154,7 +154,7 @@ func (w *webhook) run(ctx context.Context) {
 	}
 }
 
-// tell tells the receiver of everything behind a place, until ctx ends or Redis does not answer.
+// tell sends all entries after a place, and waits for new ones, until ctx ends or Redis does not answer.
 func (w *webhook) tell(ctx context.Context, place string, keep func(place string) error) error {
 	kept := time.Now()
 	for {

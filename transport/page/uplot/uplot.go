@@ -1,6 +1,6 @@
 // Package uplot embeds uPlot 1.6.32, a small library for charts (https://github.com/leeoniya/uPlot, MIT: see
-// LICENSE). The operators' page and the reports of the load test draw with it. The files are those of its release on
-// npm: uPlot.iife.min.js and uPlot.min.css.
+// LICENSE), for the operators' page and the reports of the load test. The files are uPlot.iife.min.js and
+// uPlot.min.css of its release on npm.
 package uplot
 
 import "embed"
@@ -10,7 +10,7 @@ import "embed"
 //go:embed uplot.js uplot.css
 var Files embed.FS
 
-// Script and Style are the texts of these files.
+// Script and Style are the contents of these files.
 var (
 	//go:embed uplot.js
 	Script string

@@ -71,6 +71,23 @@ func checkStop(t *testing.T, cfg config, patience time.Duration) {
 	}
 }
 
+func TestImage_Dockerfile(t *testing.T) {
+	t.Parallel()
+	file := read(t, deploy+"Dockerfile")
+	redistest.Equal(t, "Go:", find(t, file, `^ARG GO_VERSION=(\S+)$`)[0], find(t, read(t, top+"go.mod"), `^go (\S+)$`)[0])
+	built := find(t, file, `^RUN CGO_ENABLED=0 .* go build .* -o (\S+) (\./\S+)$`)
+	if _, err := os.Stat(top + built[1] + "/main.go"); err != nil {
+		t.Error(err)
+	}
+	copied := find(t, file, `^COPY --from=build (\S+) (\S+)$`)
+	redistest.Equal(t, "copied:", copied[0], built[0])
+	redistest.Equal(t, "started:", find(t, file, `^ENTRYPOINT \["([^"]+)"\]$`)[0], copied[1])
+	redistest.Equal(t, "signal:", find(t, file, `^STOPSIGNAL (\S+)$`)[0], "SIGTERM")
+	if user := find(t, file, `^USER (\d+):(\d+)$`); user[0] == "0" || user[1] == "0" {
+		t.Errorf("the user is %s", user)
+	}
+}
+
 // The image leaves out nothing that git knows: its program would say that it was built with changes.
 func TestImage_Ignores(t *testing.T) {
 	t.Parallel()
@@ -160,6 +177,64 @@ func TestCompose_Nodes(t *testing.T) {
 	redistest.Equal(t, "nodes:", nodes, 3)
 }
 
+// The containers find their files, and are reached from this machine alone.
+func TestCompose_Files(t *testing.T) {
+	t.Parallel()
+	c := readCompose(t)
+	for name, service := range c.Services {
+		for _, volume := range service.Volumes {
+			from, _, _ := strings.Cut(volume, ":")
+			if _, named := c.Volumes[from]; named {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(deploy, "compose", from)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, port := range service.Ports {
+			if host, _, _ := strings.Cut(port, ":"); host != "127.0.0.1" {
+				t.Errorf("%s is published as %s", name, port)
+			}
+		}
+		for _, secret := range service.Secrets {
+			if c.Secrets[secret].File != "secrets/"+secret {
+				t.Errorf("%s wants the secret %s, which is %q", name, secret, c.Secrets[secret].File)
+			}
+		}
+	}
+	for _, name := range []string{"prometheus.yaml", "grafana.yaml", "grafana-dashboards.yaml"} {
+		redistest.OK(t, yaml.Unmarshal([]byte(read(t, deploy+"compose/"+name)), &map[string]any{}))
+	}
+	prometheus, grafana := read(t, deploy+"compose/prometheus.yaml"), c.Services["grafana"]
+	find(t, prometheus, `job_name: (roomd)$`)
+	find(t, prometheus, `credentials_file: /run/secrets/(`+c.Services["prometheus"].Secrets[0]+`)}`)
+	find(t, strings.Join(c.Services["prometheus"].Volumes, "\n"), `alerts.yml:(`+find(t, prometheus, `rule_files: \[(.*)\]`)[0]+`):ro`)
+	swap := find(t, strings.Join(grafana.Entrypoint, " "), `sed 's/\$\$({\w+})/(\w+)/'`)
+	find(t, read(t, deploy+"grafana-dashboard.json"), `"uid": "(\$`+swap[0]+`)"`)
+	find(t, read(t, deploy+"compose/grafana.yaml"), `uid: (`+swap[1]+`),`)
+}
+
+// The proxy asks for what a node serves, and bears the silence between two pings.
+func TestCompose_Proxy(t *testing.T) {
+	t.Parallel()
+	file := read(t, deploy+"compose/haproxy.cfg")
+	redistest.Equal(t, "probe:", find(t, file, `^  option httpchk GET (\S+)$`)[0], "/readyz")
+	silence, err := time.ParseDuration(find(t, file, `^  timeout tunnel (\S+)$`)[0])
+	cfg, wrong := parse(t)
+	redistest.OK(t, errors.Join(err, wrong))
+	if silence <= 2*cfg.PingInterval {
+		t.Errorf("the proxy cuts off who is silent for %v", silence)
+	}
+	find(t, file, `^  http-request set-header (X-Forwarded-For) %\[src\]$`)
+	for _, part := range regexp.MustCompile(`(?m)^  log-format "(.*)"$`).FindAllStringSubmatch(file, -1) {
+		for field := range strings.FieldsSeq(part[1]) {
+			if !slices.Contains([]string{"%ci", "%b/%s", "%ST", "%Tt", "%HM", "%HP"}, field) {
+				t.Errorf("the log has %s: can that have a token?", field)
+			}
+		}
+	}
+}
+
 // at returns what is found in a YAML document by a path such as spec.ports.0.port. What is missing fails the test.
 func at(t *testing.T, tree any, path string) any {
 	t.Helper()
@@ -241,6 +316,66 @@ func TestKubernetes_Node(t *testing.T) {
 	if _, _ = fmt.Sscanf(fmt.Sprint(at(t, node, "resources.limits.memory")), "%dGi", &limit); limit<<30 < cfg.MaxConnections*40<<10 {
 		t.Errorf("%d GiB for %d clients", limit, cfg.MaxConnections)
 	}
+}
+
+func TestKubernetes_Rights(t *testing.T) {
+	t.Parallel()
+	pod := at(t, ofKind(t, "Deployment"), "spec.template.spec")
+	user := find(t, read(t, deploy+"Dockerfile"), `^USER (\d+):\d+$`)[0]
+	for path, want := range map[string]any{
+		"securityContext.runAsNonRoot": true, "securityContext.seccompProfile.type": "RuntimeDefault",
+		"automountServiceAccountToken": false, "enableServiceLinks": false,
+		"containers.0.securityContext.allowPrivilegeEscalation": false, "containers.0.securityContext.readOnlyRootFilesystem": true,
+		"containers.0.securityContext.capabilities.drop.0": "ALL",
+	} {
+		redistest.Equal(t, path, at(t, pod, path), want)
+	}
+	redistest.Equal(t, "user:", fmt.Sprint(at(t, pod, "securityContext.runAsUser")), user)
+}
+
+// What selects the nodes selects those, and names are those of what there is.
+func TestKubernetes_Names(t *testing.T) {
+	t.Parallel()
+	deployment, custom := ofKind(t, "Deployment"), documents(t, deploy+"kubernetes/kustomization.yaml")[0]
+	template := at(t, deployment, "spec.template")
+	labels := fmt.Sprint(at(t, template, "metadata.labels"))
+	for i := range 2 {
+		redistest.Equal(t, "spread:", fmt.Sprint(at(t, template, fmt.Sprintf("spec.topologySpreadConstraints.%d.labelSelector.matchLabels", i))), labels)
+	}
+	redistest.Equal(t, "Deployment:", fmt.Sprint(at(t, deployment, "spec.selector.matchLabels")), labels)
+	redistest.Equal(t, "Service:", fmt.Sprint(at(t, ofKind(t, "Service"), "spec.selector")), labels)
+	redistest.Equal(t, "target:", at(t, ofKind(t, "Service"), "spec.ports.0.targetPort"), at(t, template, "spec.containers.0.ports.0.name"))
+	budget := ofKind(t, "PodDisruptionBudget")
+	redistest.Equal(t, "budget:", fmt.Sprint(at(t, budget, "spec.selector.matchLabels")), labels)
+	redistest.Equal(t, "away at once:", at(t, budget, "spec.maxUnavailable"), any(1))
+	redistest.Equal(t, "image:", at(t, template, "spec.containers.0.image"), at(t, custom, "images.0.name"))
+	redistest.Equal(t, "variables:", at(t, template, "spec.containers.0.envFrom.0.configMapRef.name"), at(t, custom, "configMapGenerator.0.name"))
+	redistest.Equal(t, "volume:", at(t, template, "spec.containers.0.volumeMounts.0.name"), at(t, template, "spec.volumes.0.name"))
+	redistest.Equal(t, "namespace:", at(t, custom, "namespace"), at(t, ofKind(t, "Namespace"), "metadata.name"))
+}
+
+func TestRelease_Files(t *testing.T) {
+	t.Parallel()
+	release := documents(t, top+".goreleaser.yaml")[0]
+	var programs []string
+	for _, build := range at(t, release, "builds").([]any) {
+		main := fmt.Sprint(at(t, build, "main"))
+		redistest.Equal(t, "program:", at(t, build, "binary"), any(filepath.Base(main)))
+		if _, err := os.Stat(top + main + "/main.go"); err != nil {
+			t.Error(err)
+		}
+		redistest.Equal(t, "static:", at(t, build, "env.0"), any("CGO_ENABLED=0"))
+		programs = append(programs, fmt.Sprint(filepath.Base(main), at(t, build, "goos"), at(t, build, "goarch")))
+	}
+	// roomload stops and continues processes, which Windows cannot.
+	redistest.Equal(t, "programs:", strings.Join(programs, " "), "roomd[linux darwin windows] [amd64 arm64] roomload[linux darwin] [amd64 arm64]")
+	for _, name := range texts(t, release, "archives.0.files") {
+		if found, err := filepath.Glob(top + name); err != nil || found == nil {
+			t.Errorf("there is no %s (%v)", name, err)
+		}
+	}
+	at(t, release, "sboms.0.artifacts")
+	redistest.Equal(t, "sums:", at(t, release, "checksum.algorithm"), any("sha256"))
 }
 
 // What the manual has people type is understood.

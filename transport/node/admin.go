@@ -17,23 +17,23 @@ import (
 	"roomd/transport/page"
 )
 
-// maxAdmins is how many connections operators may have; beyond that the listener evicts.
+// maxAdmins limits the connections of operators. Beyond that the listener evicts.
 const maxAdmins = 16
 
-// admin serves operators on an address of its own. Whoever is on this machine may see it; from
-// elsewhere an admin token is needed.
+// admin serves operators on an address of its own. On loopback everybody on this machine is an operator; elsewhere a
+// request needs an admin token.
 type admin struct {
 	listener net.Listener
-	named    string // the address as it was given
+	named    string // the address as configured
 	loopback bool   // nobody else can reach it
 	http     *http.Server
-	verifier *auth.Verifier // nil: nobody has a token
+	verifier *auth.Verifier // nil: there are no tokens
 	refused  *ratelog.Log
 	evicted  *ratelog.Log
 	errors   *ratelog.Log
 }
 
-// listenAdmin takes the address, and serves nothing yet. It returns nil if addr is empty.
+// listenAdmin listens on addr, and serves nothing yet. It returns nil if addr is empty.
 func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin, error) {
 	if addr == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin
 	}, nil
 }
 
-// checkAdminListen refuses an address that other machines can reach, if nobody can have a token.
+// checkAdminListen refuses an address that other machines can reach, if there are no tokens.
 func checkAdminListen(addr string, tokens bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	switch {
@@ -75,8 +75,8 @@ func (n *Node) AdminAddr() string {
 	return n.admin.listener.Addr().String()
 }
 
-// serve begins to answer. /healthz is for everybody, the files of the page for everybody who could have a token, and
-// all else for operators.
+// serve starts answering. /healthz is for everybody, the page's files for everybody who could have a token, and the
+// rest for operators.
 func (a *admin) serve(others, metrics http.Handler, rooms *api.API) {
 	mux := http.NewServeMux()
 	files := a.protectBy(a.checkReader, page.Admin(), refuseText)
@@ -96,7 +96,7 @@ func (a *admin) serve(others, metrics http.Handler, rooms *api.API) {
 	go func() { _ = a.http.Serve(bounded) }() // ends with shutdown
 }
 
-// shutdown ends the requests that run when ctx ends.
+// shutdown waits for the running requests until ctx ends, then cuts them off.
 func (a *admin) shutdown(ctx context.Context) {
 	if a == nil {
 		return
@@ -118,7 +118,7 @@ func refuseText(w http.ResponseWriter, _ *http.Request, status int, why error) {
 	http.Error(w, why.Error(), status)
 }
 
-// protect lets operators through, and others get a refusal.
+// protect passes requests of operators to next, and others to refuse.
 func (a *admin) protect(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int,
 	why error)) http.Handler {
 	return a.protectBy(a.check, next, refuse)
@@ -144,9 +144,10 @@ var (
 	errNoAdmin     = errors.New("the token's role is not admin")
 )
 
-// check returns why a request is refused. Nobody else can send a token that a browser does not know, so who has one
-// may come by any name. Without one a request must come to a loopback address from this machine, and not by a name: a
-// page could have given its own name this address (DNS rebinding), and a proxy speaks for whoever has reached that.
+// check returns why a request is refused. With a token it may use any host name, because no other site's page knows
+// the token. Without one it must come from this machine to a loopback address, and not by a name: a page could have
+// pointed its own name here (DNS rebinding). A proxy's request is refused too, because the proxy's client may be
+// anybody.
 func (a *admin) check(r *http.Request) (status int, why error) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage
@@ -176,8 +177,8 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 	return 0, nil
 }
 
-// checkReader is check for what holds no secret. A browser that opens a page has no token to send; the page asks its
-// user for one, and sends it to the API. Where no token is needed, check says who may read.
+// checkReader is check for files without secrets. A browser that opens a page cannot send a token; the page asks its
+// user for one. Without tokens, check decides.
 func (a *admin) checkReader(r *http.Request) (status int, why error) {
 	status, why = a.check(r)
 	if errors.Is(why, errNoToken) {
@@ -186,7 +187,7 @@ func (a *admin) checkReader(r *http.Request) (status int, why error) {
 	return status, why
 }
 
-// isOfOwnPage reports whether no page has sent a request, or one that came by the same host and port.
+// isOfOwnPage reports whether a request comes from no page, or from one of the same host and port.
 func isOfOwnPage(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host

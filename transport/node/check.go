@@ -20,21 +20,20 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// checkTimeout bounds all that "roomd check" asks of Redis.
+// checkTimeout limits all requests of "roomd check" to Redis.
 const checkTimeout = 15 * time.Second
 
-// checkCmd is "roomd check".
 type checkCmd struct {
 	config `embed:""`
 	JSON   bool `name:"json" env:"-" help:"One JSON object instead of lines: {\"ok\":…,\"findings\":[{\"level\",\"check\",\"text\",\"do\"}]}."`
 }
 
-// Help is shown by kong below the description.
+// Help is shown by kong after the description.
 func (*checkCmd) Help() string {
 	return `Give it the flags, variables and files of a node. It says what is ok, what should be changed (warn) and what must be (fail), and ends with 1 if something must. It serves nobody, and leaves nothing in Redis.`
 }
 
-// run writes the findings. It fails with errMustChange.
+// run writes the findings. It fails with errMustChange if one must be mended.
 func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -48,16 +47,16 @@ func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// checkConfig checks what can be checked without Redis, and then Redis.
+// checkConfig checks the configuration alone, then Redis.
 func checkConfig(ctx context.Context, cfg config) (found findings) {
 	silent := slog.New(slog.DiscardHandler)
-	redis.SetLogger(redisLog{silent}) // what it has to say is in errors as well
+	redis.SetLogger(redisLog{silent}) // errors contain its messages, too
 	parts := Config{Listen: cfg.Listen, AdminListen: cfg.AdminListen, Insecure: cfg.Insecure, Room: cfg.rooms(),
 		Serve: cfg.clients()}
 	var err error
 	if parts.Serve.Auth, err = cfg.verifier(silent); err != nil {
 		found.fail("keys", "", "%v", err)
-		parts.Insecure = true // the listen address is not to blame as well
+		parts.Insecure = true // so that the listen address is not reported as well
 	} else {
 		found.keys(cfg, parts)
 	}
@@ -87,7 +86,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 	client := parts.Redis.NewClient()
 	defer client.Close()
 	rooms, err := coordinator.New(client, parts.Room)
-	if err != nil { // Validate has tried it
+	if err != nil { // Validate has checked it
 		found.fail("flags", "", "%v", inFlags(err))
 		return found
 	}
@@ -96,7 +95,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 	return found
 }
 
-// settings says what is in force that is not the default, or was given, and where it comes from.
+// settings reports the settings that are not defaults, and their origins.
 func (f *findings) settings(cfg config, redis string) {
 	if key := cfg.file.exposed(); key != "" {
 		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there",
@@ -113,7 +112,7 @@ func (f *findings) settings(cfg config, redis string) {
 	}
 }
 
-// keys says who may connect.
+// keys reports who may connect.
 func (f *findings) keys(cfg config, parts Config) {
 	switch source := cfg.source(); {
 	case source != nil:
@@ -126,7 +125,7 @@ func (f *findings) keys(cfg config, parts Config) {
 	}
 }
 
-// listen tries the address, which is free again afterwards.
+// listen tries the address, and frees it again.
 func (f *findings) listen(ctx context.Context, flag, address string) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -144,7 +143,7 @@ func (f *findings) listen(ctx context.Context, flag, address string) {
 	}
 }
 
-// files compares the limit on open files with the clients that are wanted.
+// files compares the limit on open files with the wanted number of clients.
 func (f *findings) files(wanted int) {
 	clients, files, err := maxClients(wanted)
 	switch {
@@ -160,11 +159,11 @@ func (f *findings) files(wanted int) {
 	}
 }
 
-// maxNotice is how long before its end a certificate that lives for long is reported.
+// maxNotice is how long before its end a long-lived certificate is reported.
 const maxNotice = 14 * 24 * time.Hour
 
-// certificates checks what the node shows: to game clients, and to Redis. Files that cannot be read,
-// or do not go together, have been reported where they are used.
+// certificates checks the certificates shown to game clients and to Redis. Unreadable files and wrong pairs are
+// reported where they are used.
 func (f *findings) certificates(cfg config, now time.Time) {
 	if cfg.TLSCert != nil {
 		if pair, err := reload.Pair(*cfg.TLSCert, *cfg.TLSKey); err == nil {
@@ -182,7 +181,7 @@ func (f *findings) certificates(cfg config, now time.Time) {
 	}
 }
 
-// certificate says for how long others will accept a certificate.
+// certificate reports how long others will accept a certificate.
 func (f *findings) certificate(flag, others string, leaf *x509.Certificate, now time.Time) {
 	day := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 	notice := min(maxNotice, leaf.NotAfter.Sub(leaf.NotBefore)/6)
@@ -199,14 +198,14 @@ func (f *findings) certificate(flag, others string, leaf *x509.Certificate, now 
 	}
 }
 
-// What a finding is.
+// Levels of a finding.
 const (
 	levelOK   = "ok"
 	levelWarn = "warn" // it works, and something can be lost, or slow
 	levelFail = "fail" // it does not work
 )
 
-// finding is what "roomd check" says of one thing.
+// finding is one result of "roomd check".
 type finding struct {
 	Level string `json:"level"`
 	Check string `json:"check"`
@@ -214,14 +213,14 @@ type finding struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// findings are in the order in which they were found.
+// findings are in the order of their discovery.
 type findings []finding
 
 func (f *findings) ok(check, format string, args ...any) {
 	*f = append(*f, finding{levelOK, check, fmt.Sprintf(format, args...), ""})
 }
 
-// warn and fail take what to do about it first.
+// warn and fail add a finding; do is the advice.
 func (f *findings) warn(check, do, format string, args ...any) {
 	*f = append(*f, finding{levelWarn, check, fmt.Sprintf(format, args...), do})
 }
@@ -239,7 +238,7 @@ func (f findings) count(level string) (n int) {
 	return n
 }
 
-// errMustChange ends "roomd check" with 1.
+// errMustChange makes "roomd check" exit with 1.
 type errMustChange int
 
 func (n errMustChange) Error() string {
@@ -249,7 +248,7 @@ func (n errMustChange) Error() string {
 	return fmt.Sprintf("check: %d things must be changed", int(n))
 }
 
-// write writes a line for each finding, or one JSON object.
+// write writes one line per finding, or one JSON object.
 func (f findings) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		text, err := json.Marshal(struct {
@@ -265,7 +264,7 @@ func (f findings) write(w io.Writer, asJSON bool) error {
 	for _, one := range f {
 		line := fmt.Sprintf("%-5s %-12s %s", one.Level, one.Check, one.Text)
 		if one.Do != "" {
-			line = strings.TrimRight(line, ".") + ". " + one.Do // an error of Redis may end with one
+			line = strings.TrimRight(line, ".") + ". " + one.Do // an error of Redis may end with a full stop
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

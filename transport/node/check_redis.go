@@ -24,7 +24,6 @@ const (
 	nearlyFull = 80
 )
 
-// asked is a Redis, and what is asked of it.
 type asked struct {
 	cfg    config
 	db     *redisurl.DB
@@ -94,7 +93,7 @@ func (f *findings) cluster(ctx context.Context, a *asked) {
 	}
 }
 
-// isRightKind reports whether the URL fits the server. If not, no other answer means anything.
+// isRightKind reports whether the URL fits the server. Otherwise no other answer is meaningful.
 func (f *findings) isRightKind(a *asked, s *inspect.Server) bool {
 	_, isCluster := a.client.(*redis.ClusterClient)
 	switch {
@@ -109,7 +108,6 @@ func (f *findings) isRightKind(a *asked, s *inspect.Server) bool {
 	return false
 }
 
-// server checks one server.
 func (f *findings) server(a *asked, s *inspect.Server) {
 	switch {
 	case s.IsOlderThan(coordinator.MinRedis):
@@ -238,7 +236,6 @@ func (f *findings) trip(a *asked, s *inspect.Server) {
 	}
 }
 
-// rights checks the ACL.
 func (f *findings) rights(ctx context.Context, a *asked) {
 	missing, err := a.rooms.MissingRights(ctx)
 	switch {
@@ -255,10 +252,10 @@ func (f *findings) rights(ctx context.Context, a *asked) {
 	}
 }
 
-// searchTimeout bounds the search for what is not roomd's.
+// searchTimeout limits the search for foreign keys.
 const searchTimeout = 5 * time.Second
 
-// foreign looks for rooms whose key holds what another program has written.
+// foreign reports rooms whose keys were written by another program.
 func (f *findings) foreign(ctx context.Context, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
@@ -279,7 +276,7 @@ func (f *findings) foreign(ctx context.Context, a *asked) {
 	}
 }
 
-// withPrefix says which of the deployments that may share a Redis is meant; nothing where there is no prefix.
+// withPrefix names the deployment by its key prefix, or returns "" without one.
 func (c *config) withPrefix() string {
 	if c.KeyPrefix == "" {
 		return ""
@@ -287,7 +284,7 @@ func (c *config) withPrefix() string {
 	return " with the key prefix " + c.KeyPrefix
 }
 
-// nodes compares this configuration with the nodes that run.
+// nodes compares this configuration with the running nodes.
 func (f *findings) nodes(ctx context.Context, a *asked) {
 	nodes, err := a.rooms.Nodes(ctx)
 	if err != nil {

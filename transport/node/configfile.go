@@ -18,38 +18,37 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// fileFlag names the file of settings.
 type fileFlag struct {
 	Config *string `placeholder:"FILE" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file. SIGHUP has the node read it again: what is live changes at once, and the log names what needs a restart."`
 
-	file    *configFile       // that was read; nil before
-	origins map[string]string // where the value of each flag comes from that is not the default
+	file    *configFile       // the file read; nil before
+	origins map[string]string // by flag, the origin of a value that is not the default
 }
 
-// configFile has the settings of a file. Its schema is the flags of a node: a key is the name of a flag, and its
-// value the text that this would have on the command line. So off and 3s are never taken for anything else.
+// configFile has the settings of a file. Its schema is the flags of a node: a key is the name of a flag, its value
+// the text on the command line. So YAML never reads off or 3s as anything else.
 type configFile struct {
 	path    string // empty without a file
 	entries map[string]*fileEntry
 	anybody bool // every user of this machine can read the file
-	again   bool // a node runs with it already
+	again   bool // a running node reads it again
 }
 
 // fileEntry is the value of a key.
 type fileEntry struct {
 	line   int
 	value  any  // a string, or a list of them as []any
-	used   bool // neither a flag nor a variable comes before it
-	secret bool // others may not read it
+	used   bool // neither a flag nor a variable overrides it
+	secret bool // others must not read it
 }
 
-// lineError says what is wrong in a line of the file.
+// lineError returns an error about a line of the file.
 func (f *configFile) lineError(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %w", f.path, line, fmt.Errorf(format, args...))
 }
 
-// load is called by kong when it knows which file the command line or the environment names, if any. Then kong
-// asks the file for values.
+// load is called by kong once the command line or the environment has named the file, if any. Then kong asks the file
+// for values.
 func (f *configFile) load(ctx *kong.Context) error {
 	flags := ctx.Flags()
 	i := slices.IndexFunc(flags, func(flag *kong.Flag) bool { return flag.Name == "config" })
@@ -89,13 +88,13 @@ func (f *configFile) read() ([]byte, error) {
 	return reload.Read(f.path)
 }
 
-// parse returns the values of the keys. Nothing is expanded: aliases and tags are refused.
+// parse returns the values of the keys. It refuses aliases and tags, so nothing is expanded.
 func (f *configFile) parse(text []byte, known map[string]*kong.Flag) (map[string]*fileEntry, error) {
 	var document, more yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return nil, nil // nothing but comments
+		return nil, nil // only comments
 	}
 	if err == nil && !errors.Is(decoder.Decode(&more), io.EOF) {
 		return nil, f.lineError(max(more.Line, 1), "another document begins here; settings are one")
@@ -103,7 +102,7 @@ func (f *configFile) parse(text []byte, known map[string]*kong.Flag) (map[string
 	if broken, ok := errors.AsType[*yaml.LoadError](err); ok {
 		why := broken.Message
 		if strings.Contains(why, "anchor") {
-			why = "a value that begins with * needs quotes" // what follows may be a password
+			why = "a value that begins with * needs quotes" // the rest may be a password
 		}
 		return nil, f.lineError(max(broken.Mark.Line, 1), "not YAML: %s", why)
 	}
@@ -141,7 +140,7 @@ func (f *configFile) parse(text []byte, known map[string]*kong.Flag) (map[string
 	return entries, nil
 }
 
-// meant says which key an unknown one may stand for.
+// meant suggests the key that an unknown one may stand for.
 func meant(name string, known map[string]*kong.Flag) string {
 	name = strings.ReplaceAll(strings.TrimLeft(strings.ToLower(name), "-"), "_", "-")
 	if known[name] == nil {
@@ -177,10 +176,10 @@ func textOf(n *yaml.Node, list bool) (any, error) {
 	return n.Value, nil
 }
 
-// Validate is called by kong. load has checked the file.
+// Validate is called by kong. load has already checked the file.
 func (f *configFile) Validate(*kong.Application) error { return nil }
 
-// Resolve is called by kong for flags that are not on the command line, and returns their values.
+// Resolve is called by kong for flags that the command line lacks, and returns their values.
 func (f *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	e := f.entries[flag.Name]
 	if e == nil || variable(flag) != "" {
@@ -193,7 +192,7 @@ func (f *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return e.value, nil
 }
 
-// variable returns the variable that is set for a flag, or "".
+// variable returns the name of the environment variable that is set for a flag, or "".
 func variable(flag *kong.Flag) string {
 	for _, name := range flag.Envs {
 		if _, set := os.LookupEnv(name); set {
@@ -205,7 +204,7 @@ func variable(flag *kong.Flag) string {
 
 var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
 
-// locate adds to an error the line of the file that has the value of a flag that it names.
+// locate adds the file's line to an error that names a flag whose value the file sets.
 func (f *configFile) locate(err error) error {
 	if err == nil || f == nil {
 		return err
@@ -218,7 +217,7 @@ func (f *configFile) locate(err error) error {
 	return err
 }
 
-// originsOf returns where the values of flags come from that are not the defaults.
+// originsOf returns the origins of values that are not defaults, by flag.
 func (f *configFile) originsOf(ctx *kong.Context) map[string]string {
 	origins := make(map[string]string)
 	for _, flag := range ctx.Flags() {
@@ -236,7 +235,7 @@ func (f *configFile) originsOf(ctx *kong.Context) map[string]string {
 	return origins
 }
 
-// exposed returns the key of a secret in a file that every user of the machine can read, or "".
+// exposed returns the key of a secret, if every user of the machine can read the file; otherwise "".
 func (f *configFile) exposed() string {
 	if f == nil || !f.anybody {
 		return ""
@@ -249,12 +248,12 @@ func (f *configFile) exposed() string {
 	return ""
 }
 
-// warn logs that others can read a secret in the file.
+// warn logs a secret that others can read.
 func (f *configFile) warn(log *slog.Logger) {
 	if key := f.exposed(); key != "" {
 		log.Warn("every user of this machine can read the secret in the configuration file", "file", f.path, "key", key)
 	}
 }
 
-// withPassword is a URL of Redis that has a password in it.
+// withPassword matches a URL of Redis with a password.
 var withPassword = regexp.MustCompile(`://[^/@]*:[^/@]*@|password=`)

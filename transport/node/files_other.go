@@ -2,5 +2,5 @@
 
 package node
 
-// maxFiles returns 0: how many files the process may have open is not known.
+// maxFiles returns 0: the limit on open files is unknown.
 func maxFiles() int { return 0 }

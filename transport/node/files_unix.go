@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// maxFiles returns how many files the process may have open, or 0 if that is not known. Go
-// raises the soft limit to the hard one when the process starts.
+// maxFiles returns the limit on open files, or 0 if unknown. Go raises the soft limit to the hard one at the start of
+// the process.
 func maxFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

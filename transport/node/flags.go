@@ -21,8 +21,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// config is what flags and environment say of a node. Kong makes the flags, their ROOMD_…
-// variables and the help of it.
+// config has the flags of a node. Kong makes the flags, their ROOMD_… variables and their help from it.
 type config struct {
 	listenFlags   `embed:"" group:"Where clients connect:"`
 	verifierFlags `embed:"" group:"Who may connect:"`
@@ -38,13 +37,13 @@ type config struct {
 	hangups <-chan os.Signal       // each SIGHUP; nil without a file
 }
 
-// Validate is called by kong. What the packages behind check themselves is left to them; but
-// there a zero means the default, and here it would be a mistake.
+// Validate is called by kong. It leaves checks to the other packages where they have them, except for a zero: there
+// it means the default, here it is a mistake.
 func (c *config) Validate(parsed *kong.Context) error {
 	if err := checkLeast(parsed.Flags()); err != nil {
 		return err
 	}
-	c.NodeTTL = cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)) // what the log shows is what counts
+	c.NodeTTL = cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)) // so that the log shows the value in force
 	switch {
 	case len(c.Webhook) > 0 && c.Feed == 0:
 		return errors.New("--webhook needs --feed and --journal, from which it is told, such as --feed 1000000 --journal 1000")
@@ -60,7 +59,7 @@ func (c *config) Validate(parsed *kong.Context) error {
 	return c.webhookFlags.validate()
 }
 
-// checkLeast returns an error for a number or a time that is less than the tag least of its flag says.
+// checkLeast returns an error if a number or a time is below the tag least of its flag.
 func checkLeast(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		tag := flag.Tag.Get("least")
@@ -79,7 +78,7 @@ func checkLeast(flags []*kong.Flag) error {
 	return nil
 }
 
-// rooms returns what the coordinator is told.
+// rooms returns the coordinator's options.
 func (c *config) rooms() coordinator.Options {
 	rules := c.rules
 	if rules.Seating == nil {
@@ -96,7 +95,7 @@ func (c *config) rooms() coordinator.Options {
 	return opts
 }
 
-// clients returns what the server of clients is told.
+// clients returns the options of the server of clients.
 func (c *config) clients() (opts transport.Options) {
 	fill(&opts, c)
 	opts.Grace, opts.AllowOrigins = c.grace(), c.AllowOrigin
@@ -106,7 +105,7 @@ func (c *config) clients() (opts transport.Options) {
 	return opts
 }
 
-// fill sets each option whose name is that of a flag, and that is of the same kind.
+// fill sets each option that has the same name and kind as a flag.
 func fill[T any](opts *T, c *config) {
 	options, flags := reflect.ValueOf(opts).Elem(), reflect.ValueOf(c).Elem()
 	for field, option := range options.Fields() {
@@ -117,8 +116,8 @@ func fill[T any](opts *T, c *config) {
 	}
 }
 
-// nodeConfig makes the parts of a node from its flags. The caller closes the DB. The error
-// names a flag that cannot be used, and is a UseError.
+// nodeConfig makes the parts of a node from its flags. The caller closes the DB. An error names an unusable flag, and
+// is a UseError.
 func nodeConfig(cfg config, log *slog.Logger) (Config, error) {
 	verifier, err := cfg.verifier(log)
 	if err != nil {
@@ -155,7 +154,6 @@ func nodeConfig(cfg config, log *slog.Logger) (Config, error) {
 	return parts, nil
 }
 
-// listenFlags say where game clients connect, and from where.
 type listenFlags struct {
 	Listen      string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where game clients connect (default ${default})."`
 	Insecure    bool     `help:"Without a key for tokens, listen all the same where other machines can reach it. A client is then the user that it names."`
@@ -164,7 +162,7 @@ type listenFlags struct {
 	TLSKey      *string  `name:"tls-key" and:"tls" placeholder:"FILE" help:"PEM file with its private key."`
 }
 
-// secure returns what the node needs to speak TLS, or nil if it speaks plain HTTP.
+// secure returns the TLS configuration, or nil for plain HTTP.
 func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 	if f.TLSCert == nil {
 		return nil, nil
@@ -176,7 +174,6 @@ func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 	return config, nil
 }
 
-// redisFlags say where the rooms are kept.
 type redisFlags struct {
 	Redis     string `default:"embedded" placeholder:"URL" help:"redis://[user:password@]host:port[/db], rediss://… for TLS, unix:///path/to/socket, redis+sentinel://host:port,…/master, redis+cluster://host:port,…, also with rediss+, or embedded: inside this process, keeping nothing, for trying it out (default ${default})."`
 	KeyPrefix string `label:"" placeholder:"PREFIX:" help:"What the names of all keys and channels in Redis begin with, such as eu: for eu:Room:42:Users. Nodes with another prefix are another deployment: several may share one Redis. Ends with a colon. None by default."`
@@ -185,10 +182,9 @@ type redisFlags struct {
 	Files RedisFiles `embed:""`
 }
 
-// open reads the files that the flags name, and opens the Redis.
+// open reads the files named by flags, and opens the Redis.
 func (f *redisFlags) open() (*redisurl.DB, error) { return f.Files.Open(f.Redis) }
 
-// roomFlags say how rooms work, and the lock before them.
 type roomFlags struct {
 	LockTTL  time.Duration `label:"" least:"1ns" default:"3s" placeholder:"3s" help:"How long a crashed holder can block a room."`
 	LockPoll time.Duration `label:"" least:"1ns" default:"5ms" placeholder:"5ms" help:"Pause between two attempts at a lock that another program holds."`
@@ -206,7 +202,7 @@ type roomFlags struct {
 	NodeTTL   time.Duration `label:"" placeholder:"5s" help:"How long a node that has stopped is taken to be alive: 5s, or --lock-ttl if that is longer."`
 }
 
-// grace returns the grace as Options have it, where zero means the default.
+// grace returns the grace for Options, where zero means the default.
 func (f *roomFlags) grace() time.Duration {
 	if f.Grace == 0 {
 		return -1
@@ -214,7 +210,6 @@ func (f *roomFlags) grace() time.Duration {
 	return f.Grace
 }
 
-// operateFlags say what an operator sees of a node.
 type operateFlags struct {
 	AdminListen string `placeholder:"HOST:PORT" help:"Where operators find their page /admin, /metrics (Prometheus), /debug/pprof/ and /healthz, such as 127.0.0.1:9090. On loopback all of this machine may look; elsewhere an admin token is needed, and so a key. Off unless given."`
 

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// limitFlags say how much clients may ask of a node.
 type limitFlags struct {
 	MaxConnections   int           `label:"" least:"1" live:"" default:"50000" placeholder:"50000" help:"How many game clients may be connected; further ones get HTTP 503. Fewer if the process may not have as many files open (ulimit -n)."`
 	MaxPerAddress    limit         `label:"" live:"" default:"1000" placeholder:"1000" help:"How many of them may have the same address; further ones get HTTP 429. The addresses of an IPv6 network of 64 bits count as one. off sets no limit."`
@@ -53,7 +52,7 @@ func (l limit) String() string {
 	return strconv.Itoa(int(l))
 }
 
-// rate is a limit per second, which people write as 50 or 50/s.
+// rate is a limit per second, written as 50 or 50/s.
 type rate limit
 
 // UnmarshalText is called by kong.
@@ -72,7 +71,7 @@ func (r rate) String() string {
 	return strconv.Itoa(int(r)) + "/s"
 }
 
-// network is a range of addresses as 10.0.0.0/8, or a single one.
+// network is a range of addresses such as 10.0.0.0/8, or a single one.
 type network netip.Prefix
 
 // UnmarshalText is called by kong.
@@ -97,7 +96,7 @@ func (n *network) UnmarshalText(text []byte) error {
 
 func (n network) String() string { return netip.Prefix(n).String() }
 
-// size is a number of bytes, which people write as 65536, 256KiB or 1MiB.
+// size is a number of bytes, written as 65536, 256KiB or 1MiB.
 type size int
 
 var units = []struct {

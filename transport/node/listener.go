@@ -17,14 +17,14 @@ import (
 	"roomd/transport/internal/pending"
 )
 
-// limits are how many connections a node keeps open.
+// limits are the numbers of connections that a node keeps open.
 type limits struct {
 	clients int // WebSockets; further ones get HTTP 503
-	total   int // all, with those that are not WebSockets (yet)
+	total   int // all, including those that are not WebSockets (yet)
 }
 
-// limitsFor returns the limits of a node for that many clients, whose process may have that many files open; 0 files
-// stands for any number. Of too few files it keeps some for Redis and the process itself.
+// limitsFor returns a node's limits for this many clients and open files; 0 files means no limit. If files are scarce
+// it keeps some for Redis and the process itself.
 func limitsFor(clients, files int) (limits, error) {
 	l := limits{clients, clients + spareFor(clients)}
 	if files == 0 {
@@ -41,36 +41,36 @@ func limitsFor(clients, files int) (limits, error) {
 	return l, nil
 }
 
-// spareFor returns how many connections that are not WebSockets there may be beside n.
+// spareFor returns the number of connections beside n WebSockets.
 func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 
-// listener bounds how many connections are open. Beyond that, those that are not WebSockets yet
-// make room, as [pending.Set] says whose. A game client becomes one within a few round trips, so
-// connections that are only held open, also in the middle of a TLS handshake, keep nobody out.
+// listener limits the open connections. At the limit it evicts one that is not a WebSocket yet; [pending.Set] decides
+// whose. A game client becomes a WebSocket within a few round trips, so idle connections, even in the middle of a TLS
+// handshake, keep nobody out.
 type listener struct {
 	*net.TCPListener
 	evicted *ratelog.Log
 	timeout time.Duration // of a request
-	late    func()        // called when a client takes longer; nil is not called
+	late    func()        // called when a client takes longer; may be nil
 
 	mu      sync.Mutex
 	max     int                      // guarded by mu
 	open    int                      // guarded by mu
-	pending pending.Set[*connection] // guarded by mu: those that are not WebSockets
+	pending pending.Set[*connection] // guarded by mu: connections that are not WebSockets
 }
 
-// connection is one that a listener counts.
+// connection is a counted connection.
 type connection struct {
 	*net.TCPConn
 	listener *listener
 
 	// Guarded by listener.mu.
 	place  *pending.Entry[*connection] // nil for a WebSocket
-	since  time.Time                   // when the present request began; zero between two
+	since  time.Time                   // start of the current request; zero between requests
 	closed bool
 }
 
-// Read counts a client that takes too long. net/http also uses deadlines to end its own reads.
+// Read reports a client that takes too long. net/http also uses deadlines to end its own reads.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.isLate() {
@@ -79,7 +79,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isLate reports, once, whether the present request has taken longer than it may.
+// isLate reports, once per request, whether it exceeds the timeout.
 func (c *connection) isLate() bool {
 	l := c.listener
 	l.mu.Lock()
@@ -91,7 +91,7 @@ func (c *connection) isLate() bool {
 	return true
 }
 
-// Accept returns the next connection. If the process may not open another file, it evicts a connection, too.
+// Accept returns the next connection. If the process has too many open files, it also evicts one.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptTCP()
@@ -107,18 +107,18 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// receiveBuffer is how many bytes the kernel keeps of what a client sends before it is read, or
-// twice as many. By itself it would let a client that floods grow that to megabytes.
+// receiveBuffer limits the kernel's buffer of unread bytes from a client, which may use twice as much. Without it a
+// flooding client would make the buffer grow to megabytes.
 const receiveBuffer = 32 << 10
 
-// setMax binds connections that come from now on.
+// setMax sets the limit for future connections.
 func (l *listener) setMax(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.max = n
 }
 
-// add counts a connection. If there are too many, it evicts one. It returns nil if that is the new one itself.
+// add counts a connection. At the limit it evicts one, and returns nil if that is the new one.
 func (l *listener) add(conn *net.TCPConn) *connection {
 	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
 	c := &connection{TCPConn: conn, listener: l, since: time.Now()}
@@ -133,7 +133,7 @@ func (l *listener) add(conn *net.TCPConn) *connection {
 	return c
 }
 
-// evict closes the connection that is next to make room, and returns it, or nil if all are WebSockets.
+// evict closes the connection chosen by pending, and returns it; nil if all are WebSockets.
 func (l *listener) evict(why error) *connection {
 	l.evicted.Happened(why)
 	l.mu.Lock()
@@ -146,8 +146,8 @@ func (l *listener) evict(why error) *connection {
 	return next
 }
 
-// ofClient has connections count for the client of their requests, where that is another than the
-// peer, such as a trusted proxy's. It is to be beside connContext.
+// ofClient counts a connection for the client of its requests, if that is not the peer, as behind a trusted proxy. It
+// needs connContext.
 func ofClient(next http.Handler, networkOf func(*http.Request) netip.Prefix) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
@@ -157,10 +157,9 @@ func ofClient(next http.Handler, networkOf func(*http.Request) netip.Prefix) htt
 	})
 }
 
-// connectionKey is the key of a request's *connection in its context.
+// connectionKey is the context key of a request's *connection.
 type connectionKey struct{}
 
-// connContext is called by net/http.
 func (l *listener) connContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, connectionOf(conn))
 }
@@ -173,7 +172,7 @@ func (c *connection) move(network netip.Prefix) {
 	}
 }
 
-// connectionOf returns what the listener has given to net/http.
+// connectionOf returns the listener's connection for one of net/http.
 func connectionOf(conn net.Conn) *connection {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -181,8 +180,7 @@ func connectionOf(conn net.Conn) *connection {
 	return conn.(*connection)
 }
 
-// connState is called by net/http. It protects a connection that has become a WebSocket from
-// eviction, and records when requests begin.
+// connState is called by net/http. It protects WebSockets from eviction, and records when requests start.
 func (l *listener) connState(conn net.Conn, state http.ConnState) {
 	c := connectionOf(conn)
 	l.mu.Lock()
@@ -206,7 +204,7 @@ func (c *connection) removePendingLocked() {
 	}
 }
 
-// Close closes the connection and frees its place.
+// Close closes the connection and stops counting it.
 func (c *connection) Close() error {
 	err := c.TCPConn.Close()
 	c.listener.mu.Lock()

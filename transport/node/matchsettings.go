@@ -11,8 +11,8 @@ import (
 	"roomd/transport"
 )
 
-// matchSettings are what rooms may be like that players begin by a match: as a flag it is JSON, or @ and a file
-// with that.
+// matchSettings are the allowed settings of rooms created by a match. The flag has them as JSON, or as @ and a file
+// with JSON.
 type matchSettings transport.MatchSettings
 
 // UnmarshalText is called by kong.
@@ -37,7 +37,7 @@ func (m matchSettings) String() string {
 	}
 	text, err := json.Marshal([]room.Settings(m))
 	if err != nil {
-		return err.Error() // of labels that are no JSON; those of a flag are
+		return err.Error() // invalid JSON in labels; a flag's labels are valid
 	}
 	return string(text)
 }

@@ -1,5 +1,5 @@
-// Package node puts one roomd node together: a Redis client, a coordinator of rooms, and a
-// server of game clients on a TCP port. Start with [Start], and end with [Node.Shutdown].
+// Package node assembles a roomd node: a Redis client, a coordinator of rooms, and a server of game clients on a TCP
+// port. Start with [Start], and end with [Node.Shutdown].
 //
 // [Main] is the program roomd, flags, environment, check, token, pages, metrics and signals, for a main function of
 // your own:
@@ -8,16 +8,16 @@
 //		node.Main(room.Rules{Name: "teams/1", Seating: teams{}})
 //	}
 //
-// A game's own rules, who may come in and when it begins, are Config.Room.Rules: see the example.
-// Config.AdminListen opens the operators' page and metrics; Config.Registerer adds the metrics to those of a program.
+// A game's rules (who may join, and when the game begins) are Config.Room.Rules: see the example. Config.AdminListen
+// opens the operators' page and metrics; Config.Registerer adds the metrics to those of a program.
 //
-// It promises that connections which are not WebSockets keep no game client out: there are few places for them, a new
-// one evicts the oldest of the address that has most (behind a trusted proxy, of the client that has most), and each
-// TLS handshake and each request has 10 s. Without Config.Serve.Auth it believes the names that clients give, and
-// therefore listens on loopback only, unless Config.Insecure is set.
+// It promises that other connections do not keep game clients out: those that are not WebSockets have few places, a
+// new one evicts the oldest of the address with the most (behind a trusted proxy, of the client with the most), and
+// each TLS handshake and each request has 10 s. Without Config.Serve.Auth the node believes the names that clients
+// give, and therefore listens on loopback only, unless Config.Insecure is set.
 //
-// One goroutine accepts connections, and net/http has one for each that is not a WebSocket.
-// All have ended when Shutdown returns.
+// One goroutine accepts connections, and net/http has one for each that is not a WebSocket. All have ended when
+// Shutdown returns.
 package node
 
 import (
@@ -49,65 +49,64 @@ import (
 )
 
 const (
-	// startTimeout bounds what a node asks of Redis before it listens.
+	// startTimeout limits the requests to Redis before the node listens.
 	startTimeout = 5 * time.Second
 
-	// httpTimeout bounds the HTTP requests that still run when the node has been drained.
+	// httpTimeout limits the HTTP requests that still run after the drain.
 	httpTimeout = time.Second
 )
 
-// Config says what a node is made of.
+// Config has the parts of a node.
 type Config struct {
-	// Listen is the TCP address for game clients, host:port; port 0 takes a free one. Unless Serve.Auth or Insecure
-	// is set, the host must be loopback, because the server believes the name that a client gives. On loopback
-	// without Serve.Auth it answers, but for probes, only requests whose Host is loopback, the host of Listen, or one
-	// of Serve.AllowOrigins: a page of another site may have a name that leads there.
+	// Listen is the TCP address for game clients, host:port; port 0 takes a free one. The host must be loopback
+	// unless Serve.Auth or Insecure is set, because otherwise the server believes the name that a client gives. On
+	// loopback without Serve.Auth it answers requests only if their Host is loopback, the host of Listen, or one of
+	// Serve.AllowOrigins, since another site's name may lead there. Probes are exempt.
 	Listen   string
 	Insecure bool
 
-	// TLS has the certificate by which the node speaks TLS. Nil means that it speaks plain HTTP. See reload.ServeTLS.
+	// TLS has the node's certificate. Nil means plain HTTP. See reload.ServeTLS.
 	TLS *tls.Config
 
-	// AdminListen is the TCP address for operators, host:port; empty for none. It serves their page at
-	// /admin, /metrics for Prometheus, the operators' API at /api, and /healthz. Unless Serve.Auth
-	// is set, the host must be loopback. On loopback everybody on this machine is an operator;
-	// elsewhere an admin token makes one. It is served until the node has been drained.
+	// AdminListen is the TCP address for operators, host:port; empty for none. It serves their page at /admin,
+	// /metrics for Prometheus, the operators' API at /api, and /healthz, until the node has been drained. The host
+	// must be loopback unless Serve.Auth is set. On loopback everybody on this machine is an operator; elsewhere an
+	// admin token is needed.
 	AdminListen string
 
-	// Admin serves operators what else there is on AdminListen, such as profiles. Nil serves nothing more.
+	// Admin serves further paths on AdminListen, such as profiles. Nil serves none.
 	Admin http.Handler
 
-	// Registerer gets the node's metrics, for a program that serves its own: they are those of /metrics, without
-	// those of Go and the process. Shutdown takes them back. Of several nodes each needs labels of its own: see
+	// Registerer gets the node's metrics, for a program that serves its own: those of /metrics, without those of Go
+	// and the process. Shutdown unregisters them. Several nodes need labels of their own: see
 	// prometheus.WrapRegistererWith. Without Registerer and AdminListen nothing is counted.
 	Registerer prometheus.Registerer
 
-	// Version and Settings are what the node says of itself to operators of all nodes; the page for
-	// players shows the version, too, where they need no token. The values of the settings may be no secrets, and
-	// their names are labels of a metric. Nil stands for those of Room that all nodes should have in common.
+	// Version and Settings are shown to operators of all nodes; the players' page also shows the version if players
+	// need no token. The settings must contain no secret, and their names are labels of a metric. Nil Settings stands
+	// for those of Room that all nodes should share.
 	Version  string
 	Settings map[string]string
 
-	// Unguarded answers GET /unguarded, by which the page shows what happens without a lock. Nil
-	// serves nothing there, and the page says that it is off.
+	// Unguarded answers GET /unguarded, by which the page shows joins without a lock. Nil serves nothing there, and
+	// the page says that it is off.
 	Unguarded http.Handler
 
-	// OnClient is called with the client of Redis before the first request, to add hooks to it. Nil is not called.
+	// OnClient is called with the client of Redis before its first request, to add hooks. It may be nil.
 	OnClient func(redis.UniversalClient)
 
 	// Redis is required. The caller closes it after Shutdown.
 	Redis *redisurl.DB
 	Room  coordinator.Options
 
-	// Serve are the options of the server. Its Duplicate is taken from Room, and the limit on
-	// open files can lower its MaxConnections.
+	// Serve are the options of the server. Duplicate comes from Room, and the limit on open files may lower
+	// MaxConnections.
 	Serve transport.Options
 
-	// Webhooks say who is told of every commit; Room.Feed and Room.Journal have to be set then. Its Log is taken
-	// from here.
+	// Webhooks are the receivers of commits. They need Room.Feed and Room.Journal. Their Log is Config.Log.
 	Webhooks webhook.Config
 
-	// Log takes what an operator should know, also for Room and Serve. Nil is silent.
+	// Log gets messages for the operator, also those of Room and Serve. Nil is silent.
 	Log *slog.Logger
 }
 
@@ -120,14 +119,14 @@ type Node struct {
 	webhooks *webhook.Webhooks
 	http     *http.Server
 	tls      *tls.Config  // nil for plain HTTP
-	evicted  *ratelog.Log // connections that were closed because there were too many
-	names    *ratelog.Log // requests by a name that is not the node's
-	errors   *ratelog.Log // that net/http reports
+	evicted  *ratelog.Log // connections closed at the limit
+	names    *ratelog.Log // requests to another host name
+	errors   *ratelog.Log // of net/http
 	listener net.Listener
 	admin    *admin           // nil without
 	metrics  *metrics.Metrics // nil without Config.AdminListen and Config.Registerer
-	hide     func()           // takes the metrics back; nil before they are registered
-	bounded  *listener        // what accepts game clients
+	hide     func()           // unregisters the metrics; nil before their registration
+	bounded  *listener        // accepts game clients
 	most     atomic.Pointer[limits]
 	failed   chan error
 
@@ -135,8 +134,8 @@ type Node struct {
 	settings atomic.Pointer[map[string]string]
 }
 
-// Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg cannot be
-// used, and an error if the port is taken, Redis does not answer, or Redis does not allow what a node needs.
+// Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg is unusable,
+// and an error if the port is taken, Redis does not answer, or Redis does not allow what a node needs.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Redis == nil {
 		return nil, errors.New("node: Redis is nil")
@@ -190,7 +189,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// build makes the parts of a node, none of which does anything yet.
+// build makes the parts of a node without starting them.
 func (n *Node) build(cfg *Config) (err error) {
 	if err := n.count(cfg); err != nil {
 		return err
@@ -215,7 +214,7 @@ func (n *Node) build(cfg *Config) (err error) {
 	return n.show(cfg.Registerer)
 }
 
-// abandon ends what there is of a node that could not be started.
+// abandon ends the parts of a node that could not be started.
 func (n *Node) abandon(ctx context.Context) {
 	if n.hide != nil {
 		n.hide()
@@ -230,7 +229,7 @@ func (n *Node) abandon(ctx context.Context) {
 	_ = n.client.Close()
 }
 
-// webhooks returns those of a node with such rooms.
+// webhooks returns the webhooks for such rooms. They need a feed.
 func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, error) {
 	if len(cfg.Webhooks.Receivers) > 0 && !rooms.HasFeed() {
 		return nil, &room.InvalidError{Field: "Webhooks", Problem: "need a feed: Room.Journal and Room.Feed"}
@@ -244,7 +243,7 @@ func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, 
 func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := n.rooms.Ping(limited); err != nil && !redisconn.NotAllowed(err) { // Check knows what to say then
+	if err := n.rooms.Ping(limited); err != nil && !redisconn.NotAllowed(err) { // Check explains a missing right
 		switch err = db.Explain(ctx, err); {
 		case errors.Is(err, redisurl.ErrLogin):
 			return fmt.Errorf("%s answers: %w; give another --redis-password-file, or another user in the URL", db, err)
@@ -261,8 +260,8 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	return n.rooms.Start(limited)
 }
 
-// checkListen refuses an address that other machines can reach, unless that is allowed: without
-// tokens the server believes its clients.
+// checkListen refuses an address that other machines can reach, unless anywhere is true: without tokens the server
+// believes its clients.
 func checkListen(listen string, anywhere bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -277,7 +276,7 @@ func checkListen(listen string, anywhere bool) error {
 // Addr returns the host:port that the node listens on.
 func (n *Node) Addr() string { return n.listener.Addr().String() }
 
-// URL returns where game clients connect.
+// URL returns the address for game clients.
 func (n *Node) URL() string {
 	if n.tls != nil {
 		return "wss://" + n.Addr() + "/ws"
@@ -288,11 +287,11 @@ func (n *Node) URL() string {
 // Name returns the node's name in what it writes to Redis.
 func (n *Node) Name() string { return n.rooms.Node() }
 
-// Connections returns how many game clients are connected.
+// Connections returns the number of connected game clients.
 func (n *Node) Connections() int { return n.server.Connections() }
 
-// Alive returns an error if the node stands still for a reason of its own, and nil also while
-// Redis does not answer. It may block instead.
+// Alive returns an error if the node has stalled for a reason of its own. It returns nil while Redis does not answer,
+// and may block.
 func (n *Node) Alive() error {
 	n.server.Connections()
 	return n.rooms.Alive()
@@ -301,18 +300,18 @@ func (n *Node) Alive() error {
 // Failed returns a channel that receives the error with which the node stopped listening.
 func (n *Node) Failed() <-chan error { return n.failed }
 
-// DrainRequested returns a channel that is closed when an operator, on any node, has asked this one
-// to stop. The owner of the node does that as after SIGTERM.
+// DrainRequested returns a channel that is closed when an operator, on any node, asks this one to stop. The node's
+// owner then does the same as after SIGTERM.
 func (n *Node) DrainRequested() <-chan struct{} { return n.rooms.DrainRequested() }
 
-// Retire makes /readyz fail, so that load balancers send no more clients. Everybody is served as
-// before, also who connects. Shutdown is to follow.
+// Retire makes /readyz fail, so that load balancers send no more clients. Clients are still served, including new
+// ones. Call Shutdown next.
 func (n *Node) Retire() { n.server.Retire() }
 
-// Shutdown drains the node: it accepts no clients, finishes and answers the requests that run,
-// and closes each connection with 1012; the users keep their seats. Then it cuts off what is
-// not a WebSocket. When ctx ends first it cuts off the rest, too, and returns the cause of ctx.
-// Either way the node gives its lease back, if Redis can be reached, and has no goroutine left.
+// Shutdown drains the node: it accepts no clients, finishes and answers the running requests, and closes each
+// connection with 1012; the users keep their seats. Then it cuts off the other connections. If ctx ends first it cuts
+// off all, and returns the cause of ctx. In any case the node releases its lease, if Redis can be reached, and its
+// goroutines end.
 func (n *Node) Shutdown(ctx context.Context) error {
 	err := n.server.Shutdown(ctx)
 	answering, cancel := context.WithTimeout(ctx, httpTimeout)

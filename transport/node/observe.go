@@ -10,7 +10,7 @@ import (
 	"roomd/transport/node/internal/metrics"
 )
 
-// count begins to count what the node does, if somebody can see it. Traces of the caller are called as well.
+// count starts counting the node's work, if somebody can read the metrics. It keeps the caller's traces.
 func (n *Node) count(cfg *Config) error {
 	if err := metrics.CheckSettings(cfg.Settings); err != nil || cfg.AdminListen == "" && cfg.Registerer == nil {
 		return err
@@ -22,7 +22,7 @@ func (n *Node) count(cfg *Config) error {
 	return nil
 }
 
-// show adds what can be read of the node to what was counted, and registers all of it.
+// show adds the state of the node to the counts, and registers all metrics.
 func (n *Node) show(with prometheus.Registerer) error {
 	if n.metrics == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"roomd/transport/node/internal/unguarded"
 )
 
-// adminIndex says what is on the admin address.
+// adminIndex lists the pages of the admin address.
 const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
 <a href="/admin">/admin</a>         the operators' page
 <a href="/metrics">/metrics</a>       for Prometheus
@@ -22,10 +22,10 @@ const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
 </pre></html>
 `
 
-// adminPages are what operators see besides what a node has for them.
+// adminPages are pages for operators beside the node's own.
 func adminPages() http.Handler {
 	mux := http.NewServeMux()
-	// Without pprof's cmdline: arguments can hold secrets.
+	// Without pprof's cmdline, because arguments may contain secrets.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
@@ -37,14 +37,14 @@ func adminPages() http.Handler {
 	return mux
 }
 
-// labels are the flags with the tag label, which explain what the metrics show. No value is a secret: of Redis and
-// of the key there is only the kind.
+// labels returns the flags with the tag label, which explain the metrics. No value is a secret: for Redis and the key
+// it is only the kind.
 func (c *config) labels() map[string]string {
 	labels := map[string]string{"auth": "none"}
 	if source := c.source(); source != nil {
 		labels["auth"] = strings.TrimPrefix(source.name, "--auth-")
 	}
-	flags, _ := flagsOf(&cli{Serve: *c}, nil) // it has been made before
+	flags, _ := flagsOf(&cli{Serve: *c}, nil) // cannot fail: the same flags were parsed before
 	for _, flag := range flags {
 		if flag.Tag.Has("label") {
 			labels[strings.ReplaceAll(flag.Name, "-", "_")] = shown(flag.Target.Interface())
@@ -59,8 +59,8 @@ func (c *config) labels() map[string]string {
 	return labels
 }
 
-// compare lets the page of a node show what happens without a lock, and returns what ends that
-// after the node. Where other machines can come, or players have tokens, there is no such thing.
+// compare enables the page's comparison with a list without a lock. Call end after the node's shutdown. It does
+// nothing if other machines can connect, or players have tokens.
 func (c *config) compare(n *Config) (end func()) {
 	if n.Serve.Auth != nil || !isLoopback(c.Listen) {
 		return func() {}

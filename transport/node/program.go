@@ -17,27 +17,25 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// Main runs the program roomd with the arguments of the process, and ends the process: with 0 after a signal, 1 if
-// something failed, and 2 if it was started wrongly. Of the rules it takes Name, Seating and Starter; the flags say
-// the rest. With a Seating, --capacity must not be given: that is then the rules' own matter. Start all nodes on one
-// Redis with the same rules. Nodes that meet compare the names of theirs, and log a difference.
+// Main runs the program roomd with the arguments of the process, and ends the process: with 0 after a signal, 1 after
+// a failure, and 2 if it was started wrongly. It uses Name, Seating and Starter of the rules, and flags for the rest.
+// With a Seating, --capacity is refused: the rules decide. Start all nodes on one Redis with the same rules; nodes
+// compare the names of their rules, and log a difference.
 func Main(rules room.Rules) { MainVia(rules, nil) }
 
-// MainVia is Main, and dial, if not nil, opens all connections to Redis: for tests of what happens when networks
-// fail.
+// MainVia is Main with dial, if not nil, for all connections to Redis. It is for tests of network failures.
 func MainVia(rules room.Rules, dial redisurl.Dialer) {
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with their units
 	os.Exit(program{filepath.Base(os.Args[0]), rules, dial}.command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is roomd under its name in the shell, with the rules of a game.
+// program is roomd with its name in the shell and the rules of a game.
 type program struct {
 	name  string
 	rules room.Rules
 	dial  redisurl.Dialer
 }
 
-// cli is the command line.
 type cli struct {
 	Serve config   `cmd:"" default:"withargs" help:"Run a node. This is what roomd does if no command is given."`
 	Check checkCmd `cmd:"" help:"Try a configuration, and say what to change."`
@@ -66,7 +64,7 @@ file that --config names: lock-ttl. With a file SIGHUP reads it again, and chang
 It ends with 0 after SIGTERM or SIGINT, and after SIGHUP without a file; with 1 if something failed,
 and with 2 if it was started wrongly.`
 
-// options tell kong what the struct tags cannot.
+// options configure kong beyond struct tags.
 func options(name string) []kong.Option {
 	return []kong.Option{
 		kong.Name(name),
@@ -75,7 +73,7 @@ func options(name string) []kong.Option {
 		kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
-			if ctx.Selected() == nil { // roomd runs a node then
+			if ctx.Selected() == nil { // then roomd runs a node
 				ctx.Model.Flags = append(ctx.Model.Flags, ctx.Model.DefaultCmd.Flags...)
 			}
 			return kong.DefaultHelpPrinter(options, ctx)
@@ -83,7 +81,7 @@ func options(name string) []kong.Option {
 	}
 }
 
-// helpOf returns what help says of a flag: with its variable, and whether it is live.
+// helpOf returns a flag's help with its variable, and whether it is live.
 func helpOf(value *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(value)
 	if value.Tag.Has("live") {
@@ -92,7 +90,7 @@ func helpOf(value *kong.Value) string {
 	return help
 }
 
-// hideFlags hides from help what the rules decide. Who gives it all the same hears why not.
+// hideFlags hides flags in help that the rules replace. Using one still gives an error with the reason.
 func (p program) hideFlags(model *kong.Application) {
 	for _, command := range model.Children {
 		for _, flag := range command.Flags {
@@ -101,7 +99,7 @@ func (p program) hideFlags(model *kong.Application) {
 	}
 }
 
-// command is roomd, and returns its exit code.
+// command runs roomd and returns its exit code.
 func (p program) command(args []string, stdout, stderr io.Writer) int {
 	signals := catchSignals()
 	defer signals.release()
@@ -112,7 +110,7 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-// parser returns what reads a command line into c, with the environment and the file that either names.
+// parser returns a parser that fills c from a command line, the environment, and the file named by either.
 func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
 	base := config{rules: p.rules, redisFlags: redisFlags{Files: RedisFiles{Dial: p.dial}}}
 	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}}
@@ -121,7 +119,7 @@ func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err err
 	return c, parser, err
 }
 
-// parse reads a command line. Its error says where in the file the value is that cannot be used.
+// parse reads a command line. Its error names the line of the file with an unusable value.
 func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	parsed, err := parser.Parse(args)
 	if err != nil {
@@ -133,7 +131,7 @@ func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	return parsed, nil
 }
 
-// reread returns what reads the configuration of a node again.
+// reread returns a function that reads the configuration of a node again.
 func (p program) reread(args []string) func() (config, error) {
 	return func() (config, error) {
 		c, parser, err := p.parser(kong.Writers(io.Discard, io.Discard))
@@ -172,20 +170,19 @@ func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Wri
 	return c.file.locate(err)
 }
 
-// What roomd ends with.
+// Exit codes.
 const (
 	exitFailed   = 1
 	exitWrongUse = 2
 )
 
-// UseError says that a flag has a value that cannot be used, whatever files hold.
+// UseError reports a flag whose value is unusable, whatever files contain.
 type UseError struct{ error }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e UseError) Unwrap() error { return e.error }
 
-// ofFlag makes a UseError of what is wrong with the value of a flag, unless that is a file: its
-// content may be otherwise next time.
+// ofFlag turns an error about a flag into a UseError. An error about a file stays, because the file may be mended.
 func ofFlag(err error) error {
 	if errors.As(err, new(*reload.FileError)) {
 		return err
@@ -207,7 +204,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// flagOf is by which flag an operator knows an option that the packages behind check.
+// flagOf maps options that other packages check to flags.
 var flagOf = map[string]string{
 	"AllowOrigins": "--allow-origin", "listen": "--listen", "AdminListen": "--admin-listen",
 	"TrustProxy": "--trust-proxy", "MaxFrame": "--max-frame", "Rate": "--rate", "Burst": "--burst",
@@ -217,10 +214,10 @@ var flagOf = map[string]string{
 	"Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
 }
 
-// others are options that the problem of another one may name.
+// others are options that an error about another one may name.
 var others = strings.NewReplacer("LockTTL", "--lock-ttl", "Journal must", "--journal must")
 
-// inFlags names the flags in an error that names options.
+// inFlags replaces options by flags in an error.
 func inFlags(err error) error {
 	var field, problem string
 	if invalid, is := errors.AsType[*room.InvalidError](err); is {

@@ -9,7 +9,7 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// RedisFiles are the flags that name files of secrets and certificates for the URL of a Redis, and what no flag says.
+// RedisFiles are the flags that name files of secrets and certificates for Redis, and Dial.
 type RedisFiles struct {
 	RedisPasswordFile         *string `placeholder:"FILE" help:"File with the password of the URL's user, which other users of the machine would see in the URL. A line break at its end does not count."`
 	RedisSentinelPasswordFile *string `placeholder:"FILE" help:"File with the password of the Sentinels. Their user is sentinel_username in the URL."`
@@ -17,11 +17,11 @@ type RedisFiles struct {
 	RedisCert                 *string `and:"redis-tls" placeholder:"FILE" help:"PEM file with the certificate that Redis gets to see of this node."`
 	RedisKey                  *string `and:"redis-tls" placeholder:"FILE" help:"PEM file with its private key."`
 
-	Dial redisurl.Dialer `kong:"-"` // opens the connections, if not nil
+	Dial redisurl.Dialer `kong:"-"` // opens the connections; may be nil
 }
 
-// Open reads the files that the flags name, and opens the Redis of the flag --redis. A [UseError] says
-// that the flags do not go together.
+// Open reads the files, and opens the Redis of the flag --redis. It returns a [UseError] if the flags contradict each
+// other.
 func (f *RedisFiles) Open(url string) (*redisurl.DB, error) {
 	opts, err := f.options()
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *RedisFiles) options() (opts redisurl.Options, err error) {
 			return opts, fmt.Errorf("--redis-ca: %w", err)
 		}
 	}
-	if f.RedisCert != nil && f.RedisKey != nil { // kong refuses the one without the other
+	if f.RedisCert != nil && f.RedisKey != nil { // kong requires both or neither
 		if opts.Certificate, err = reload.Pair(*f.RedisCert, *f.RedisKey); err != nil {
 			return opts, fmt.Errorf("%s: %w", ofFile(err, "--redis-cert", *f.RedisCert, "--redis-key"), err)
 		}
@@ -75,7 +75,7 @@ func (f *RedisFiles) options() (opts redisurl.Options, err error) {
 	return opts, nil
 }
 
-// ofFile returns the one of two flags that names the file which err is about.
+// ofFile returns which of two flags names the file in err.
 func ofFile(err error, one, path, other string) string {
 	var of *reload.FileError
 	if errors.As(err, &of) && of.Path != path {
@@ -84,7 +84,7 @@ func ofFile(err error, one, path, other string) string {
 	return one
 }
 
-// passwordFile returns the password in a file, or "" if flag is not given.
+// passwordFile returns the password in a file, or "" if the flag is not given.
 func passwordFile(flag string, path *string) (string, error) {
 	if path == nil {
 		return "", nil

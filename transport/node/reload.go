@@ -6,10 +6,10 @@ import (
 	"roomd/transport"
 )
 
-// Reload puts in force what can change while the node runs: of cfg.Serve what [transport.Server.SetLimits] takes,
-// which binds the HTTP API, too, cfg.Webhooks.Timeout and cfg.Settings. Nothing else of cfg is used. It returns
-// an error that names the field, and changes nothing, if one cannot be used. Call it from one goroutine, while
-// Shutdown is not called.
+// Reload applies the settings that can change while the node runs: the part of cfg.Serve that
+// [transport.Server.SetLimits] accepts, which also limits the HTTP API, cfg.Webhooks.Timeout and cfg.Settings. It
+// ignores the rest. If one is unusable it changes nothing, and returns an error that names the field. Call it from
+// one goroutine, and not during Shutdown.
 func (n *Node) Reload(cfg Config) error {
 	most, err := limitsFor(cmp.Or(cfg.Serve.MaxConnections, transport.DefaultMaxConnections), maxFiles())
 	if err != nil {

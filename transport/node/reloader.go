@@ -9,18 +9,16 @@ import (
 	"roomd/transport/webhook"
 )
 
-// reloader has the configuration of a running node, and changes what can change while it runs. It is used by
-// one goroutine.
+// reloader applies changes of the configuration to a running node. It is used by one goroutine.
 type reloader struct {
 	cfg   config // in force
-	parts Config // that the node was started with
+	parts Config // at the node's start
 	node  *Node
 	level *slog.LevelVar
 	log   *slog.Logger
 }
 
-// serve returns when the node is to stop, and whether that is because it cannot listen any more. Until then each
-// SIGHUP has it read the file again.
+// serve reads the file again at each SIGHUP. It returns when the node must stop; failed: it cannot listen any more.
 func (r *reloader) serve(ctx context.Context, super *supervisor) (failed bool) {
 	for {
 		select {
@@ -40,8 +38,8 @@ func (r *reloader) serve(ctx context.Context, super *supervisor) (failed bool) {
 	}
 }
 
-// reload reads the configuration again, and puts in force what is live and has changed. It says what needs a
-// restart. If anything in the file cannot be used, nothing changes.
+// reload reads the configuration again, and applies live changes. It logs changes that need a restart. If anything in
+// the file is unusable, nothing changes.
 func (r *reloader) reload() {
 	fresh, err := r.cfg.reread()
 	if err == nil {
@@ -58,7 +56,7 @@ func (r *reloader) change(fresh config) error {
 		return err
 	}
 	wanted := r.parts
-	// kong has had fresh check these
+	// kong has checked these in fresh
 	wanted.Room, wanted.Serve, wanted.Webhooks = fresh.rooms(), fresh.clients(), webhook.Config{}
 	wanted.Serve.Auth = r.parts.Serve.Auth
 	if err := wanted.Validate(); err != nil {
@@ -86,14 +84,14 @@ func (r *reloader) change(fresh config) error {
 	return nil
 }
 
-// change is a setting that a file has in another way than the node.
+// change is a setting that differs between file and node.
 type change struct {
 	flag    string
-	was, is string // as the log may show them
+	was, is string // safe for the log
 	live    bool
 }
 
-// compare returns how fresh differs from what is in force, and what is in force next.
+// compare returns the differences of fresh, and the configuration in force once its live changes are applied.
 func (r *reloader) compare(fresh config) (changes []change, next config, err error) {
 	wanted, err := describe(fresh.Redis)
 	if err != nil {
@@ -129,7 +127,7 @@ func (r *reloader) compare(fresh config) (changes []change, next config, err err
 	return changes, after.Serve, nil
 }
 
-// describe returns a URL of Redis without what is secret in it.
+// describe returns a URL of Redis without its secrets.
 func describe(url string) (string, error) {
 	if url == redisurl.Embedded {
 		return url, nil

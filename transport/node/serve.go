@@ -15,8 +15,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// run serves until ctx ends, or an operator asks for that, and then drains. ready is called when the node
-// accepts clients.
+// run serves until ctx ends or an operator requests a stop, and then drains. It calls ready once the node accepts
+// clients.
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) error {
 	log, level := newLog(cfg, stderr)
 	redis.SetLogger(redisLog{log})
@@ -71,7 +71,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 func newLog(cfg config, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	file, isFile := w.(*os.File)
 	plain := !isFile || !isatty.IsTerminal(file.Fd())
-	w = zerolog.SyncWriter(w) // connections log at the same time
+	w = zerolog.SyncWriter(w) // connections log concurrently
 	if cfg.LogFormat == "console" {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime, NoColor: plain}
 	}
@@ -80,13 +80,11 @@ func newLog(cfg config, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	return slog.New(leveled{zerolog.NewSlogHandler(zerolog.New(w)), level}), level
 }
 
-// level returns --log-level.
 func (f *operateFlags) level() slog.Level {
 	return map[string]slog.Level{"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "warn": slog.LevelWarn,
 		"error": slog.LevelError}[f.LogLevel]
 }
 
-// leveled is a handler whose level may change.
 type leveled struct {
 	slog.Handler
 	level *slog.LevelVar
@@ -102,7 +100,7 @@ func (l leveled) WithGroup(name string) slog.Handler {
 	return leveled{l.Handler.WithGroup(name), l.level}
 }
 
-// redisLog takes what go-redis has to say, which callers hear as errors as well.
+// redisLog receives go-redis' messages. Callers get the same as errors.
 type redisLog struct{ log *slog.Logger }
 
 func (l redisLog) Printf(_ context.Context, format string, args ...any) {
@@ -111,11 +109,11 @@ func (l redisLog) Printf(_ context.Context, format string, args ...any) {
 	}
 }
 
-// drainTimeout is how long requests may still run when the node drains.
+// drainTimeout is how long requests may continue during a drain.
 const drainTimeout = 15 * time.Second
 
-// drain ends the node. For delay it serves as before, so that load balancers notice that
-// /readyz fails before anybody is refused.
+// drain stops the node. For delay it serves as before, so that load balancers see /readyz fail before clients are
+// refused.
 func drain(ctx context.Context, delay time.Duration, n *Node, log *slog.Logger) error {
 	if delay > 0 {
 		log.Info("stopping: /readyz fails, and clients are served until the drain begins", "drain_delay", delay,

@@ -14,8 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// logSettings says which roomd starts with which settings: at level info what differs from the
-// defaults, at level debug all.
+// logSettings logs the version and settings: at level info those that are not defaults, at level debug all.
 func logSettings(log *slog.Logger, cfg config, redis string) error {
 	all, err := settings(cfg, redis)
 	if err != nil {
@@ -28,15 +27,15 @@ func logSettings(log *slog.Logger, cfg config, redis string) error {
 	return nil
 }
 
-// setting is the value of a flag, wherever it came from.
+// setting is the value of a flag, from any origin.
 type setting struct {
 	flag      string // with its dashes
 	value     string
 	isDefault bool
-	origin    string // where it comes from; "" for the default
+	origin    string // "" for the default
 }
 
-// String returns the setting as a shell would take it.
+// String returns the setting in a shell's syntax.
 func (s setting) String() string {
 	if strings.ContainsAny(s.value, " '\"$&|;<>()*?[]") || s.value == "" {
 		return fmt.Sprintf("%s='%s'", s.flag, s.value)
@@ -44,8 +43,8 @@ func (s setting) String() string {
 	return s.flag + "=" + s.value
 }
 
-// settings returns the value of each flag of a node. redis describes --redis without its password.
-// The value of a flag with the tag secret is not told.
+// settings returns the value of each flag of a node. redis describes --redis without its password. Flags with the tag
+// secret have their values hidden.
 func settings(cfg config, redis string) ([]setting, error) {
 	given, err := flagsOf(&cli{Serve: cfg}, nil)
 	if err != nil {
@@ -73,7 +72,7 @@ func settings(cfg config, redis string) ([]setting, error) {
 	return all, nil
 }
 
-// flagsOf returns the flags of "roomd serve" with their values in c. parse may fill c; the environment does not.
+// flagsOf returns the flags of "roomd serve" with their values in c. parse may fill c; the environment is ignored.
 func flagsOf(c *cli, parse func(*kong.Kong) error) ([]*kong.Flag, error) {
 	parser, err := kong.New(c, kong.Name("roomd"))
 	if err == nil && parse != nil {
@@ -86,7 +85,7 @@ func flagsOf(c *cli, parse func(*kong.Kong) error) ([]*kong.Flag, error) {
 	return parser.Model.Children[serve].Flags, nil
 }
 
-// shown returns a value as it is written on the command line.
+// shown returns a value as on the command line.
 func shown(value any) string {
 	v := reflect.ValueOf(value)
 	if text, is := value.(fmt.Stringer); is && v.Kind() != reflect.Pointer {
@@ -107,7 +106,7 @@ func shown(value any) string {
 	return fmt.Sprint(value)
 }
 
-// inForce returns settings in one line: all, or only those that are not the defaults.
+// inForce returns settings in one line: all, or only those that are not defaults.
 func inForce(settings []setting, all bool) string {
 	var parts []string
 	for _, s := range settings {
@@ -121,7 +120,7 @@ func inForce(settings []setting, all bool) string {
 	return strings.Join(parts, " ")
 }
 
-// version says which roomd this is: its version, the revision it was built from, and Go's version.
+// version returns roomd's version and revision, and Go's version.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -130,7 +129,7 @@ func version() string {
 	return versionOf(info)
 }
 
-// release returns the version alone.
+// release returns roomd's version alone.
 func release() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

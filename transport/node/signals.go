@@ -7,19 +7,18 @@ import (
 	"syscall"
 )
 
-// signals are what an operator sends to the process.
 type signals struct {
-	ctx     context.Context // ends with a signal to stop
+	ctx     context.Context // ends at a signal to stop
 	stop    context.CancelFunc
-	hangups chan os.Signal // each SIGHUP, several at once as one
+	hangups chan os.Signal // each SIGHUP; several at once count as one
 }
 
-// catchSignals begins to wait for signals. A second one to stop ends the process at once.
+// catchSignals starts waiting for signals. A second signal to stop ends the process at once.
 func catchSignals() *signals {
 	s := &signals{hangups: make(chan os.Signal, 1)}
 	s.ctx, s.stop = signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(s.ctx, s.stop)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(s.hangups, syscall.SIGHUP)
 	}
 	return s
@@ -37,13 +36,13 @@ func (s *signals) stopOnHangup() {
 	}()
 }
 
-// keepHangups returns a channel of each SIGHUP, also where nohup has had it ignored. They stop nothing then.
+// keepHangups returns a channel of SIGHUPs, even under nohup. They then stop nothing.
 func (s *signals) keepHangups() <-chan os.Signal {
 	signal.Notify(s.hangups, syscall.SIGHUP)
 	return s.hangups
 }
 
-// release gives signals their own effects again.
+// release restores the default effect of signals.
 func (s *signals) release() {
 	s.stop()
 	signal.Stop(s.hangups)

@@ -14,7 +14,7 @@ import (
 	"roomd/transport/webhook"
 )
 
-// Stats are what a Node holds at a moment.
+// Stats are a node's numbers at a moment.
 type Stats struct {
 	Rooms   coordinator.Stats
 	Clients transport.Stats
@@ -23,12 +23,12 @@ type Stats struct {
 	Webhooks []webhook.Stats
 }
 
-// Stats counts. See the Stats of a coordinator and of a server for how long that takes.
+// Stats counts. The Stats of coordinator and server say how long that takes.
 func (n *Node) Stats() Stats {
 	return Stats{n.rooms.Stats(), n.server.Stats(), *n.client.PoolStats(), n.webhooks.Stats()}
 }
 
-// report adds what the coordinator does not know to what the node says of itself.
+// report adds numbers of this package to the node's report.
 func (n *Node) report(r *coordinator.NodeReport) {
 	clients := n.server.Stats()
 	for _, w := range n.webhooks.Stats() {
@@ -40,16 +40,16 @@ func (n *Node) report(r *coordinator.NodeReport) {
 		clients.Graces
 }
 
-// Checks returns what the node has found in the rooms of its clients.
+// Checks returns the results of the continuous checks of this node.
 func (n *Node) Checks() map[coordinator.Check]coordinator.Checked { return n.rooms.Checks() }
 
-// MaxConnections returns how many game clients may be connected.
+// MaxConnections returns the limit on game clients.
 func (n *Node) MaxConnections() int { return n.most.Load().clients }
 
-// Settings returns what the node says of itself to operators. Nobody may change it.
+// Settings returns the node's settings as shown to operators. Do not change the map.
 func (n *Node) Settings() map[string]string { return *n.settings.Load() }
 
-// setSettings sets what Settings returns; see Config.Settings for nil.
+// setSettings sets the map that Settings returns; see Config.Settings for nil.
 func (n *Node) setSettings(settings map[string]string) {
 	if settings == nil {
 		settings = n.rooms.Settings().Strings()
@@ -57,12 +57,12 @@ func (n *Node) setSettings(settings map[string]string) {
 	n.settings.Store(&settings)
 }
 
-// Ready reports whether new clients should come to this node: it does not drain, and Redis
-// answers. Otherwise the error says why not.
+// Ready returns nil if new clients should come to this node: it does not drain, and Redis answers. Otherwise the
+// error says why not.
 func (n *Node) Ready(ctx context.Context) error { return n.server.Ready(ctx) }
 
-// Validate returns the error that Start would return for a field of cfg that cannot be used. It
-// does not listen, and asks nothing of Redis.
+// Validate returns the error that Start would return for an unusable field of cfg. It does not listen, and sends
+// nothing to Redis.
 func (cfg Config) Validate() error {
 	if cfg.Redis == nil {
 		return errors.New("node: Redis is nil")
@@ -102,8 +102,8 @@ func (cfg Config) Validate() error {
 	return err
 }
 
-// maxClients returns how many game clients a node takes that is to take wanted (0 for the default), and how many
-// files the process may have open, or 0 if that is not known. It fails if there are too few for any client.
+// maxClients returns how many game clients a node accepts if wanted (0 for the default) are configured, and the limit
+// on open files, 0 if unknown. It fails if the files suffice for no client.
 func maxClients(wanted int) (clients, files int, err error) {
 	files = maxFiles()
 	most, err := limitsFor(cmp.Or(wanted, transport.DefaultMaxConnections), files)

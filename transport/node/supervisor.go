@@ -11,11 +11,10 @@ import (
 	"roomd/room/ratelog"
 )
 
-// supervisor tells systemd (Type=notify) how the node is, if NOTIFY_SOCKET says where. Otherwise
-// its methods do nothing.
+// supervisor reports the node's state to systemd (Type=notify). Without NOTIFY_SOCKET its methods do nothing.
 type supervisor struct {
-	failed *ratelog.Log // messages that were not sent
-	stuck  *ratelog.Log // the node stands still
+	failed *ratelog.Log // unsent messages
+	stuck  *ratelog.Log // the node has stalled
 	stop   chan struct{}
 	ended  chan struct{}
 }
@@ -35,7 +34,7 @@ func (s *supervisor) notify(states ...string) {
 	}
 }
 
-// ready says that the node serves clients, and keeps the watchdog satisfied until close.
+// ready reports that the node serves clients, and feeds the watchdog until close.
 func (s *supervisor) ready(n *Node) {
 	s.notify(daemon.SdNotifyReady, "STATUS=serving at "+n.URL())
 	limit, err := daemon.SdWatchdogEnabled(false)
@@ -67,17 +66,17 @@ func (s *supervisor) watch(every time.Duration, n *Node) {
 	}
 }
 
-// reloading says that the configuration is read again, until reloaded.
+// reloading reports that the configuration is read again, until reloaded.
 func (s *supervisor) reloading() { s.notify(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
 
 func (s *supervisor) reloaded() { s.notify(daemon.SdNotifyReady) }
 
-// stopping says that the node drains, which takes no longer than limit.
+// stopping reports that the node drains, for limit at most.
 func (s *supervisor) stopping(limit time.Duration, status string) {
 	s.notify(daemon.SdNotifyStopping, "STATUS="+status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
 }
 
-// close ends the watchdog's messages. It follows ready.
+// close stops feeding the watchdog. Call it after ready.
 func (s *supervisor) close() {
 	close(s.stop)
 	<-s.ended

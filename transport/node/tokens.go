@@ -10,21 +10,21 @@ import (
 	"roomd/transport/auth"
 )
 
-// Flags that name a key are pointers: an empty value is a mistake, and not a key that is not given.
+// Flags that name a key are pointers, because an empty value is a mistake and does not mean "no key".
 
-// secretFlags name a key that makes tokens and verifies them.
+// secretFlags name a key that makes and verifies tokens.
 type secretFlags struct {
 	AuthSecret     *string `xor:"key" secret:"" placeholder:"SECRET" help:"Key of tokens signed with HS256, at least 32 bytes. Other users of the machine see it among the arguments: better give it as ROOMD_AUTH_SECRET or in a file."`
 	AuthSecretFile *string `xor:"key" placeholder:"FILE" help:"File with that secret. A line break at its end does not count."`
 }
 
-// partyFlags say by whom and for whom tokens are made.
+// partyFlags name the issuer and the audience of tokens.
 type partyFlags struct {
 	AuthAudience string `placeholder:"NAME" help:"What a token's aud must name. Use it if the issuer makes tokens for other services, too."`
 	AuthIssuer   string `placeholder:"NAME" help:"What a token's iss must be."`
 }
 
-// verifierFlags say which tokens a node accepts.
+// verifierFlags select the tokens that a node accepts.
 type verifierFlags struct {
 	secretFlags   `embed:""`
 	AuthPublicKey *string `xor:"key" group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
@@ -32,14 +32,14 @@ type verifierFlags struct {
 	partyFlags    `embed:""`
 }
 
-// keyFlag is a flag that names a key, and the function that reads its value.
+// keyFlag is a flag that names a key, with the function that reads its value.
 type keyFlag[F any] struct {
 	name  string
 	value *string
 	read  F
 }
 
-// given returns the one flag that has a value, or nil: kong refuses two of them.
+// given returns the flag that has a value, or nil. kong refuses two of them.
 func given[F any](flags ...keyFlag[F]) *keyFlag[F] {
 	for i, flag := range flags {
 		if flag.value != nil {
@@ -59,7 +59,7 @@ func (f *verifierFlags) source() *keyFlag[func(string) auth.KeySource] {
 	)
 }
 
-// verifier returns what verifies tokens, or nil if the node has no key.
+// verifier returns the verifier of tokens, or nil if the node has no key.
 func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
 	source := f.source()
 	if source == nil {
@@ -76,7 +76,6 @@ func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
 	return verifier, nil
 }
 
-// tokenCmd is "roomd token".
 type tokenCmd struct {
 	User  string        `required:"" placeholder:"NAME" help:"Who the token is for."`
 	TTL   time.Duration `name:"ttl" default:"1h" placeholder:"1h" help:"How long it is valid."`
@@ -93,7 +92,7 @@ type tokenCmd struct {
 	fileFlag
 }
 
-// Help is shown by kong below the description.
+// Help is shown by kong after the description.
 func (*tokenCmd) Help() string {
 	return `It prints the token alone, and nothing else, to standard output. Give it the key of the nodes: their secret, or the private key that belongs to their public key. For example:
 
@@ -122,7 +121,6 @@ func (c *tokenCmd) key() *keyFlag[func(string) (*auth.Signer, error)] {
 	)
 }
 
-// print writes the token.
 func (c *tokenCmd) print(stdout io.Writer) error {
 	key := c.key()
 	signer, err := key.read(*key.value)

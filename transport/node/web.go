@@ -22,7 +22,6 @@ const (
 	maxHeader   = 16 << 10
 )
 
-// serve accepts connections.
 func (n *Node) serve(cfg *Config) {
 	timeout, trace := cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace
 	n.evicted = ratelog.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room",
@@ -51,14 +50,14 @@ func (n *Node) serve(cfg *Config) {
 	go func() { n.failed <- n.http.ServeTLS(bounded, "", "") }()
 }
 
-// newHTTP returns a server whose every wait for a client is bounded. The timeout bounds a TLS handshake, an HTTP
-// request with its body, and then the response; it does not bind a connection that has become a WebSocket.
+// newHTTP returns a server that limits every wait for a client. timeout limits a TLS handshake, a request with its
+// body, and then the response; it does not apply to WebSockets.
 func newHTTP(handler http.Handler, timeout time.Duration, log *ratelog.Log) *http.Server {
 	http1 := new(http.Protocols)
-	http1.SetHTTP1(true) // also by TLS: WebSocket needs it
+	http1.SetHTTP1(true) // also over TLS, because WebSocket needs it
 	return &http.Server{
 		Handler:                      handler,
-		DisableGeneralOptionsHandler: true, // OPTIONS * is for the handler, too
+		DisableGeneralOptionsHandler: true, // OPTIONS * goes to the handler, too
 		Protocols:                    http1,
 		ReadTimeout:                  timeout,
 		WriteTimeout:                 timeout,
@@ -68,7 +67,7 @@ func newHTTP(handler http.Handler, timeout time.Duration, log *ratelog.Log) *htt
 	}
 }
 
-// httpLog turns the lines that net/http logs into an episode.
+// httpLog passes the log lines of net/http to a rate-limited log.
 type httpLog struct{ log *ratelog.Log }
 
 func (l httpLog) Write(line []byte) (int, error) {
@@ -78,9 +77,9 @@ func (l httpLog) Write(line []byte) (int, error) {
 
 var errForeignName = errors.New("ask for this node by its address or localhost: it has no key for tokens, and answers no page by another name, unless --allow-origin names that")
 
-// byOwnName keeps pages of other sites from a node on loopback that believes whoever reaches it. Such
-// a page can give its own name this address (DNS rebinding), and its requests are of the same origin
-// then. What a supervisor or a balancer asks is for everybody.
+// byOwnName protects a node on loopback without tokens from pages of other sites. Such a page can point its own name
+// here (DNS rebinding), and its requests then have the same origin. Probes of supervisors and balancers are for
+// everybody.
 func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
 	refuse := transport.SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		transport.Refuse(w, http.StatusForbidden, protocol.NewError(protocol.CodeForbidden, "%v", errForeignName))
@@ -99,7 +98,7 @@ func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
 	})
 }
 
-// isOwnHost reports whether a request's Host is a loopback address or name, or what a server was told to listen on.
+// isOwnHost reports whether a request's Host is a loopback address or name, or the host that the server listens on.
 func isOwnHost(host, listen string) bool {
 	named := hostOf(listen)
 	return isLoopback(host) || named != "" && strings.EqualFold(hostOf(host), named)
@@ -113,17 +112,16 @@ func hostOf(addr string) string {
 	return strings.Trim(addr, "[]")
 }
 
-// isLoopback reports whether an address, with or without a port, leads to this machine by one of its
-// own names. That of an HTTP Host does not where a page of another site has a name that leads here
-// (DNS rebinding), nor for the clients of most proxies.
+// isLoopback reports whether an address, with or without a port, names this machine's loopback. An HTTP Host does not
+// if a page uses another name that leads here (DNS rebinding), or for the clients of most proxies.
 func isLoopback(addr string) bool {
 	host := hostOf(addr)
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// apiOptions returns what the HTTP API takes from the options of the server: who may ask, and how
-// often. A request ends before the HTTP server would cut it off.
+// apiOptions returns the options of the HTTP API: the server's tokens and limits. A request ends before the HTTP
+// server would cut it off.
 func (c *Config) apiOptions() api.Options {
 	opts := api.Options{
 		Auth: c.Serve.Auth, Rate: c.Serve.Rate, Burst: c.Serve.Burst, Log: c.Log,
@@ -135,8 +133,8 @@ func (c *Config) apiOptions() api.Options {
 	return opts
 }
 
-// withAPI serves /api, and what is below it, by the API. A path that is not clean gets the API's problem
-// document, and no redirection.
+// withAPI sends /api and the paths below it to the API. An unclean path gets the API's problem document, not a
+// redirection.
 func withAPI(api, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
@@ -147,12 +145,12 @@ func withAPI(api, others http.Handler) http.Handler {
 	})
 }
 
-// withPage serves the page, and what it compares the server with, beside what the server serves.
+// withPage serves the page, its comparison, and the server's own paths.
 func (n *Node) withPage(c *Config) http.Handler {
 	others := n.server.Handler()
 	options := page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version}
 	if options.Auth {
-		options.Version = "" // whoever has shown no token need not know what runs
+		options.Version = "" // visitors without a token need not know the version
 	}
 	files := page.New(options)
 	own := http.NewServeMux()
@@ -164,7 +162,7 @@ func (n *Node) withPage(c *Config) http.Handler {
 	}
 	secured := transport.SecureHeaders(own)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		upgrade := r.Header.Get("Upgrade") != "" // a game client without /ws hears where it connects
+		upgrade := r.Header.Get("Upgrade") != "" // a misdirected game client gets the right path from the server
 		if !upgrade && files.Serves(r.URL.Path) || r.URL.Path == "/unguarded" && c.Unguarded != nil {
 			secured.ServeHTTP(w, r)
 			return
@@ -173,7 +171,7 @@ func (n *Node) withPage(c *Config) http.Handler {
 	})
 }
 
-// shared lets pages of allowed origins read an answer, as they must to import a module.
+// shared lets pages of allowed origins read an answer, as importing a module requires.
 func (n *Node) shared(files http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Origin")

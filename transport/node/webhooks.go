@@ -10,14 +10,13 @@ import (
 	"roomd/transport/webhook"
 )
 
-// webhookFlags say who is told of commits.
 type webhookFlags struct {
 	Webhook           []receiver    `placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
 	WebhookSecretFile *string       `placeholder:"FILE" help:"File with the secret that signs these requests: whsec_ and 24 to 64 bytes in base64. With several, one in each line, each signs. It is read again when it changes."`
 	WebhookTimeout    time.Duration `least:"100ms" live:"" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
 }
 
-// maxWebhookTimeout is shorter than the five minutes for which receivers believe a signature.
+// maxWebhookTimeout is less than the five minutes for which receivers accept a signature.
 const maxWebhookTimeout = time.Minute
 
 func (f *webhookFlags) validate() error {
@@ -39,7 +38,7 @@ func (f *webhookFlags) validate() error {
 	return nil
 }
 
-// webhooks returns what the node is told.
+// webhooks returns the configuration of webhooks.
 func (f *webhookFlags) webhooks(log *slog.Logger) (cfg webhook.Config, err error) {
 	if len(f.Webhook) == 0 {
 		return cfg, nil
@@ -54,7 +53,7 @@ func (f *webhookFlags) webhooks(log *slog.Logger) (cfg webhook.Config, err error
 	return cfg, nil
 }
 
-// webhookHosts returns the receivers without what may be secret of them.
+// webhookHosts returns the receivers without their possible secrets.
 func (f *webhookFlags) webhookHosts() string {
 	var hosts []string
 	for _, r := range f.Webhook {
@@ -63,7 +62,7 @@ func (f *webhookFlags) webhookHosts() string {
 	return strings.Join(hosts, ",")
 }
 
-// receiver is where commits are sent.
+// receiver is the value of the flag --webhook.
 type receiver struct{ webhook.Receiver }
 
 // UnmarshalText is called by kong.

@@ -10,15 +10,15 @@ import (
 	"roomd/room"
 )
 
-// otherKind counts actions that are none of room.ActionKinds.
+// otherKind counts actions of kinds missing in room.ActionKinds.
 const otherKind = "other"
 
-// results say how actions end: by the codes of the protocol where there is one.
+// results map errors of actions to labels: the codes of the protocol where there is one.
 var results = []struct {
 	err    error
 	result string
 }{
-	{room.ErrUnknown, "unknown"}, // before what it may wrap
+	{room.ErrUnknown, "unknown"}, // before the errors that it may wrap
 	{room.ErrNotMember, "not_member"},
 	{room.ErrFull, "room_full"},
 	{room.ErrSeatTaken, "seat_taken"},
@@ -38,10 +38,10 @@ var results = []struct {
 
 const (
 	resultOK       = "ok"
-	resultInternal = "internal" // none of results, or one that only an operator can end
+	resultInternal = "internal" // an error missing in results, or one that only an operator can mend
 )
 
-// resultOf names the result of an action.
+// resultOf returns the label for an action's error.
 func resultOf(err error) string {
 	if err == nil {
 		return resultOK
@@ -54,7 +54,6 @@ func resultOf(err error) string {
 	return resultInternal
 }
 
-// actions count actions.
 type actions struct {
 	byKind map[room.Kind]*actionKind // never changes
 	other  *actionKind
@@ -88,7 +87,7 @@ func newActions(r prometheus.Registerer) *actions {
 	return a
 }
 
-// done counts an action that has ended.
+// done counts a finished action.
 func (a *actions) done(name room.Kind, err error, took time.Duration) {
 	kind := a.byKind[name]
 	if kind == nil {

@@ -9,7 +9,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// clients count what happens to connections.
+// clients counts the connections' events.
 type clients struct {
 	connected, merged prometheus.Counter
 	closed            map[int]prometheus.Counter // by code; never changes
@@ -18,7 +18,7 @@ type clients struct {
 	refusedOtherwise  prometheus.Counter
 }
 
-// closeCodes are those with which a server closes a connection.
+// closeCodes are the codes with which a server closes a connection.
 var closeCodes = []int{
 	protocol.CloseBroken, protocol.CloseNotText, protocol.CloseNotUTF8, protocol.ClosePolicy, protocol.CloseTooBig,
 	protocol.CloseRestart,
@@ -63,7 +63,7 @@ func (c *clients) refuse(limit string) {
 	c.refusedOtherwise.Inc()
 }
 
-// Clients returns what the server tells.
+// Clients returns a trace for the server.
 func (m *Metrics) Clients() *transport.Trace {
 	c := m.clients
 	return &transport.Trace{

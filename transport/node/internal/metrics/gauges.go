@@ -14,10 +14,10 @@ import (
 	"roomd/transport/webhook"
 )
 
-// readyTimeout is how long Redis may take to say that it is there, when Prometheus asks.
+// readyTimeout limits how long Prometheus waits for Redis' answer.
 const readyTimeout = time.Second
 
-// Stats are what a node holds at a moment.
+// Stats are a node's numbers at a moment.
 type Stats struct {
 	Rooms   coordinator.Stats
 	Clients transport.Stats
@@ -26,7 +26,7 @@ type Stats struct {
 	Webhooks []webhook.Stats
 }
 
-// Node is what can be read of a node.
+// Node is the part of a node that gauges read.
 type Node interface {
 	Stats() Stats
 	MaxConnections() int
@@ -35,10 +35,10 @@ type Node interface {
 	Checks() map[coordinator.Check]coordinator.Checked
 }
 
-// gauges read a node when Prometheus asks. So nothing is counted twice.
+// gauges read a node when Prometheus asks, so that nothing is counted twice.
 type gauges struct {
 	node     Node
-	settings []string // the labels of roomd_config_info
+	settings []string // labels of roomd_config_info
 	all      []gauge
 	checks   *prometheus.Desc
 	config   *prometheus.Desc
@@ -46,7 +46,6 @@ type gauges struct {
 	requests, entries, lag *prometheus.Desc // of webhooks
 }
 
-// gauge is one of them.
 type gauge struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType

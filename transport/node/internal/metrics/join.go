@@ -2,8 +2,8 @@ package metrics
 
 import "reflect"
 
-// Join returns a trace whose functions call those of both. T is a struct of functions that return nothing; one that
-// is nil is not called. Neither trace is changed.
+// Join returns a trace that calls the functions of both. T is a struct of functions without results; nil functions
+// are skipped. Neither trace is changed.
 func Join[T any](first, second *T) *T {
 	if second == nil {
 		return first

@@ -1,8 +1,8 @@
-// Package metrics counts what a node does, for Prometheus.
+// Package metrics counts a node's work, for Prometheus.
 //
 // [New] makes the metrics. Give [Metrics.Rooms] to the coordinator, [Metrics.Clients] to the server, and
-// [Metrics.Hook] to the client of Redis; they count while the node works, without a lock and without an allocation.
-// What can be read is not counted: the node that [Metrics.Observe] names is asked for it when Prometheus asks.
+// [Metrics.Hook] to the client of Redis; they count without locks and allocations. State is not counted but read:
+// when Prometheus asks, the node named by [Metrics.Observe] is asked.
 package metrics
 
 import (
@@ -20,10 +20,10 @@ import (
 
 const namespace = "roomd"
 
-// maxScrapes is how many requests for the metrics run at the same time; further ones get 503.
+// maxScrapes limits the concurrent requests for the metrics. Further ones get 503.
 const maxScrapes = 4
 
-// Metrics are those of one node. They are a collector, for a registry of somebody else.
+// Metrics are the metrics of one node. They are a collector for any registry.
 type Metrics struct {
 	*prometheus.Registry
 	actions *actions
@@ -33,7 +33,6 @@ type Metrics struct {
 	redis   *roundTrips
 }
 
-// New returns the metrics of a node.
 func New() *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry()}
 	m.MustRegister(info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()))
@@ -53,8 +52,8 @@ func CheckSettings(settings map[string]string) error {
 	return nil
 }
 
-// Observe adds what can be read of a node, also its settings, which become the labels of roomd_config_info: no
-// value is a secret, and their names are fit for labels and do not change. Call it once.
+// Observe adds the state of a node. Its settings become labels of roomd_config_info: they must contain no secret, and
+// their names must be valid labels and not change. Call it once.
 func (m *Metrics) Observe(n Node) { m.MustRegister(newGauges(n)) }
 
 // Handler serves the metrics, and those of Go and the process.
@@ -67,21 +66,19 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// counter registers a counter and returns it.
 func counter(r prometheus.Registerer, name, help string) prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
 	r.MustRegister(c)
 	return c
 }
 
-// counters registers counters that differ in labels, and returns them.
+// counters registers counters with labels, and returns them.
 func counters(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	r.MustRegister(c)
 	return c
 }
 
-// histogram registers a histogram and returns it.
 func histogram(r prometheus.Registerer, name, help string, buckets []float64) prometheus.Histogram {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
 		Buckets: buckets})
@@ -89,7 +86,7 @@ func histogram(r prometheus.Registerer, name, help string, buckets []float64) pr
 	return h
 }
 
-// histograms registers histograms that differ in one label, and returns them.
+// histograms registers histograms with a label, and returns them.
 func histograms(r prometheus.Registerer, name, help, label string, buckets []float64) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
 		Buckets: buckets}, []string{label})
@@ -97,17 +94,17 @@ func histograms(r prometheus.Registerer, name, help, label string, buckets []flo
 	return h
 }
 
-// times are buckets in seconds: from a round trip to a Redis nearby to the longest wait for a lock.
+// times are buckets in seconds: from a round trip to a near Redis to the longest wait for a lock.
 var times = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// info returns a metric that is always 1, and whose labels say something.
+// info returns a metric that is always 1; its labels are the information.
 func info(name, help string, labels map[string]string) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels})
 	g.Set(1)
 	return g
 }
 
-// build returns what Go has recorded of this program.
+// build returns Go's build information about this program.
 func build() map[string]string {
 	labels := map[string]string{"version": "unknown", "revision": "unknown", "go_version": runtime.Version(),
 		"platform": runtime.GOOS + "/" + runtime.GOARCH}

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// roundTrips count requests to Redis. It is a hook that changes nothing.
+// roundTrips counts requests to Redis. It is a hook that changes nothing.
 type roundTrips struct {
 	single, pipeline         prometheus.Observer
 	commands                 prometheus.Counter
@@ -29,8 +29,8 @@ func newRoundTrips(r prometheus.Registerer) *roundTrips {
 	}
 }
 
-// Hook makes the requests of a client count. Call it before the first request. In a Cluster each
-// server's client has the hook: pipelines to one server do not pass the cluster's own.
+// Hook counts the requests of a client. Call it before the first request. On a Cluster each server's client has the
+// hook, because pipelines to one server bypass the cluster's own.
 func (m *Metrics) Hook(client redis.UniversalClient) {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(m.redis) })
@@ -70,10 +70,12 @@ func (t *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 		t.pipeline.Observe(time.Since(start).Seconds())
 		t.commands.Add(float64(len(cmds)))
 		switch {
-		case err == nil: // of any command. To ask each would cost a stack trace: Err looks whether its goroutine is the pipeline's
+		// err covers all commands. Asking each would cost a stack trace: Err checks whether its goroutine is the
+		// pipeline's.
+		case err == nil:
 			return nil
 		case !isReply(err):
-			t.failed(err) // once for all
+			t.failed(err) // once for all commands
 			return err
 		}
 		for _, cmd := range cmds {
@@ -85,8 +87,8 @@ func (t *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	}
 }
 
-// failed counts an error. It is none that there is no such key, that a server does not know a
-// script yet, or that the caller gave up.
+// failed counts an error, except for a missing key, a script that a server does not know yet, and a caller that gave
+// up.
 func (t *roundTrips) failed(err error) {
 	switch {
 	case errors.Is(err, redis.Nil), errors.Is(err, context.Canceled), redis.HasErrorPrefix(err, "NOSCRIPT"):
@@ -99,8 +101,8 @@ func (t *roundTrips) failed(err error) {
 	}
 }
 
-// isGreeting reports whether a command is one with which the client begins a connection. Older servers refuse some of
-// these, which does no harm; if one does harm, the command for which the connection was made fails as well.
+// isGreeting reports whether a command belongs to the start of a connection. Older servers refuse some of these,
+// which is harmless; after a harmful refusal the command that needed the connection fails as well.
 func isGreeting(cmd redis.Cmder) bool {
 	switch cmd.Name() {
 	case "hello", "auth", "client", "select", "readonly":

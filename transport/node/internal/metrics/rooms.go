@@ -9,7 +9,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// locks count holds of the rooms' locks.
+// locks counts holds of the rooms' locks.
 type locks struct {
 	waited, held, actions prometheus.Histogram
 	stale, unknown        prometheus.Counter
@@ -27,7 +27,7 @@ func newLocks(r prometheus.Registerer) *locks {
 	}
 }
 
-// ended counts a hold that has ended.
+// ended counts a finished hold.
 func (l *locks) ended(held time.Duration, actions int, lost error) {
 	l.held.Observe(held.Seconds())
 	l.actions.Observe(float64(actions))
@@ -40,7 +40,7 @@ func (l *locks) ended(held time.Duration, actions int, lost error) {
 	}
 }
 
-// trouble counts what should be rare.
+// trouble counts rare events.
 type trouble struct {
 	reapplied, resynced, renamed prometheus.Counter
 	died, stopped                prometheus.Counter // members of such nodes
@@ -59,7 +59,7 @@ func newTrouble(r prometheus.Registerer) *trouble {
 	}
 }
 
-// evicted counts members of a node that is gone.
+// evicted counts removed members of a node.
 func (t *trouble) evicted(members int, stopped bool) {
 	if stopped {
 		t.stopped.Add(float64(members))
@@ -68,7 +68,7 @@ func (t *trouble) evicted(members int, stopped bool) {
 	}
 }
 
-// Rooms returns what the coordinator tells.
+// Rooms returns a trace for the coordinator.
 func (m *Metrics) Rooms() *coordinator.Trace {
 	return &coordinator.Trace{
 		Done:      m.actions.done,

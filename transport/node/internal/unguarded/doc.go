@@ -1,12 +1,11 @@
-// Package unguarded is what roomd is compared with: the list without a lock of the article that roomd begins with. A
-// player who joins GETs the list, appends the name, and SETs it. Whoever reads while another is about to write gets
-// an outdated list, so players who were told "you are in" are not in it, and more of them than there are seats. These
-// three steps are the article's. That the list is JSON, has a capacity and expires, that a player can wait between
-// reading and writing, as on a slow network, and that players come by WebSocket, is ours.
+// Package unguarded is the comparison for roomd: the article's list without a lock. To join, a player GETs the list,
+// appends a name, and SETs it. If another player writes in between, the list is outdated: players who were told "you
+// are in" are missing, and there are more of them than seats. These three steps are the article's. Ours are JSON, a
+// capacity, an expiry, WebSockets, and a wait between reading and writing, as on a slow network.
 //
 // It is for the page's stampede only, on a server without a key that listens on loopback. New returns the handler of
-// its WebSocket, whose frames are like those of /ws: join and users. All of it is bounded: connections, requests of
-// each, lists, and players in a list. A list is the key Lobby:Unguarded:<id> and expires after a minute.
+// its WebSocket, whose frames join and users are like those of /ws. Everything is limited: connections, requests per
+// connection, lists, and players per list. A list is the key Lobby:Unguarded:<id> and expires after a minute.
 //
 // Each connection has one goroutine, and Close waits for all.
 package unguarded

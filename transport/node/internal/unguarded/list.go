@@ -14,16 +14,16 @@ import (
 
 const (
 	lifetime = time.Minute // of a list in Redis
-	maxLists = 32          // that have not expired
+	maxLists = 32          // lists not yet expired
 )
 
-// lists are the users of rooms, as the article keeps them: each a list in one string. JSON is our choice.
+// lists are the users of rooms in the article's form, a string that holds a list. JSON is our choice.
 type lists struct {
 	client redis.UniversalClient
 	prefix string // of the keys
 
 	mu      sync.Mutex
-	expires map[string]time.Time // guarded by mu: when Redis forgets a list
+	expires map[string]time.Time // guarded by mu: when a list expires in Redis
 }
 
 func (l *lists) key(id string) string { return l.prefix + "Lobby:Unguarded:" + id }
@@ -33,7 +33,7 @@ var (
 	errTooMany = errors.New("too many lists are in use; wait a minute")
 )
 
-// admit reserves the right to write a list. It returns errTooMany if others have to expire first.
+// admit permits the write of a list. It returns errTooMany until others expire.
 func (l *lists) admit(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *lists) admit(id string) error {
 	return nil
 }
 
-// read is the first step: GET the list.
+// read does the first step: GET the list.
 func (l *lists) read(ctx context.Context, id string) ([]string, error) {
 	text, err := l.client.Get(ctx, l.key(id)).Result()
 	if errors.Is(err, redis.Nil) {
@@ -64,9 +64,8 @@ func (l *lists) read(ctx context.Context, id string) ([]string, error) {
 	return users, err
 }
 
-// join is all three: GET the list, append the user, SET it. Nothing keeps others from doing the same
-// meanwhile, which is the point; gap is how long the third waits, besides what Redis takes. It returns the
-// seat that the user believes to have, or errFull.
+// join does all three steps: GET the list, append the user, SET it. On purpose nothing prevents others from doing the
+// same at once; gap is an extra wait before the SET. It returns the seat that the user believes to have, or errFull.
 func (l *lists) join(ctx context.Context, id, user string, capacity int, gap time.Duration) (seat int, err error) {
 	if err := l.admit(id); err != nil {
 		return 0, err

@@ -19,11 +19,11 @@ import (
 
 const (
 	maxConnections = 256
-	maxPlayers     = 256 // in a list
-	maxRequests    = 64  // of a connection
+	maxPlayers     = 256 // per list
+	maxRequests    = 64  // per connection
 	maxFrame       = 1 << 10
 	idle           = time.Minute
-	patience       = 5 * time.Second // with Redis, and for a write
+	patience       = 5 * time.Second // for Redis, and for a write
 	maxGap         = 100             // ms between reading and writing
 )
 
@@ -36,13 +36,13 @@ type Server struct {
 	stop     context.CancelFunc
 
 	mu    sync.Mutex
-	conns map[*websocket.Conn]struct{} // guarded by mu: those whose handshake is done
-	open  int                          // guarded by mu: all
+	conns map[*websocket.Conn]struct{} // guarded by mu: after the handshake
+	open  int                          // guarded by mu: number of all connections
 	wait  sync.WaitGroup               // Add is called with mu held
 }
 
-// New returns a server of lists in the Redis of client, which the caller closes after Close. Their keys begin with
-// prefix. local reports whether an HTTP Host names this machine; the server answers no request by another name.
+// New returns a server of lists in the Redis of client, which the caller closes after Close. prefix starts their
+// keys. local reports whether an HTTP Host names this machine; the server refuses other hosts.
 func New(client redis.UniversalClient, prefix string, local func(host string) bool) *Server {
 	s := &Server{
 		lists: lists{client: client, prefix: prefix, expires: make(map[string]time.Time)},
@@ -64,7 +64,7 @@ func (s *Server) Close() {
 	s.wait.Wait()
 }
 
-// enter counts a connection, unless there are too many.
+// enter counts a connection. It returns false if there are too many.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// register lets Close end a connection. It reports false if that was already called.
+// register lets Close end a connection. It returns false after Close.
 func (s *Server) register(ws *websocket.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,14 +134,14 @@ func (s *Server) register(ws *websocket.Conn) bool {
 	return s.life.Err() == nil
 }
 
-// player is what a connection says of itself.
+// player has the parameters of a connection.
 type player struct {
 	user     string
-	capacity int           // of the lists that it joins
+	capacity int           // of lists that it joins
 	gap      time.Duration // between reading a list and writing it
 }
 
-// serve answers requests until the client goes away, or has sent too much.
+// serve answers requests until the client leaves, or has sent too many.
 func (s *Server) serve(ws *websocket.Conn, p player) {
 	ws.SetReadLimit(maxFrame)
 	for range maxRequests {
@@ -158,7 +158,7 @@ func (s *Server) serve(ws *websocket.Conn, p player) {
 	}
 }
 
-// answer does what a frame asks for.
+// answer handles a frame.
 func (s *Server) answer(frame []byte, p player) *protocol.Reply {
 	req, failed := protocol.DecodeRequest(frame)
 	if failed != nil {
@@ -188,7 +188,7 @@ func (s *Server) answer(frame []byte, p player) *protocol.Reply {
 	return reply
 }
 
-// seated gives each user of a list the place in it as a seat.
+// seated returns the users of a list, each with the index as seat.
 func seated(users []string) []protocol.Seated {
 	list := make([]protocol.Seated, 0, len(users))
 	for seat, user := range users {

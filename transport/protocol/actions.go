@@ -8,32 +8,32 @@ import (
 	"roomd/room"
 )
 
-// The actions a request may ask for. Actions says what goes with which.
+// The actions of a [Request]. [Actions] has their fields and replies.
 const (
 	ActionJoin  = "join"  // become a member of a room, and get its events
-	ActionMatch = "match" // become a member of a room with some labels that has a free seat, or of a new one
+	ActionMatch = "match" // become a member of a room with some labels and a free seat, or of a new one
 	ActionLeave = "leave" // stop being a member
 	ActionUsers = "users" // read who is in a room, without joining
 
 	ActionWatch   = "watch"   // read who is in a room, and get its events, without joining
 	ActionUnwatch = "unwatch" // stop watching; a member goes on getting events
 
-	ActionReady = "ready" // say as a member whether the user is ready
-	ActionSet   = "set"   // replace the data of the room, or of the user as its member
+	ActionReady = "ready" // say whether the user is ready, as a member
+	ActionSet   = "set"   // replace the data of the room, or of a member
 	ActionSay   = "say"   // send a message to the room, or to some of its users
 
 	ActionTimer = "timer" // set one of the room's timers, or cancel it
 
-	ActionTxn = "txn" // do several things in one version, all or none; for admins
+	ActionTxn = "txn" // do several actions in one version, all or none; for admins
 
-	ActionKick      = "kick"      // make somebody leave, and keep them out for a while; for the host and admins
+	ActionKick      = "kick"      // make a user leave, and keep the user out for a while; for the host and admins
 	ActionSwap      = "swap"      // have two members exchange their seats; for the host and admins
 	ActionShuffle   = "shuffle"   // give each member the seat of another one, at random; for the host and admins
 	ActionClose     = "close"     // make everybody leave, and let nobody in; for the host and admins
 	ActionConfigure = "configure" // replace the room's settings; for the host and admins
 
-	ActionAuth = "auth" // say with a token who the user is, or show a newer token
-	ActionPing = "ping" // nothing, but the reply shows that the connection works, and what time it is at the server
+	ActionAuth = "auth" // show the first token, or a newer one
+	ActionPing = "ping" // do nothing; the reply shows that the connection works, and the server's time
 )
 
 // Kinds of a [Change].
@@ -42,52 +42,52 @@ const (
 	ChangeLeave    = "leave"
 	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
 	ChangeBack     = "back"     // the member has a connection again
-	ChangeSeat     = "seat"     // the member has another seat; who had it has another one in the same version
+	ChangeSeat     = "seat"     // the member has another seat; its former owner has another one in the same version
 	ChangeSettings = "settings" // the room has other settings
-	ChangeMember   = "member"   // a member is ready or not, or has other data: only that which is other
-	ChangePrivate  = "private"  // a member has other private data; only that member and admins are told
-	ChangeHost     = "host"     // another member is the host, or, without a user, nobody is any more
+	ChangeMember   = "member"   // a member's ready flag or data: only what has changed
+	ChangePrivate  = "private"  // a member's private data have changed; only that member and admins are told
+	ChangeHost     = "host"     // another member is the host; without a user, nobody is
 	ChangeData     = "data"     // the room has other data
-	ChangeMessage  = "message"  // somebody has said something; the room is as it was
+	ChangeMessage  = "message"  // a message; the room is unchanged
 
 	ChangeCountdown = "countdown" // one of the room's timers was set, or cancelled
 	ChangeTimer     = "timer"     // one of the room's timers has fired
 )
 
-// Shape is what the reply to an action has.
+// Shape is the content of an action's reply.
 type Shape string
 
 // The shapes of replies.
 const (
-	ShapeList  Shape = "the list"     // who is in the room, its settings and data; of a join the seat, too
-	ShapeCount Shape = "the count"    // the room's version, and how many members there are
-	ShapeUser  Shape = "`expires`"    // who the client is, and for how long
+	ShapeList  Shape = "the list"     // the members, settings and data; for a join the seat, too
+	ShapeCount Shape = "the count"    // the room's version, and the number of members
+	ShapeUser  Shape = "`expires`"    // the client's user, and until when
 	ShapeTime  Shape = "`id`, `time`" // the server's clock
 )
 
-// Action is what there is to know about an action, beside what it does.
+// Action is a row of the table of actions.
 type Action struct {
 	Name  string
 	Reply Shape
-	Host  bool // only the host of the room may, and admins
+	Host  bool // for the host of the room, and admins
 
-	// Repeats says that it does no harm to do it twice: a client whose connection ends before the reply
-	// sends it again, whatever the close code.
+	// Repeats says that repeating it does no harm: a client whose connection ends before the reply sends it again,
+	// whatever the close code.
 	Repeats bool
-	// Stays says that a member of the room may do it, whatever a newer token says of the room.
+	// Stays says that a member of the room may do it, whatever a newer token says.
 	Stays bool
 	// Cost is how many requests it counts as.
 	Cost int
-	// Part says that it may be part of a txn. There it has neither id nor room, and expects nothing.
+	// Part says that it may be part of a txn. There it has no id, room or expect.
 	Part bool
 
 	required, optional fieldSet
 
-	// of returns what a request does in its room. It is nil for what the session does itself, and for a txn.
+	// of returns the action of a request. It is nil for actions of the session itself, and for a txn.
 	of func(in *Request, by Actor) room.Action
 }
 
-// Actor is the user whose request it is. A host has the claim of one, and an admin has none: see [room.Claim].
+// Actor is the user of a request. A host has a claim, an admin has none: see [room.Claim].
 type Actor interface {
 	User() string
 	Session() string
@@ -97,11 +97,11 @@ type Actor interface {
 	Now() int64                           // by the clock that all nodes share, in ms since 1970
 }
 
-// Actions is the table of all actions. What goes with what beyond that, checkTogether says.
+// Actions is the table of all actions. checkTogether has the rules about several fields.
 var Actions = []Action{
 	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom),
 		optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
-	// It repeats because of its key. It asks Redis for a room first.
+	// It may repeat because of its key. It first asks Redis for a room.
 	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels),
 		optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
@@ -174,8 +174,8 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns what a request of somebody does in its room. It fails if that is for admins, and the user is
-// none, and if the request does something else.
+// ActionBy returns the room's action for a request of by. It fails if the action is for admins and the user is none,
+// or if no room does it.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {
@@ -206,7 +206,7 @@ func (r *Request) txn(by Actor) (room.Action, error) {
 	return txn, nil
 }
 
-// Condition returns the version that the request builds on, if it does on one.
+// Condition returns the version that the request builds on; the zero value without one.
 func (r *Request) Condition() room.Expect {
 	if r.Expect == nil {
 		return room.Expect{}
@@ -214,7 +214,7 @@ func (r *Request) Condition() room.Expect {
 	return room.ExpectVersion(r.Epoch, *r.Expect)
 }
 
-// ActionNamed returns the row of an action, nil if there is no such action. It must not be changed.
+// ActionNamed returns the row of an action, nil if there is none. Do not change it.
 func ActionNamed[T string | []byte](name T) *Action {
 	for i := range Actions {
 		if Actions[i].Name == string(name) {
@@ -224,17 +224,15 @@ func ActionNamed[T string | []byte](name T) *Action {
 	return nil
 }
 
-// Fields returns which fields a request for the action has, beside its id and action: those that are
-// required, and others.
+// Fields returns the names of the required and of the optional fields, without id and action.
 func (a *Action) Fields() (required, optional []string) {
 	return a.required.names(), a.optional.names()
 }
 
-// ofWhole are the fields that a request has, and a part of a txn has not.
+// ofWhole are the fields of a request that a part of a txn lacks.
 var ofWhole = setOf(fieldID, fieldRoom, fieldExpect, fieldEpoch)
 
-// check returns what is wrong with a request, or a part of a txn, that has those fields: one that is missing goes
-// first.
+// check returns the fault of a request, or a part of a txn, with the seen fields; a missing field comes first.
 func (a *Action) check(req *Request, seen fieldSet, part bool) *Error {
 	need, known := a.required|setOf(fieldID, fieldAction), a.required|a.optional|setOf(fieldID, fieldAction)
 	if part {
@@ -257,7 +255,7 @@ func (a *Action) check(req *Request, seen fieldSet, part bool) *Error {
 
 func required(f field) *Error { return NewError(CodeBadRequest, "%s: required", f.name()) }
 
-// refuse says that a field does not go with the action.
+// refuse returns the error for a field that does not go with the action.
 func (a *Action) refuse(foreign field) *Error {
 	var others []string
 	for _, other := range Actions {
@@ -271,7 +269,7 @@ func (a *Action) refuse(foreign field) *Error {
 	return NewError(CodeBadRequest, "%s: only goes with %s", foreign.name(), strings.Join(others, " and "))
 }
 
-// checkTogether returns what is wrong with fields of which each alone is right.
+// checkTogether returns the fault of fields that are right one by one.
 func checkTogether(req *Request, seen fieldSet) *Error {
 	if seen.has(fieldEpoch) && !seen.has(fieldExpect) {
 		return NewError(CodeBadRequest, "epoch: only goes with expect")

@@ -8,60 +8,59 @@ import (
 	"roomd/room"
 )
 
-// Why a member has left: the Reason of a ChangeLeave. A newer server may send others.
+// Reasons of a ChangeLeave. A newer server may send others.
 const (
-	ReasonLeft    = "left"    // the user wanted to
+	ReasonLeft    = "left"    // the user chose to
 	ReasonTimeout = "timeout" // the user was away for longer than the grace
-	ReasonNode    = "node"    // so was the user's node
-	ReasonKicked  = "kicked"  // an admin did not want the user there
+	ReasonNode    = "node"    // the node was away for longer than the grace
+	ReasonKicked  = "kicked"  // an admin, or the host, removed the user
 	ReasonClosed  = "closed"  // an admin closed the room
 	ReasonMoved   = "moved"   // an admin moved the user to another room
 )
 
-// LostReplaced is the Reason of an [EventLost] of which the others hear nothing: a newer session of the user has
-// taken the seat over.
+// LostReplaced is the reason of an [EventLost] that other members do not see: a newer session of the user has taken
+// over the seat.
 const LostReplaced = "replaced"
 
-// Change is one thing that was done to a room.
+// Change is a change of a room.
 type Change struct {
-	// Type is one of the Change constants. A newer server may send others: ignore those, the
-	// room has the event's version all the same.
+	// Type is one of the Change constants. A newer server may send others: ignore those, but take over the event's
+	// version.
 	Type string `json:"type"`
-	// User is whom the change is about, or who set the room's data or a timer, or said something, or who is the
-	// host now. It is empty if that is the room, an admin, or nobody.
+	// User is the user whom the change is about: also the one who set the room's data or a timer, sent the message,
+	// or is the host now. It is empty for the room, an admin, or nobody.
 	User string `json:"user"`
-	// Seat is the seat taken, freed or kept, counted from 0. Only in changes of a member.
+	// Seat is the seat taken, freed or kept, from 0. Only in changes of a member.
 	Seat int `json:"seat"`
-	// Away says of a ChangeJoin that the seat is reserved for a user without a connection.
+	// Away says in a ChangeJoin that the seat is reserved for a user without a connection.
 	Away bool `json:"away"`
-	// Ready says of a ChangeMember whether the user is ready; nil if that is as before.
+	// Ready says in a ChangeMember whether the user is ready; nil if unchanged.
 	Ready *bool `json:"ready"`
-	// Reason says why a member has left.
+	// Reason is one of the Reason constants. Only in a ChangeLeave.
 	Reason string `json:"reason"`
-	// Text is what was said, or why the member was kicked, in words.
+	// Text is the text of a message, or the reason of a kick in words.
 	Text string `json:"text"`
-	// Data is of a ChangeMember the user's from now on: empty if that is as before, null if there is none any more;
-	// so are the private ones of a ChangePrivate. Of a ChangeData it is the room's, empty if there is none; of a
-	// message, what was said.
+	// Data is the new data: of the member in a ChangeMember or (private) ChangePrivate, where empty means unchanged
+	// and null removed; of the room in a ChangeData, where empty means none; of the message in a ChangeMessage.
 	Data JSON `json:"data"`
-	// To says where a member was moved, or to whom a message goes.
+	// To is where a member was moved, or the recipients of a message.
 	To Target `json:"to"`
 	// Name is the timer's, in ChangeCountdown and ChangeTimer.
 	Name string `json:"name"`
-	// In is of a ChangeCountdown in how many ms the timer fires, from when the server sent it. Nil says that the
-	// timer was cancelled.
+	// In is, in a ChangeCountdown, the time until the timer fires, in ms since the server sent it. Nil means
+	// cancelled.
 	In *int64 `json:"in"`
-	// Version is of a ChangeMessage that at which it was said. It is 0 if that is the event's.
+	// Version is the version of a ChangeMessage if it is not the event's; otherwise 0.
 	Version uint64 `json:"version"`
-	// Settings are the room's now. Only in ChangeSettings.
+	// Settings are the room's new ones. Only in ChangeSettings.
 	Settings *room.Settings `json:"settings"`
 }
 
-// Target is where a change leads: to a room, or to users. In JSON, it is the room's id, or an array of users.
+// Target is a room's id or users. In JSON, it is a string, or an array of users.
 type Target struct {
-	// Room is the room that a member was moved to.
+	// Room is the room to which a member was moved.
 	Room string
-	// Users are those to whom alone a message goes. Nil means all.
+	// Users are the only recipients of a message. Nil means all.
 	Users []string
 }
 
@@ -90,18 +89,18 @@ func (t *Target) append(dst []byte) []byte {
 type Seated struct {
 	User string `json:"user"`
 	Seat int    `json:"seat"`
-	// Away says that the user has no connection, and that the seat is kept for a while.
+	// Away says that the user has no connection, and keeps the seat for a while.
 	Away bool `json:"away"`
-	// Ready says that the user said so.
+	// Ready says whether the user declared to be ready.
 	Ready bool `json:"ready"`
-	// Data is the user's, as a member of the room; empty if there is none.
+	// Data is the member's; empty if there is none.
 	Data JSON `json:"data"`
-	// Private is what only the user and admins are shown; empty for others, and if there is none. Frames have it
-	// beside the list: see [Reply.Private]. Package client puts it here.
+	// Private is the member's private data, for the user and admins; empty for others, and if there is none. Frames
+	// have it in [Reply.Private] instead; package client puts it here.
 	Private JSON `json:"-"`
 }
 
-// Change does what a ChangeMember or a ChangePrivate says: what that leaves out stays as it is.
+// Change applies a ChangeMember or a ChangePrivate: what it leaves out stays as it is.
 func (s *Seated) Change(c *Change) {
 	if c.Type == ChangePrivate {
 		if s.Private = c.Data; c.Data == "null" {

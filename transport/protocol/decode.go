@@ -10,12 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeError says why a frame is not a request, with the request's id and room if they could be read.
+// DecodeError is the error for a frame that is not a request, with the request's id and room if readable.
 type DecodeError struct {
-	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more
-	// than one "id": a reply must not name a request that the client may not have meant.
+	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more than one "id": a
+	// reply must not name a request that the client may not have meant.
 	ID *int64
-	// Room is the room that the frame names, under the same conditions; empty if it names none.
+	// Room is the frame's room, under the same conditions; empty if it names none.
 	Room string
 	// Err is never nil; its code is CodeBadRequest or CodeUnknownAction.
 	Err *Error
@@ -27,20 +27,20 @@ func (e *DecodeError) Error() string { return e.Err.Error() }
 // Unwrap returns e.Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Reply returns the frame that tells the client.
+// Reply returns the reply with the error.
 func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Error: e.Err} }
 
-// DecodeRequest reads one frame from a client. The error is nil or says what is wrong with the
-// shape of the frame; it has a concrete type, so compare it with nil before storing it in an error
-// variable. The request keeps no part of frame. The caller limits the length of a frame.
+// DecodeRequest reads a frame from a client. The error is nil, or the fault in the frame's shape; it has a concrete
+// type, so compare it with nil before storing it in an error variable. The request keeps no part of frame. The caller
+// limits the length of a frame.
 //
-// Of several faults, it reports the first of these: broken JSON; an id, action or room with a
-// wrong value or given twice; an unknown action; another known field of which that is true; an
-// unknown field; a missing field; one where none belongs. So a request of a later protocol, whose
-// action brings fields of its own, or other values, gets unknown_action.
+// Of several faults, it reports the first in this order: broken JSON; an id, action or room with a wrong value or
+// given twice; an unknown action; the same of another known field; an unknown field; a missing field; a field that
+// does not belong there. So a request of a later protocol, whose action has new fields or values, gets
+// unknown_action.
 //
-// It reads tokens, and does not unmarshal a struct, because a refusal needs more than the library's error: the id,
-// also if the frame breaks after it or names another field twice, and the fault in the order above.
+// It reads tokens instead of unmarshalling a struct, because a refusal needs more than the library's error: the id,
+// even if the frame breaks after it or repeats another field, and the fault in this order.
 func DecodeRequest(frame []byte) (Request, *DecodeError) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
@@ -55,7 +55,6 @@ func DecodeRequest(frame []byte) (Request, *DecodeError) {
 	return Request{}, failed
 }
 
-// decodePart reads a part of a txn.
 func decodePart(text []byte) (Request, *Error) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
@@ -63,7 +62,6 @@ func decodePart(text []byte) (Request, *Error) {
 	return d.req, err
 }
 
-// decode reads a request, or a part of a txn.
 func (d *decoder) decode(text []byte, part bool) *Error {
 	d.src = *bytes.NewBuffer(text)
 	d.json.Reset(&d.src, tolerant)
@@ -74,11 +72,11 @@ func (d *decoder) decode(text []byte, part bool) *Error {
 	return d.check()
 }
 
-// tolerant lets the reading go on after a repeated name or bad UTF-8, because the id may come
-// later. readMember, text and readData refuse both.
+// tolerant lets the decoder go on after a repeated name or bad UTF-8, because the id may come later. readMember, text
+// and readData refuse both.
 var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// decoders are used again: a new one for each frame would take 700 ns instead of 280.
+// decoders are reused: a new one for each frame would take 700 ns instead of 280.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // decoder reads one frame. It reads all members before it reports a fault in one of them.
@@ -89,7 +87,7 @@ type decoder struct {
 	findings
 }
 
-// findings are what a decoder has read of a frame so far.
+// findings are a decoder's results for one frame.
 type findings struct {
 	req     Request
 	action  *Action // nil if it is unknown
@@ -97,7 +95,7 @@ type findings struct {
 	idValid bool
 	part    bool // of a txn
 
-	// The first fault of each kind, nil if none: in id, action or room, and in other known fields.
+	// The first fault of each kind, or nil: in id, action or room, then in other known fields.
 	badCommon, badAction, badOther, badName *Error
 }
 
@@ -116,7 +114,7 @@ func (d *decoder) whole() string {
 	return "the frame"
 }
 
-// readObject reads the whole frame and fails only where the JSON itself is broken.
+// readObject reads the whole frame, and fails only where the JSON itself is broken.
 func (d *decoder) readObject() *Error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
 		return NewError(CodeBadRequest, "%s must be one JSON object, not %s", d.whole(), kindName(kind))

@@ -10,14 +10,13 @@ import (
 	"roomd/room"
 )
 
-// The server's frames are written by hand, because one is written for each action and each event:
-// a reply takes 56 ns where the JSON library takes 920, an event 79 instead of 560, and a list of
-// 10,000 members 0.28 ms instead of 1.1 (BenchmarkAppendReply and the like).
+// The server's frames are written by hand, because one is written for each action and each event: a reply takes 56 ns
+// where the JSON library takes 920, an event 79 instead of 560, and a list of 10,000 members 0.28 ms instead of 1.1
+// (BenchmarkAppendReply and the like).
 
-// AppendReply appends r to dst as one JSON object and returns the longer slice. Of a refusal it writes the id and
-// the room, if there are some, and the error, and of a conflict what there is now; of an answer to auth the id,
-// User and Expires; of one to ping, which has no room, the id and Time. Data must be JSON. Other bytes that are not
-// UTF-8 are written as U+FFFD.
+// AppendReply appends r to dst as one JSON object and returns the longer slice. A refusal gets the id and the room,
+// if any, and the error, and a conflict also the current state; a reply to auth gets the id, User and Expires; one to
+// ping, which has no room, the id and Time. Data must be JSON. Other bytes that are not UTF-8 become U+FFFD.
 func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, '{')
 	if r.ID != nil {
@@ -35,7 +34,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 		dst = strconv.AppendInt(dst, r.Expires, 10)
 		return append(dst, '}')
 	}
-	if r.Room == "" { // a ping's
+	if r.Room == "" { // of a ping
 		dst = append(dst, `"time":`...)
 		dst = strconv.AppendInt(dst, r.Time, 10)
 		return append(dst, '}')
@@ -59,7 +58,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	return append(dst, '}')
 }
 
-// appendRefusal writes what follows the id.
+// appendRefusal writes all but the id.
 func appendRefusal(dst []byte, r *Reply) []byte {
 	if r.Room != "" {
 		dst = append(dst, `"room":`...)
@@ -79,9 +78,9 @@ func appendRefusal(dst []byte, r *Reply) []byte {
 	return append(dst, '}')
 }
 
-// AppendEvent appends e to dst as one JSON object and returns the longer slice. It writes the state
-// of a room in a snapshot; reason, text and to of a lost seat; degraded of a node; and from and changes of any other
-// event. Data must be JSON. Other bytes that are not UTF-8 are written as U+FFFD.
+// AppendEvent appends e to dst as one JSON object and returns the longer slice. A snapshot gets the room's state; a
+// lost seat reason, text and to; a node degraded; and any other event from and changes. Data must be JSON. Other
+// bytes that are not UTF-8 become U+FFFD.
 func AppendEvent(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"event":`...)
 	dst = appendString(dst, e.Event)
@@ -115,7 +114,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	return append(dst, `]}`...)
 }
 
-// appendLost writes what follows the name of the room.
+// appendLost writes the rest, from the room's name on.
 func appendLost(dst []byte, e *Event) []byte {
 	dst = appendString(dst, e.Room)
 	dst = appendWhy(dst, e.Reason, e.Text, e.To)
@@ -173,7 +172,7 @@ func appendChange(dst []byte, c *Change) []byte {
 	return append(dst, '}')
 }
 
-// appendText writes a text that is not empty.
+// appendText writes a text unless it is empty.
 func appendText(dst []byte, text string) []byte {
 	if text == "" {
 		return dst
@@ -189,13 +188,12 @@ func appendState(dst []byte, s *room.Settings, data JSON) []byte {
 	return appendData(dst, data)
 }
 
-// appendSettings writes settings. They are few and short.
+// appendSettings uses the JSON library: settings are rare and short.
 func appendSettings(dst []byte, s room.Settings) []byte {
 	text, _ := json.Marshal(&s)
 	return append(dst, text...)
 }
 
-// appendData writes data, if there is some.
 func appendData(dst []byte, data JSON) []byte {
 	if data == "" {
 		return dst
@@ -203,7 +201,7 @@ func appendData(dst []byte, data JSON) []byte {
 	return append(append(dst, `,"data":`...), data...)
 }
 
-// appendPrivate writes private data, if there are some, in the order of the users' names.
+// appendPrivate writes private data, if any, in the order of the users' names.
 func appendPrivate(dst []byte, private map[string]JSON) []byte {
 	if len(private) == 0 {
 		return dst
@@ -217,7 +215,7 @@ func appendPrivate(dst []byte, private map[string]JSON) []byte {
 	return append(dst, '}')
 }
 
-// appendSaid writes messages of before, if there are some.
+// appendSaid writes earlier messages, if any.
 func appendSaid(dst []byte, said []Said) []byte {
 	next := `,"said":[{`
 	for i := range said {
@@ -242,7 +240,6 @@ func appendSaid(dst []byte, said []Said) []byte {
 	return dst
 }
 
-// appendHost writes who is the host of a room that has one.
 func appendHost(dst []byte, host string) []byte {
 	if host == "" {
 		return dst
@@ -250,7 +247,6 @@ func appendHost(dst []byte, host string) []byte {
 	return appendString(append(dst, `,"host":`...), host)
 }
 
-// appendRoom writes a room's id, epoch and version.
 func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 	dst = appendString(dst, room)
 	dst = append(dst, `,"epoch":`...)
@@ -259,10 +255,10 @@ func appendRoom(dst []byte, room, epoch string, version uint64) []byte {
 	return strconv.AppendUint(dst, version, 10)
 }
 
-// seatedSize is about how many bytes a user and a seat take.
+// seatedSize is roughly the size of a user in a seat, in bytes.
 const seatedSize = 40
 
-// appendList writes the list of a room: as it was encoded before, or else the users.
+// appendList writes the list of a room: encoded, unless that is nil, or else the users.
 func appendList(dst, encoded []byte, users []Seated) []byte {
 	dst = append(dst, `,"users":`...)
 	if encoded != nil {

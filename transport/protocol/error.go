@@ -14,7 +14,7 @@ const (
 	CodeBadRequest    = "bad_request"    // the frame or a field in it is wrong; nothing was done
 	CodeUnknownAction = "unknown_action" // this server knows no such action
 	CodeUnauthorized  = "unauthorized"   // the token is missing, or not valid
-	// the token or the rules of the room do not allow it, or pages of this origin may not connect
+	// the token or the room's rules forbid it, or pages of this origin may not connect
 	CodeForbidden     = "forbidden"
 	CodeRoomFull      = "room_full"      // every seat is taken
 	CodeClosed        = "closed"         // the room lets nobody in
@@ -22,7 +22,7 @@ const (
 	CodeConflict      = "conflict"       // the room, or the data to be set, has changed since the expected version
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
-	CodeNotMember     = "not_member"     // the user is not in the room, so cannot leave it
+	CodeNotMember     = "not_member"     // the user is not in the room
 	// too many requests, or connections from this address; the message says how long to wait
 	CodeRateLimited = "rate_limited"
 	CodeTooLarge    = "too_large"   // the frame is too long; the connection is closed
@@ -32,8 +32,8 @@ const (
 	CodeInternal    = "internal"    // a fault in the server
 )
 
-// One error per code, for comparing: errors.Is(err, protocol.ErrRoomFull) is true for every [Error] with that code,
-// whatever its message. They must not be changed; [NewError] makes an error to send.
+// One error per code, for comparing: errors.Is(err, protocol.ErrRoomFull) is true for every [Error] with that code.
+// Do not change them; [NewError] makes an error to send.
 var (
 	ErrBadRequest    = NewError(CodeBadRequest, "")
 	ErrUnknownAction = NewError(CodeUnknownAction, "")
@@ -54,22 +54,22 @@ var (
 	ErrInternal      = NewError(CodeInternal, "")
 )
 
-// Error says why a request was refused. It is the "error" object of a reply, and of the HTTP
-// response to a refused connection. The zero value is not a valid error.
+// Error is the reason for a refusal: the "error" object of a reply, or of the HTTP response to a refused connection.
+// The zero value is not a valid error.
 type Error struct {
-	// Code is one of the Code constants, or one this package does not know if the server is newer.
+	// Code is one of the Code constants, or an unknown one of a newer server.
 	Code string `json:"code"`
-	// Message tells a person what was wrong, and names the field or the room.
+	// Message explains the fault to a person, and names the field or the room.
 	Message string `json:"message"`
 	// Retry says whether the same request may succeed later.
 	Retry bool `json:"retry"`
 }
 
-// maxMessage bounds a message, in bytes: it can repeat what a client has sent.
+// maxMessage bounds a message, in bytes: it can repeat a client's text.
 const maxMessage = 512
 
-// NewError returns an error with that code, a message made as by [fmt.Sprintf], and Retry set by
-// the code. Bytes of the message that are not UTF-8 become U+FFFD, and bytes beyond 512 are cut.
+// NewError returns an error with a code, a message made as by [fmt.Sprintf], and Retry set by the code. Bytes of the
+// message that are not UTF-8 become U+FFFD, and bytes beyond 512 are cut.
 func NewError(code, format string, args ...any) *Error {
 	message := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	if len(message) > maxMessage {

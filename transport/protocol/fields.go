@@ -11,7 +11,7 @@ import (
 	"roomd/room"
 )
 
-// readMember reads one name and its value. It fails only where the JSON is broken.
+// readMember reads a name and its value. It fails only where the JSON is broken.
 func (d *decoder) readMember() error {
 	raw, err := d.json.ReadValue()
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *decoder) readMember() error {
 	return err
 }
 
-// readField reads the value of a field that is neither an array nor an object of ours.
+// readField reads the value of a field that is a number, a string, a boolean or data.
 func (d *decoder) readField(f field, value jsontext.Value) {
 	var wrong string
 	var n int64
@@ -90,7 +90,7 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 	}
 }
 
-// readParts reads an object that is a field, and hands over its members. It fails only where the JSON is broken.
+// readParts reads an object, and calls member for its members. It fails only where the JSON is broken.
 func (d *decoder) readParts(f field, member func(name string, valid bool, value jsontext.Value)) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
 		d.bad(f, "must be an object, not "+kindName(kind))
@@ -114,7 +114,6 @@ func (d *decoder) readParts(f field, member func(name string, valid bool, value 
 	return err
 }
 
-// labels reads an object whose values are strings.
 func labels(value jsontext.Value) (l room.Labels, wrong string) {
 	if json.Unmarshal(value, &l) != nil || value.Kind() != jsontext.KindBeginObject {
 		wrong = "must be an object whose values are strings, each name once"
@@ -122,7 +121,7 @@ func labels(value jsontext.Value) (l room.Labels, wrong string) {
 	return l, wrong
 }
 
-// twice takes back what a refusal would repeat of the field.
+// twice records a repeated field, and drops its value if a refusal would repeat it.
 func (d *decoder) twice(f field) {
 	d.bad(f, "given twice")
 	switch f {
@@ -146,14 +145,14 @@ func (d *decoder) readAction(value jsontext.Value) (wrong string) {
 	return ""
 }
 
-// delimited reports whether the value just read ends at a comma or brace. The decoder reads 01
-// as a 0 and fails at the 1, but the id of that frame is not 0.
+// delimited reports whether a comma or brace follows the last value. The decoder reads 01 as a 0 and fails at the 1,
+// but the id of that frame is not 0.
 func (d *decoder) delimited() bool {
 	rest := bytes.TrimLeft(d.json.UnreadBuffer(), " \t\r\n")
 	return len(rest) > 0 && (rest[0] == ',' || rest[0] == '}')
 }
 
-// field returns which field a quoted name is. It keeps the fault of the first unknown one.
+// field returns the field with a quoted name. It records the first unknown name as a fault.
 func (d *decoder) field(raw jsontext.Value) field {
 	name, ok := d.unquote(raw)
 	if ok {
@@ -169,7 +168,7 @@ func (d *decoder) field(raw jsontext.Value) field {
 	return fieldUnknown
 }
 
-// badName says what is wrong with a name that is none of those known.
+// badName returns the fault of an unknown name.
 func badName(name string, valid bool, known []string) string {
 	if !valid {
 		return "a field's name is not valid UTF-8: " + excerpt(name)
@@ -187,7 +186,7 @@ func UnknownAction(action string) *Error {
 	return NewError(CodeUnknownAction, "unknown action %s", excerpt(action))
 }
 
-// bad keeps the first fault of a known field.
+// bad records the first fault of a known field.
 func (d *decoder) bad(f field, wrong string) { d.badAt(f, f.name(), wrong) }
 
 // badAt is bad for a part of the field.

@@ -6,8 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JSON is a JSON text as it was sent, such as the data of a room. Empty means that there is none.
-// Its own JSON form is that text.
+// JSON is a JSON text as it was sent, such as the data of a room. Empty means none. Its own JSON form is that text.
 type JSON string
 
 // MarshalJSON returns the text, or null if there is none.
@@ -19,10 +18,10 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Decode stores what the text says in the value that v points to, as [json.Unmarshal] does. An empty text is null.
+// Decode stores the value of the text in v, as [json.Unmarshal] does. An empty text is null.
 func (j JSON) Decode(v any) error { return json.Unmarshal(appendJSON(nil, j), v) }
 
-// appendJSON writes a text, as it is.
+// appendJSON writes a text as it is, null if it is empty.
 func appendJSON(dst []byte, j JSON) []byte {
 	if j == "" {
 		return append(dst, "null"...)
@@ -32,12 +31,11 @@ func appendJSON(dst []byte, j JSON) []byte {
 
 // appendString quotes s with the fewest escapes JSON allows: Chinese and emoji stay as they are.
 func appendString(dst []byte, s string) []byte {
-	// The error only says that bad UTF-8 was replaced, and the frame is valid all the same.
+	// The error only says that bad UTF-8 was replaced; the frame is valid.
 	dst, _ = jsontext.AppendQuote(dst, s)
 	return dst
 }
 
-// appendStrings writes an array.
 func appendStrings(dst []byte, list []string) []byte {
 	dst = append(dst, '[')
 	for i, s := range list {

@@ -8,84 +8,83 @@ import (
 	"roomd/room"
 )
 
-// Whose data a set replaces: the Scope of a [Request].
+// Scopes of a set: whose data it replaces.
 const (
 	ScopeRoom    = "room"
 	ScopeMember  = "member"
-	ScopePrivate = "private" // the member's, which only it and admins are shown
+	ScopePrivate = "private" // the member's, for it and admins alone
 )
 
-// Bounds of what is in a request, all inclusive.
+// Limits of a request, all inclusive.
 const (
 	MaxID      = 1<<53 - 1 // the largest whole number that every JSON reader holds exactly
 	MaxVersion = MaxID
 	MaxSeat    = 1<<16 - 1
-	MaxTo      = 64            // users to whom a message goes
+	MaxTo      = 64            // recipients of a message
 	MaxTxn     = room.MaxTxn   // actions of a txn
 	MaxBan     = 315360000     // seconds, ten years
-	MaxHistory = 100           // messages that a join asks for
+	MaxHistory = 100           // messages for a join
 	MaxTimer   = room.MaxTimer // ms
 )
 
-// Request is one frame from a client. The zero value is not a valid request: it has no action.
+// Request is one frame from a client. The zero value is not valid: it has no action.
 type Request struct {
-	// ID is chosen by the client, from 0 to MaxID, and comes back in the reply. Using one twice
-	// is allowed, but then the client cannot tell the replies apart.
+	// ID is chosen by the client, from 0 to MaxID, and comes back in the reply. It may be used twice, but then the
+	// client cannot tell the replies apart.
 	ID int64
 	// Action is one of the Action constants.
 	Action string
-	// Room is the room's id as the client wrote it. Its length and characters are not checked, and
-	// it may be empty. It goes with every action but ActionMatch, ActionAuth and ActionPing.
+	// Room is the room's id as the client wrote it, unchecked and perhaps empty. It goes with every action except
+	// ActionMatch, ActionAuth and ActionPing.
 	Room string
 	// Token goes with ActionAuth only. It is not checked here.
 	Token string
 	// Seat is the seat that a join asks for, from 0 to MaxSeat. Nil means any free seat.
 	Seat *int
-	// Brief asks for a reply without the list. Only with ActionJoin.
+	// Brief asks for a reply without the list. Only with ActionJoin and ActionMatch.
 	Brief bool
-	// History is how many of the room's last messages a join asks for, at most MaxHistory. Nil means none, or, with
-	// Expect, all that were said behind that version. Only with ActionJoin.
+	// History is how many of the room's last messages a join or a watch asks for, at most MaxHistory. Nil means none,
+	// or, with Expect, all after that version.
 	History *int
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
-	// User is whom a kick removes, or, with ScopePrivate, whose data a set replaces, where empty means the
+	// User is the one whom a kick removes, or whose private data a set with ScopePrivate replaces; empty means the
 	// client's own. It is not checked here.
 	User string
 	// Scope says whose data a set replaces: ScopeMember, ScopePrivate, or ScopeRoom, which empty means, too.
 	Scope string
-	// Settings are all settings of the room from now on: what is zero is so. Only with
-	// ActionConfigure, where it is never nil, and with ActionMatch: those of a room that it begins.
+	// Settings are all new settings of the room, including the zero ones. Only with ActionConfigure, where they are
+	// never nil, and with ActionMatch: for a room that it creates.
 	Settings *room.Settings
-	// Labels are what a match looks for. It is not checked here.
+	// Labels are those of the rooms that a match looks for. They are not checked here.
 	Labels room.Labels
-	// Key names a match, whose repetition finds the same room. Empty means that it is not repeated.
+	// Key names a match: with the same key it finds the same room. Empty means that it is not repeated.
 	Key string
-	// Text is a message's, which then is not empty, or the reason of a kick, where empty means none.
+	// Text is a message's, or the reason of a kick; empty means none.
 	Text string
-	// Data is a message's, or what a set stores, where null removes what was stored. Either Data or
-	// Text of a message is empty.
+	// Data is a message's, or the new data of a set, where null removes the old. A message has either Data or Text.
 	Data JSON
-	// To are the users to whom alone a message goes, at most MaxTo different ones: empty but not nil, it is for admins
-	// alone. Nil means all who get the room's events.
+	// To are the only recipients of a message, at most MaxTo different ones; empty but not nil, only admins get it.
+	// Nil means all who get the room's events.
 	To []string
 	// Users are the two different users who exchange their seats. Only with ActionSwap.
 	Users []string
 	// Name is a timer's. It is not checked here.
 	Name string
-	// In is in how many ms a timer fires, at most MaxTimer. Nil cancels it. Only with ActionTimer.
+	// In is the time until a timer fires, in ms, at most MaxTimer. Nil cancels it. Only with ActionTimer.
 	In *int64
-	// Then is what a timer does when it fires; nil is nothing. Only with ActionTimer.
+	// Then is the effect of a timer that fires; nil means none. Only with ActionTimer.
 	Then *room.Effect
 	// Actions are the parts of a txn, in order, 1 to MaxTxn. They have no id, room, expect and epoch. Only with
 	// ActionTxn.
 	Actions []Request
 	// Ban is for how long a kick keeps the user out, in seconds, at most MaxBan. 0 means not at all.
 	Ban int
-	// Expect is the version of the room that a set, a timer or a configure builds on, or at which the user
-	// of a join was a member, from 0 to MaxVersion. Nil means that there is no such condition.
+	// Expect is the version, from 0 to MaxVersion, that a set, a timer, a txn or a configure builds on, or that the
+	// client had before a join or a watch. Nil sets no condition.
 	Expect *uint64
-	// Epoch is the room's life in which Expect counts. Empty means whichever it is now; a frame then
-	// has none, because one that is there must not be empty.
+	// Epoch is the room's life in which Expect counts. Empty means the current one, and leaves the field out of the
+	// frame.
 	Epoch string
 }
 
@@ -120,8 +119,7 @@ const (
 	fieldUnknown
 )
 
-// fieldTable has a row for each field: its name, the least and largest number, or the choices, and
-// where it is in a request. The decoder and AppendRequest follow it.
+// fieldTable has a row for each field. The decoder and AppendRequest follow it.
 var fieldTable = [...]fieldRow{
 	fieldID:      {name: "id", most: MaxID, in: func(r *Request) any { return &r.ID }},
 	fieldAction:  {name: "action", in: func(r *Request) any { return &r.Action }},
@@ -150,7 +148,7 @@ var fieldTable = [...]fieldRow{
 	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
 }
 
-// fieldRow is what there is to know of a field.
+// fieldRow is a field's name, its least and largest number, or its choices, and its place in a request.
 type fieldRow struct {
 	name        string
 	least, most int64
@@ -158,7 +156,7 @@ type fieldRow struct {
 	in          func(*Request) any
 }
 
-// span says how many values an array has.
+// span describes how many values an array has.
 func (r *fieldRow) span() string {
 	if r.least == r.most {
 		return strconv.FormatInt(r.most, 10)
@@ -168,7 +166,7 @@ func (r *fieldRow) span() string {
 
 func (f field) name() string { return fieldTable[f].name }
 
-// fieldSet holds a bit for each field in it.
+// fieldSet is a set of fields, a bit for each.
 type fieldSet uint
 
 func setOf(fields ...field) (set fieldSet) {
@@ -190,16 +188,16 @@ func (s fieldSet) names() (names []string) {
 	return names
 }
 
-// AppendRequest appends r to dst as one JSON object and returns the longer slice. It writes what
-// its action requires and what is set, and does not check r: [DecodeRequest] does. Data must be
-// JSON, and empty stands for null. Other bytes that are not UTF-8 are written as U+FFFD.
+// AppendRequest appends r to dst as one JSON object and returns the longer slice. It writes the action's required
+// fields and those that are set, unchecked: [DecodeRequest] checks them. Data must be JSON; empty stands for null.
+// Other bytes that are not UTF-8 become U+FFFD.
 func AppendRequest(dst []byte, r *Request) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = strconv.AppendInt(dst, r.ID, 10)
 	return appendRest(append(dst, ','), r, 0)
 }
 
-// appendRest writes a request but for its id, and but for those fields.
+// appendRest writes a request without its id and the given fields.
 func appendRest(dst []byte, r *Request, without fieldSet) []byte {
 	dst = appendString(append(dst, `"action":`...), r.Action)
 	var required fieldSet

@@ -43,7 +43,7 @@ func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {
 	case encoding.TextUnmarshaler:
 		var name string
 		if name, wrong = d.choice(value, f.Values...); wrong == "" {
-			_ = into.UnmarshalText([]byte(name)) // it takes any
+			_ = into.UnmarshalText([]byte(name)) // any text is valid here
 		}
 	}
 	return wrong

@@ -2,11 +2,10 @@ package protocol
 
 import "roomd/room"
 
-// codes are all that an [Error] of this version can have, and whether a request refused with it may succeed when it
-// is sent again soon, unchanged. CodeDuplicateUser is not retryable: the other session may sit there for hours.
-// Only a client that comes back tries again for a while, since that session may be its own from before the network
-// broke, which the server notices within two ping intervals. CodeUnknown is not: the action may have been done, so
-// a client asks for the users first.
+// codes are all codes of this version, and whether the same request may succeed soon. CodeDuplicateUser is not
+// retryable: the other session may stay for hours. Only a client that reconnects retries it for a while: that session
+// may be its own from before the network broke, which the server notices within two ping intervals. CodeUnknown is
+// not: the action may have been done, so a client asks for the users first.
 var codes = []struct {
 	code  string
 	retry bool

@@ -10,11 +10,11 @@ import (
 	"roomd/room"
 )
 
-// Timers are those of a room: by name, in how many ms from now each fires. In JSON they are an object.
+// Timers are the rest of each of a room's timers, in ms, by name. In JSON they are an object.
 type Timers map[string]int64
 
-// TimersOf returns timers as clients see them at a time by the clock that all nodes share, in ms since 1970; nil
-// for none.
+// TimersOf returns timers as clients see them at now, by the clock that all nodes share, in ms since 1970; nil for
+// none.
 func TimersOf(t *room.Timers, now int64) Timers {
 	if t.Len() == 0 {
 		return nil
@@ -26,7 +26,6 @@ func TimersOf(t *room.Timers, now int64) Timers {
 	return left
 }
 
-// appendTimers writes the timers of a room that has some.
 func appendTimers(dst []byte, timers Timers) []byte {
 	if len(timers) == 0 {
 		return dst
@@ -41,7 +40,7 @@ func appendTimers(dst []byte, timers Timers) []byte {
 	return append(dst, '}')
 }
 
-// appendIn writes in how many ms a timer fires, null for nil.
+// appendIn writes the time until a timer fires, in ms, or null.
 func appendIn(dst []byte, in *int64) []byte {
 	if in == nil {
 		return append(dst, "null"...)
@@ -49,7 +48,6 @@ func appendIn(dst []byte, in *int64) []byte {
 	return strconv.AppendInt(dst, *in, 10)
 }
 
-// appendThen writes what a timer does when it fires.
 func appendThen(dst []byte, then *room.Effect) []byte {
 	switch {
 	case then == nil:
@@ -62,8 +60,7 @@ func appendThen(dst []byte, then *room.Effect) []byte {
 	return append(appendString(append(dst, `{"kick":`...), then.Kick), '}')
 }
 
-// readThen reads what a timer does when it fires: an object with one of its fields. It fails only where the JSON is
-// broken.
+// readThen reads the effect of a timer: an object with one field. It fails only where the JSON is broken.
 func (d *decoder) readThen() error {
 	then := new(room.Effect)
 	d.req.Then = then

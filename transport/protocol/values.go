@@ -9,15 +9,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Each of these functions reads a value, and says what is wrong with it, or "".
+// Each of these functions reads a value. wrong is its fault, or "".
 
-// text reads a string.
 func (d *decoder) text(value jsontext.Value) (text, wrong string) {
 	unquoted, wrong := d.textBytes(value)
 	return string(unquoted), wrong
 }
 
-// textBytes is text. What it returns is valid until the next call.
+// textBytes is text with a result that is valid until the next call.
 func (d *decoder) textBytes(value jsontext.Value) (text []byte, wrong string) {
 	if value.Kind() != jsontext.KindString {
 		return nil, "must be a string, not " + kindName(value.Kind())
@@ -29,15 +28,15 @@ func (d *decoder) textBytes(value jsontext.Value) (text []byte, wrong string) {
 	return text, ""
 }
 
-// unquote returns what a JSON string stands for, valid until the next call. It reports false for
-// bytes that are not UTF-8 and for half of a surrogate pair, with U+FFFD in their place.
+// unquote returns the content of a JSON string, valid until the next call. It reports false for bytes that are not
+// UTF-8 and for half of a surrogate pair, with U+FFFD in their place.
 func (d *decoder) unquote(quoted jsontext.Value) (text []byte, ok bool) {
 	text, err := jsontext.AppendUnquote(d.scratch[:0], quoted)
 	d.scratch = text
 	return text, err == nil
 }
 
-// choice reads one of some strings.
+// choice reads one of the names.
 func (d *decoder) choice(value jsontext.Value, names ...string) (text, wrong string) {
 	if text, wrong = d.text(value); wrong == "" && !slices.Contains(names, text) {
 		return "", fmt.Sprintf("must be \"%s\", not %s", strings.Join(names, `" or "`), excerpt(text))
@@ -53,8 +52,8 @@ func truth(value jsontext.Value) (is bool, wrong string) {
 	return false, "must be true or false, not " + kindName(value.Kind())
 }
 
-// number reads a whole number from least to most, written in digits only. It refuses 1.0 and 1e3,
-// because not every JSON reader holds them as whole numbers.
+// number reads a whole number from least to most, in digits only. It refuses 1.0 and 1e3: not every JSON reader holds
+// them as whole numbers.
 func number(value jsontext.Value, least, most int64) (n int64, wrong string) {
 	got := kindName(value.Kind())
 	if value.Kind() == jsontext.KindNumber {
@@ -88,7 +87,8 @@ func digits(raw []byte, limit int64) (n int64, ok bool) {
 	return n, true
 }
 
-// data reads any value. The decoder was tolerant of what other readers could understand in another way.
+// data reads any value. It refuses what the tolerant decoder let pass, and other readers could understand
+// differently.
 func data(value jsontext.Value) (text JSON, wrong string) {
 	switch {
 	case value.IsValid():
@@ -106,7 +106,6 @@ func (d *decoder) readUsers(f field) error {
 	return d.readArray(f, "users", func(_ int64, value jsontext.Value) { d.readUser(f, users, value) })
 }
 
-// readActions reads the parts of a txn. It fails only where the JSON is broken.
 func (d *decoder) readActions() error {
 	return d.readArray(fieldActions, "actions", func(i int64, value jsontext.Value) {
 		part, wrong := decodePart(value)
@@ -117,8 +116,8 @@ func (d *decoder) readActions() error {
 	})
 }
 
-// readArray reads an array that is a field, and hands over its values, as many as there may be. It fails only where the
-// JSON is broken.
+// readArray reads an array, and calls each for its values, up to the field's limit. It fails only where the JSON is
+// broken.
 func (d *decoder) readArray(f field, what string, each func(i int64, value jsontext.Value)) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
 		d.bad(f, "must be an array of "+what+", not "+kindName(kind))

@@ -234,6 +234,7 @@ func (o *Outbox) Cut(rest []byte) {
 	signal(o.space)
 }
 
+// IsWriting reports whether a writer runs.
 func (o *Outbox) IsWriting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

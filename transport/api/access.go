@@ -8,10 +8,10 @@ import (
 	"roomd/transport/protocol"
 )
 
-// admit returns an error unless the caller may do that, in the room that the path names.
+// admit returns an error unless the caller may run op in the path's room.
 func (q *request) admit(op *operation) error {
 	if err := q.identify(op.open); err != nil {
-		if wait := q.api.callers.take(q.network.String()); wait > 0 { // who guesses tokens
+		if wait := q.api.callers.take(q.network.String()); wait > 0 { // of one who guesses tokens
 			return tooMany(wait)
 		}
 		return err
@@ -35,8 +35,8 @@ func (q *request) admit(op *operation) error {
 	return q.allow(q.room, op)
 }
 
-// allow returns an error unless the token allows its user to see or change a room, by the method. What only admins
-// see needs authority over the room, as changes do. That a member may see its room [readRoom] finds out.
+// allow returns an error unless the token allows op in a room. Changes, and reads for admins, need authority over the
+// room. [readRoom] itself checks members.
 func (q *request) allow(id string, op *operation) error {
 	switch {
 	case id == "", op.id == "readRoom":
@@ -47,13 +47,13 @@ func (q *request) allow(id string, op *operation) error {
 	return q.token.May(auth.Enter, id, false)
 }
 
-// lists reports whether the lobby shows the caller a room: one that the token allows to enter, or to watch.
+// lists reports whether the lobby shows a room to the caller: the token must allow to enter or to watch it.
 func (q *request) lists(id string) bool {
 	return q.token.May(auth.Enter, id, false) == nil || q.token.May(auth.Watch, id, false) == nil
 }
 
-// identify finds out who the caller is. Where there is a key, a caller needs a token, except an
-// operator, whose role is known. What is open is for everybody, whatever else they send.
+// identify sets the caller's identity. With a key, callers need a token, except operators, who are admins even
+// without one. Open operations ignore tokens.
 func (q *request) identify(open bool) error {
 	if q.operator {
 		q.token.Role = auth.RoleAdmin
@@ -84,14 +84,14 @@ func unauthorized(format string, args ...any) error {
 	return protocol.NewError(protocol.CodeUnauthorized, format, args...)
 }
 
-// corsAge is how long a browser need not ask again what a page of another origin may send, in seconds.
+// corsAge is how long a browser may remember which requests a page of another origin may send, in seconds.
 const corsAge = "600"
 
-// admitOrigin keeps pages of other sites out, and lets pages of allowed origins read the answer. No
-// cookie says who the caller is, so a page can do no more than whoever has its token.
+// admitOrigin refuses pages of other sites, and lets pages of allowed origins read the answer. No cookie identifies
+// the caller, so a page has no more rights than its token.
 func (q *request) admitOrigin() error {
 	if q.operator {
-		return nil // it has checks of its own
+		return nil // the operators' address has its own checks
 	}
 	q.header.Set("Vary", "Authorization, Origin")
 	if !q.api.server.AllowsOrigin(q.Request) {
@@ -107,7 +107,7 @@ func (q *request) admitOrigin() error {
 	return nil
 }
 
-// options answers what a browser asks before it sends the request of a page.
+// options answers a browser's preflight request for a page.
 func (q *request) options(at methods) *answer {
 	q.header.Set("Allow", at.allow())
 	if q.Header.Get("Origin") != "" && q.Header.Get("Access-Control-Request-Method") != "" && !q.operator {

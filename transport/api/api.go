@@ -15,7 +15,7 @@ import (
 	"roomd/transport/auth"
 )
 
-// Rooms is what an API needs of a *coordinator.Coordinator.
+// Rooms is the part of a *coordinator.Coordinator that an API needs.
 type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Lobby(ctx context.Context) (*coordinator.Lobby, error)
@@ -33,7 +33,7 @@ type Rooms interface {
 	Drain(ctx context.Context, node string) error
 }
 
-// Server is what an API needs of a *transport.Server.
+// Server is the part of a *transport.Server that an API needs.
 type Server interface {
 	Read(ctx context.Context, id string) (room.Snapshot, error)
 	AllowsOrigin(r *http.Request) bool
@@ -41,9 +41,9 @@ type Server interface {
 
 	// Reserve seats all of the users in a room, or none.
 	Reserve(ctx context.Context, id string, users ...string) (room.Result, error)
-	// Match seats all of the users together in a room that has what is wanted, or in none.
+	// Match seats all of the users together in a room as wanted, or none.
 	Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error)
-	// Move takes all of the users from one room to another, or none. It returns what both are then.
+	// Move moves all of the users to another room, or none. It returns both rooms after it.
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
 }
 
@@ -60,23 +60,24 @@ const (
 
 // Options say how an [API] treats its callers. The zero value is ready to use.
 type Options struct {
-	// Auth verifies the tokens of callers. Nil means that nobody has a token: everybody may read,
-	// and only operators may change something.
+	// Auth verifies the tokens of callers. Nil means that nobody has a token: everybody may read, and only operators
+	// may make changes.
 	Auth *auth.Verifier
 
-	// Rate is how many requests a second a user may send, or an address where there are no tokens;
-	// Burst is how many at once. Further ones get HTTP 429. Zero means 50 and 100; a negative Rate
-	// sets no limit. It does not bind operators.
+	// Rate is how many requests a second a user may send, or an address where there are no tokens; Burst is how many
+	// at once. Further ones get HTTP 429. Zero means 50 and 100; a negative Rate sets no limit. Operators have no
+	// limit.
 	Rate, Burst int
 
-	// Timeout is how long a request may take. It must be shorter than the time after which the HTTP
-	// server ends the connection. Zero means 8 s.
+	// Timeout is how long a request may take. It must be shorter than the HTTP server's limit for a connection. Zero
+	// means 8 s.
 	Timeout time.Duration
 
-	// Refused is called with a Limit constant of package transport when that refuses a request. Nil is not called.
+	// Refused is called with a Limit constant of package transport when that limit refuses a request. Nil is not
+	// called.
 	Refused func(limit string)
 
-	// Log gets what an operator should know. Nil is silent.
+	// Log gets messages for the operator. Nil is silent.
 	Log *slog.Logger
 }
 
@@ -102,11 +103,11 @@ type API struct {
 	opts     Options
 	callers  *callers
 	troubles *troubles
-	watching *gate           // those who watch the lobby
+	watching *gate           // watchers of the lobby and the feed
 	open     context.Context // ends with EndWatches
 	end      context.CancelFunc
 
-	described []byte // what /api/openapi.yaml is
+	described []byte // the content of /api/openapi.yaml
 }
 
 // New returns an API of rooms. It returns an error that names the field if an option cannot be used.
@@ -126,7 +127,7 @@ func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	return a, nil
 }
 
-// SetRate puts another Rate and Burst in force, as Options have them, from the next request on.
+// SetRate applies another Rate and Burst, as in Options, from the next request on.
 func (a *API) SetRate(perSecond, burst int) {
 	a.callers.set(cmp.Or(perSecond, defaultRate), cmp.Or(burst, defaultBurst))
 }
@@ -134,12 +135,12 @@ func (a *API) SetRate(perSecond, burst int) {
 // Public returns the API for everybody.
 func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false)) }
 
-// Operators returns the API for operators: whoever gets there has authority over all rooms, except
-// with a token, which has to be an admin's and allow the room.
+// Operators returns the API for operators: every caller has authority over all rooms, unless with a token, which has
+// to be an admin's and allow the room.
 func (a *API) Operators() http.Handler { return transport.SecureHeaders(a.mux(true)) }
 
-// EndWatches ends the requests of those who watch the lobby, which have no end of their own.
+// EndWatches ends the requests that watch the lobby or the feed, which have no end of their own.
 func (a *API) EndWatches() { a.end() }
 
-// Close ends what is logged. Call it when no request runs any more.
+// Close ends the logs. Call it when no request runs any more.
 func (a *API) Close() { a.troubles.logs.Close() }

@@ -20,7 +20,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// rawJSON is any JSON, as it is.
+// rawJSON is any JSON, unchanged.
 type rawJSON = jsontext.Value
 
 // readBody returns the body of a request, which has to be JSON of a bounded length.
@@ -48,7 +48,7 @@ func (q *request) readBody() ([]byte, error) {
 	return body, checkJSON(body)
 }
 
-// checkJSON returns an error unless a body is exactly one JSON value, without a name twice.
+// checkJSON returns an error unless a body is exactly one JSON value without repeated names.
 func checkJSON(body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	_, err := d.ReadValue()
@@ -71,8 +71,8 @@ func checkJSON(body []byte) error {
 	return nil
 }
 
-// decode reads a body into a *T: any JSON into a *rawJSON, otherwise an object into a struct. It refuses names that
-// no field has, names in other letter case, null, and an object without a field whose name has no omitzero.
+// decode reads a body into a *T: any JSON into a *rawJSON, otherwise an object into a struct. It refuses unknown
+// names, names in other letter case, null, and the lack of a field without omitzero.
 func decode(body []byte, into any) error {
 	if raw, ok := into.(*rawJSON); ok {
 		*raw = bytes.Trim(body, " \t\r\n")
@@ -83,7 +83,7 @@ func decode(body []byte, into any) error {
 		return fail(protocol.CodeBadRequest, "the body must be one JSON object")
 	}
 	fields, seen := reflect.ValueOf(into).Elem(), make(map[string]bool)
-	_, _ = d.ReadToken() // checkJSON has read all of it
+	_, _ = d.ReadToken() // checkJSON has checked all of it
 	for d.PeekKind() != jsontext.KindEndObject {
 		token, _ := d.ReadToken()
 		name := token.String()
@@ -101,7 +101,7 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// bodyField returns by which name a field is in bodies, "" if it is in none, and whether it has to be there.
+// bodyField returns a field's name in bodies, "" if it is in none, and whether it is required.
 func bodyField(f reflect.StructField) (name string, required bool) {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "-" {
@@ -138,7 +138,7 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 	return checkTags(field, into, name)
 }
 
-// checkTags checks a value by the tags from which the description is made, as far as no rule behind does.
+// checkTags checks a value by the description's tags, except those that the rules check later.
 func checkTags(field reflect.StructField, value reflect.Value, name string) error {
 	if choices := field.Tag.Get("enum"); choices != "" &&
 		(value.Kind() == reflect.String || value.Kind() == reflect.Bool) {
@@ -164,7 +164,7 @@ func checkTags(field reflect.StructField, value reflect.Value, name string) erro
 	return nil
 }
 
-// expectation says for people what the value of a field is.
+// expectation describes the valid values of a field for people.
 func expectation(f reflect.StructField) string {
 	if choices := f.Tag.Get("enum"); choices != "" {
 		return strings.ReplaceAll(choices, ",", " or ")
@@ -193,8 +193,8 @@ func expectation(f reflect.StructField) string {
 	return "a string"
 }
 
-// decodeQuery reads the parameters of a query into a *T whose fields are strings, whole numbers with a
-// minimum and a maximum, and lists. It refuses others than these, and those twice that are no lists.
+// decodeQuery reads the parameters of a query into a *T whose fields are strings, whole numbers with a minimum and a
+// maximum, and lists. It refuses unknown parameters, and repeated ones that are no lists.
 func decodeQuery(raw string, into any) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -236,7 +236,7 @@ func decodeQuery(raw string, into any) error {
 	return nil
 }
 
-// excerpt bounds a name that a caller has made up.
+// excerpt bounds a name that a caller made up.
 func excerpt(name string) string {
 	const most = 32
 	for i, n := 0, 0; i < len(name); n++ {

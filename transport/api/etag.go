@@ -9,15 +9,15 @@ import (
 	"roomd/room"
 )
 
-// etag is the version of a room as HTTP has it (RFC 9110, section 8.8.3).
+// etag returns the version of a room as an ETag (RFC 9110, section 8.8.3).
 func etag(epoch string, version uint64) string {
 	return `"` + epoch + "." + strconv.FormatUint(version, 10) + `"`
 }
 
-// checkConditions refuses a change under a condition that does not count for it: the caller relies on it.
+// checkConditions refuses a change with a condition that has no effect there: the caller relies on it.
 func (q *request) checkConditions(op *operation) error {
 	if op.method == http.MethodGet {
-		return nil // nothing depends on it
+		return nil // a read depends on no condition
 	}
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
 		if len(q.Header[name]) > 0 && !(op.match && name == "If-Match") {
@@ -27,10 +27,10 @@ func (q *request) checkConditions(op *operation) error {
 	return nil
 }
 
-// matchable is what If-Match may be: an ETag in quotes, or a version, in quotes or without.
+// matchable is the form of If-Match: an ETag in quotes, or a version, in quotes or without.
 var matchable = regexp.MustCompile(`^(?:"(?:([a-z0-9]+)\.)?(0|[1-9][0-9]*)"|(0|[1-9][0-9]*))$`)
 
-// ifMatch returns what the room has to be at.
+// ifMatch returns the version that If-Match expects.
 func (q *request) ifMatch() (expected room.Expect, err error) {
 	lines := q.Header["If-Match"]
 	if len(lines) == 0 {
@@ -44,7 +44,7 @@ func (q *request) ifMatch() (expected room.Expect, err error) {
 	return expected, badField("If-Match", `must be an ETag of the room, such as "k3v….18", or only its version, such as 18`)
 }
 
-// ifNoneMatch reports whether the caller has that version of a room already.
+// ifNoneMatch reports whether the caller already has that version of a room.
 func (q *request) ifNoneMatch(version string) bool {
 	for _, line := range q.Header["If-None-Match"] {
 		for tag := range strings.SplitSeq(line, ",") { // no epoch has a comma

@@ -15,7 +15,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// feedEntry is a commit of any room, or says that some are missing.
+// feedEntry is a commit of any room, or a gap.
 type feedEntry struct {
 	Next    string    `json:"next,omitzero" doc:"What after gets to read on behind this entry; absent where that is possible behind a later one only."`
 	Room    string    `json:"room,omitzero" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"Absent where a list of all rooms begins or ends."`
@@ -28,7 +28,7 @@ type feedEntry struct {
 	Gap     *feedGap  `json:"gap,omitzero" doc:"Commits are missing here. Such an entry is no commit."`
 }
 
-// feedGap says what is missing.
+// feedGap describes missing commits.
 type feedGap struct {
 	After  *feedPoint `json:"after,omitzero" doc:"The commits behind this one are missing; absent for those behind whatever the reader has."`
 	Before *feedPoint `json:"before,omitzero" doc:"The commits before this one are missing; absent for all up to the state."`
@@ -49,7 +49,8 @@ func pointOf(at room.Position) *feedPoint {
 	return &feedPoint{at.Epoch, at.Version}
 }
 
-// newFeedEntry returns an entry for who has authority over its room, at a time by the clock that all nodes share.
+// newFeedEntry returns an entry with everything that an admin may see. now is the time by the clock that all nodes
+// share, in ms since 1970.
 func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	one := feedEntry{Next: e.Next, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Mark: e.CommitID, Node: e.Node}
 	if !e.Time.IsZero() {
@@ -69,20 +70,20 @@ func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	return one
 }
 
-// EncodeFeedEntry returns an entry of the feed as JSON, for who has authority over its room. now is the time by the
-// clock that all nodes share.
+// EncodeFeedEntry returns an entry of the feed as JSON, with everything that an admin may see. now is the time by the
+// clock that all nodes share, in ms since 1970.
 func EncodeFeedEntry(e *coordinator.FeedEntry, now int64) []byte {
 	text, _ := json.Marshal(newFeedEntry(e, now), json.Deterministic(true)) // our own types, of valid UTF-8
 	return text
 }
 
-// FeedFilter says which entries of the feed a reader wants.
+// FeedFilter selects entries of the feed.
 type FeedFilter struct {
-	Rooms []string // patterns as in path.Match, such as table-*; none is all
-	Kinds []string // of changes, of which a commit has to have one; none is all
+	Rooms []string // patterns as in path.Match, such as table-*; empty selects all
+	Kinds []string // of changes: a commit needs one of them; empty selects all
 }
 
-// Check fails with a [room.ErrInvalid] that names what cannot be used.
+// Check returns a [room.ErrInvalid] that names an unusable pattern or kind.
 func (f *FeedFilter) Check() error {
 	for _, pattern := range f.Rooms {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
@@ -97,13 +98,13 @@ func (f *FeedFilter) Check() error {
 	return nil
 }
 
-// Shows reports whether entries of a room are wanted.
+// Shows reports whether the filter selects entries of a room.
 func (f *FeedFilter) Shows(id string) bool {
 	return len(f.Rooms) == 0 || slices.ContainsFunc(f.Rooms,
 		func(pattern string) bool { is, _ := path.Match(pattern, id); return is })
 }
 
-// Has reports whether an entry of such a room is wanted. A gap is, always.
+// Has reports whether the filter selects an entry of a selected room. Gaps are always selected.
 func (f *FeedFilter) Has(e *coordinator.FeedEntry) bool {
 	return len(f.Kinds) == 0 || e.Gap != nil ||
 		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return slices.Contains(f.Kinds, string(c.Type)) })
@@ -150,7 +151,7 @@ func readFeed(q *request, in feedQuery) (*answer, error) {
 	return ok(body)
 }
 
-// feed is what one caller reads.
+// feed is one caller's reading of the feed.
 type feed struct {
 	q      *request
 	filter FeedFilter
@@ -158,7 +159,7 @@ type feed struct {
 	limit  int
 }
 
-// read returns the next page, of what the caller wants and may know.
+// read returns the next page of entries that the caller wants and may see.
 func (f *feed) read(ctx context.Context) (coordinator.FeedPage, error) {
 	page, err := f.q.api.rooms.Feed(ctx, f.after, f.limit,
 		func(id string) bool { return f.filter.Shows(id) && f.q.mayEnter(id) })
@@ -167,18 +168,18 @@ func (f *feed) read(ctx context.Context) (coordinator.FeedPage, error) {
 }
 
 const (
-	feedPages = 1000            // entries that are read at once for who watches
+	feedPages = 1000            // entries read at once for a watcher
 	feedRetry = time.Second     // the pause after a failure
-	feedRead  = 8 * time.Second // how long reading them may take
+	feedRead  = 8 * time.Second // how long one read may take
 )
 
-// watch answers with the feed from a place on, until the caller goes, the token expires or the node stops.
+// watch answers with the feed from a position on, until the caller leaves, the token expires or the node stops.
 func (f *feed) watch() (*answer, error) {
 	if f.q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with limit")
 	}
 	f.limit = 1
-	if _, err := f.read(f.q.Context()); err != nil { // a place that cannot be, or no Redis
+	if _, err := f.read(f.q.Context()); err != nil { // an impossible position, or no Redis
 		return nil, err
 	}
 	f.limit = feedPages
@@ -206,7 +207,7 @@ func (f *feed) next(ctx context.Context, s *eventStream) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		if err := s.write(":\n\n"); err != nil { // Redis is away; the caller stays
+		if err := s.write(":\n\n"); err != nil { // no Redis; the caller stays
 			return err
 		}
 		return sleep(ctx, feedRetry)
@@ -232,13 +233,13 @@ func (f *feed) next(ctx context.Context, s *eventStream) error {
 		}
 	}
 	if n := len(page.Entries); page.Next != f.after && (n == 0 || page.Entries[n-1].Next != page.Next) {
-		text.WriteString("id: " + page.Next + "\n\n") // what nobody wanted need not be looked at again
+		text.WriteString("id: " + page.Next + "\n\n") // entries that were filtered out need not be read again
 	}
 	f.after = page.Next
 	return s.write(text.String())
 }
 
-// feedBytes is about how much is written at once.
+// feedBytes is roughly the size of a write.
 const feedBytes = 64 << 10
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -17,7 +17,7 @@ type entry struct {
 	Changes []change  `json:"changes"`
 }
 
-// change is what happened to a room, as the events of the protocol have it.
+// change is a change of a room, as in the protocol's events.
 type change struct {
 	Type     string    `json:"type"`
 	User     string    `json:"user,omitzero" minLength:"1" maxLength:"64"`
@@ -64,7 +64,7 @@ func readJournal(q *request, in journalPage) (*answer, error) {
 	return ok(page)
 }
 
-// changeOf returns a change that was written at that time.
+// changeOf returns a change of a commit at a time.
 func changeOf(c *room.Change, at time.Time) change {
 	one := change{Type: string(c.Type), User: c.User, Reason: string(c.Reason), Away: c.Away}
 	if c.Type.OfMember() {

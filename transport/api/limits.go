@@ -11,13 +11,13 @@ import (
 	"roomd/transport/protocol"
 )
 
-// gate bounds how many requests run at once, of all callers and of one address.
+// gate bounds how many requests run at once, in all and per address.
 type gate struct {
 	total, each int
 
 	mu      sync.Mutex
 	running int                  // guarded by mu
-	of      map[netip.Prefix]int // guarded by mu: those that run, by address
+	of      map[netip.Prefix]int // guarded by mu: running requests, by address
 }
 
 func newGate(total, each int) *gate {
@@ -27,13 +27,13 @@ func newGate(total, each int) *gate {
 // limitError is a refusal by a limit.
 type limitError struct {
 	error
-	limit string        // of package transport
-	wait  time.Duration // zero if it is not known how long to wait
+	limit string        // a Limit constant of package transport
+	wait  time.Duration // until the next try; zero if unknown
 }
 
 func (e *limitError) Unwrap() error { return e.error }
 
-// enter counts a request, until leave is called, or says why it may not run.
+// enter counts a request until leave is called, or returns why it may not run.
 func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,16 +59,16 @@ func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
 	}, nil
 }
 
-// callers bound how often each caller asks.
+// callers bound the rate of each caller's requests.
 type callers struct {
 	mu     sync.Mutex
 	rate   rate.Limit               // guarded by mu
 	burst  int                      // guarded by mu
-	byName map[string]*rate.Limiter // guarded by mu: those whose requests still count
-	sweep  int                      // guarded by mu: how many there are when the others are forgotten
+	byName map[string]*rate.Limiter // guarded by mu: callers whose requests still count
+	sweep  int                      // guarded by mu: at how many callers the others are removed
 }
 
-// minSweep is how many callers are kept before those who ask no more are looked for.
+// minSweep is how many callers are kept before idle ones are removed.
 const minSweep = 1024
 
 func newCallers(perSecond, burst int) *callers {
@@ -77,7 +77,7 @@ func newCallers(perSecond, burst int) *callers {
 	return c
 }
 
-// set puts another rate in force, also for those who have asked already.
+// set applies another rate, also to callers known so far.
 func (c *callers) set(perSecond, burst int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *callers) set(perSecond, burst int) {
 	}
 }
 
-// take counts a request, and returns 0. If there have been too many, it counts none, and returns how long to wait.
+// take counts a request, and returns 0. If there were too many, it counts none, and returns how long to wait.
 func (c *callers) take(name string) (wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *callers) take(name string) (wait time.Duration) {
 	return wait
 }
 
-// forgetLocked removes callers whose requests count no more, when there are twice as many as the last time.
+// forgetLocked removes callers whose requests no longer count, once their number has doubled.
 func (c *callers) forgetLocked() {
 	if len(c.byName) < c.sweep {
 		return

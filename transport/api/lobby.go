@@ -12,8 +12,8 @@ import (
 	"roomd/room/coordinator"
 )
 
-// lobbyAge lets nobody show a list again: who has just made a room looks for it. It is private, because
-// a token decides what is in it.
+// lobbyAge prevents showing an old list: a user who has just created a room looks for it. It is private, because the
+// list depends on the token.
 const lobbyAge = "private, no-cache"
 
 // listed is a room in the lobby.
@@ -31,7 +31,7 @@ func newListed(r *coordinator.Listed) listed {
 	return listed{r.ID, r.Members, r.Capacity, r.Free(), r.Closed, r.Labels, r.Since}
 }
 
-// lobby is a page of the rooms.
+// lobby is a page of the list of rooms.
 type lobby struct {
 	Rooms     []listed `json:"rooms" maxItems:"1000"`
 	Next      string   `json:"next,omitzero" pattern:"^([0-9]{1,15}~)?[A-Za-z0-9._-]{1,64}$" doc:"What after gets for the next page; absent on the last."`
@@ -56,7 +56,7 @@ const (
 	byAge     = "age"
 )
 
-// filter says which rooms a caller asks for.
+// filter selects the rooms that a caller asks for.
 type filter struct {
 	search
 	labels room.Labels
@@ -85,20 +85,20 @@ func newFilter(in search) (f filter, err error) {
 	return f, nil
 }
 
-// has reports whether a room is one of them.
+// has reports whether the filter selects a room.
 func (f *filter) has(r *coordinator.Listed) bool {
 	return strings.HasPrefix(r.ID, f.Prefix) && strings.Contains(r.ID, f.Contains) &&
 		(f.Free == 0 || !r.Closed && r.Free() >= f.Free) &&
 		(f.labels == "" || r.Labels.Include(f.labels))
 }
 
-// key is a room's place in the order of a page.
+// key is a room's position in the order of a page.
 type key struct {
 	n  int64 // larger ones first
 	id string
 }
 
-// numbered reports whether rooms are in the order of a number, and not of their ids alone.
+// numbered reports whether rooms are ordered by a number first, not by their ids alone.
 func (f *filter) numbered() bool { return f.Sort == byMembers || f.Sort == byAge }
 
 func (f *filter) key(r *coordinator.Listed) key {
@@ -111,14 +111,14 @@ func (f *filter) key(r *coordinator.Listed) key {
 	return key{0, r.ID}
 }
 
-// newest is the age of a room that is still new to the lobby.
+// newest is the sort key of a room whose age the lobby does not know yet.
 const newest = 999_999_999_999_999
 
 func (k key) compare(other key) int {
 	return cmp.Or(cmp.Compare(other.n, k.n), strings.Compare(k.id, other.id))
 }
 
-// after returns the place behind which a page begins, and whether there is one.
+// after returns the position after which a page starts, and whether there is one.
 func (f *filter) after() (k key, some bool, err error) {
 	if f.After == "" {
 		return k, false, nil
@@ -164,13 +164,13 @@ func listRooms(q *request, in search) (*answer, error) {
 	return &answer{status: http.StatusOK, cache: lobbyAge, body: q.page(all, &f, after, some)}, nil
 }
 
-// page returns the rooms that the caller may see, behind a place if there is one.
+// page returns the rooms that the caller may see, after a position if there is one.
 func (q *request) page(all *coordinator.Lobby, f *filter, behind key, some bool) lobby {
 	var keys []key
 	for _, r := range all.Rooms {
 		if k := f.key(r); (!some || behind.compare(k) < 0) && f.has(r) && q.lists(r.ID) {
 			if keys = append(keys, k); !f.numbered() && len(keys) > f.Limit {
-				break // they are in order
+				break // ids come in order
 			}
 		}
 	}

@@ -9,20 +9,19 @@ import (
 	"roomd/room/coordinator"
 )
 
-// node is a node as it describes itself, and what the node that was asked knows of it.
+// node is a node's report of itself, with facts that the asked node knows about it.
 type node struct {
 	Node     string            `json:"node" doc:"Its name. It changes when the node's lease was lost."`
 	Address  string            `json:"address" doc:"Where game clients reach it."`
 	Settings map[string]string `json:"settings" doc:"By the names of the flags, with _ for -."`
 
-	// Nil where the node says nothing of itself: then the fields above are what its lease says.
+	// Nil without a report of the node: then the fields above come from its lease.
 	*coordinator.NodeReport
 
 	AgeMS *int64 `json:"age_ms,omitzero" minimum:"0" doc:"How old this is."`
 	Self  bool   `json:"self" doc:"It is the node that was asked."`
 }
 
-// nodeList is all nodes.
 type nodeList struct {
 	Nodes []node `json:"nodes"`
 }
@@ -63,7 +62,7 @@ func drainNode(q *request) (*answer, error) {
 	return &answer{status: http.StatusAccepted}, nil
 }
 
-// allowNodes returns an error if the caller may see some rooms only: nodes have all of them.
+// allowNodes returns an error if the token is for some rooms only: nodes concern all rooms.
 func (q *request) allowNodes() error {
 	if q.token.User != "" && q.token.Rooms != nil {
 		return room.Forbid("nodes are for admins whose tokens allow all rooms")

@@ -15,10 +15,9 @@ import (
 	"roomd/transport/protocol"
 )
 
-// The description of the API is made of the operations and of the Go types of their queries, bodies and
-// answers, by the library huma. Of huma only that is used. It reads bodies by a decoder that takes a name
-// twice and in any letter case, reports what is wrong as a list with status 422, leaves 404 and
-// 405 to the mux, and keeps the form of errors in a global variable of the process.
+// The library huma makes the description from the operations and the Go types of their queries, bodies and answers.
+// Nothing else of huma is used: its decoder accepts repeated names and any letter case, it reports faults as a list
+// with status 422, leaves 404 and 405 to the mux, and keeps the form of errors in a global variable.
 
 // description is GET /api/openapi.yaml.
 var description = operation{
@@ -63,12 +62,11 @@ var openAPI = sync.OnceValue(func() []byte {
 	d.refine()
 	text, err := d.doc.YAML()
 	if err != nil {
-		panic(err) // it is made of our own types
+		panic(err) // our own types are valid
 	}
 	return text
 })
 
-// describer makes the description.
 type describer struct {
 	registry huma.Registry
 	doc      *huma.OpenAPI
@@ -96,7 +94,7 @@ func (d *describer) add(op *operation) {
 	d.doc.AddOperation(described)
 }
 
-// schema returns the schema of a type: nothing for any JSON.
+// schema returns the schema of a type, an empty one for any JSON.
 func (d *describer) schema(t reflect.Type) *huma.Schema {
 	if t == reflect.TypeFor[rawJSON]() {
 		return &huma.Schema{Description: "Any JSON, but with no number that a double (IEEE 754) cannot hold, such as 1e999 or 9007199254740993."}
@@ -176,12 +174,12 @@ func (d *describer) responses(op *operation) map[string]*huma.Response {
 	return all
 }
 
-// refine adds what no tag of a Go type says.
+// refine adds facts that no tag of a Go type has.
 func (d *describer) refine() {
 	all := d.registry.Map()
 	for name, schema := range all {
 		for property, s := range schema.Properties {
-			s.Nullable = name == "Change" && property == "in" // else what is not there is left out
+			s.Nullable = name == "Change" && property == "in" // else an absent value is left out
 			if s.ContentEncoding == "base64" {
 				*s = huma.Schema{Description: s.Description} // any JSON
 			}
@@ -197,7 +195,7 @@ func (d *describer) refine() {
 			}
 		}
 	}
-	for _, name := range []string{"RoomState", "Party"} { // huma leaves embedded types out whose names are not exported
+	for _, name := range []string{"RoomState", "Party"} { // huma skips embedded types with unexported names
 		maps.Copy(all[name].Properties, all["Position"].Properties)
 		all[name].Required = append(all[name].Required, all["Position"].Required...)
 	}
@@ -230,7 +228,7 @@ func (d *describer) refine() {
 	all["Change"].Properties["reason"].Enum = enum(protocol.Reasons())
 }
 
-// enum returns the values that a text can have.
+// enum returns the values of an enumeration for a schema.
 func enum(values []string) (all []any) {
 	for _, value := range values {
 		all = append(all, value)
@@ -238,7 +236,7 @@ func enum(values []string) (all []any) {
 	return all
 }
 
-// nodeDocs explain what a node says of itself, whose types belong to another package.
+// nodeDocs document the fields of a node's report, whose types belong to another package.
 var nodeDocs = map[string]string{
 	"Node.admin":               "Its address for operators; absent without one.",
 	"Node.started":             "In ms since 1970.",

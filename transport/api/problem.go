@@ -17,15 +17,15 @@ import (
 
 // Codes that only HTTP has.
 const (
-	codeNotFound = "not_found"          // nothing is at that path, or there is no such room
+	codeNotFound = "not_found"          // there is nothing at that path, or no such room
 	codeMethod   = "method_not_allowed" // the path has other methods
-	codeType     = "unsupported_type"   // the body is not of the right Content-Type, or encoded
+	codeType     = "unsupported_type"   // the body has the wrong Content-Type, or is encoded
 )
 
-// problemType and a code make the type of a problem (RFC 9457).
+// problemType and a code form the type of a problem (RFC 9457).
 const problemType = "urn:roomd:problem:"
 
-// problem is what a refused request gets.
+// problem is the body of a refusal.
 type problem struct {
 	Type   string `json:"type" pattern:"^urn:roomd:problem:[a-z_]+$" doc:"Ends with the code."`
 	Title  string `json:"title"`
@@ -35,7 +35,7 @@ type problem struct {
 	Field  string `json:"field,omitzero" doc:"Which field or parameter cannot be used."`
 	Retry  bool   `json:"retry" doc:"The same request may succeed soon."`
 
-	// What is there now, in the answer to an If-Match that is not met.
+	// The current state, in the answer to an If-Match that is not met.
 	Room    string  `json:"room,omitzero" pattern:"^[A-Za-z0-9._-]{1,64}$"`
 	Epoch   string  `json:"epoch,omitzero"`
 	Version uint64  `json:"version,omitzero" minimum:"0"`
@@ -68,17 +68,17 @@ var kinds = map[string]struct {
 	codeType:                   {http.StatusUnsupportedMediaType, "Unsupported content type"},
 }
 
-// fail returns an error with one of these codes.
+// fail returns an error with a code of kinds.
 func fail(code, format string, args ...any) error { return protocol.NewError(code, format, args...) }
 
 func notFound(format string, args ...any) error { return fail(codeNotFound, format, args...) }
 
-// badField says which part of a request cannot be used.
+// badField returns an error that names an unusable part of a request.
 func badField(field, format string, args ...any) error {
 	return &room.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// conflictError is an If-Match that is not met, and what is there.
+// conflictError is an If-Match that is not met, with the current state.
 type conflictError struct {
 	error
 	now  room.Snapshot
@@ -87,7 +87,7 @@ type conflictError struct {
 
 func (e *conflictError) Unwrap() error { return e.error }
 
-// problem makes the answer to a request that failed.
+// problem returns the answer to a request that failed with err.
 func (q *request) problem(err error) *answer {
 	e := transport.ErrorOf(err)
 	kind, known := kinds[e.Code]
@@ -96,7 +96,7 @@ func (q *request) problem(err error) *answer {
 	}
 	p := problem{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code,
 		Retry: e.Retry}
-	// An operator hears of the key, and what to do; others could do nothing about it.
+	// Operators are told the key and the remedy; others could do nothing about it.
 	if foreign, ok := errors.AsType[*room.ForeignError](err); ok && q.token.Role == auth.RoleAdmin {
 		p.Detail = protocol.NewError(e.Code, "%v", foreign).Message
 	}
@@ -117,8 +117,8 @@ func (q *request) problem(err error) *answer {
 	return &answer{status: kind.status, kind: "application/problem+json", body: p}
 }
 
-// Refuse answers a request to the operators' address that does not get to the API: with HTTP 401
-// where a token would help, and 403 elsewhere.
+// Refuse answers a request to the operators' address that does not reach the API: with HTTP 401 if status is that,
+// otherwise 403.
 func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why error) {
 	code := protocol.CodeForbidden
 	if status == http.StatusUnauthorized {
@@ -133,7 +133,7 @@ func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why err
 // retryAfter is the pause that a refused caller is asked for.
 const retryAfter = 5 * time.Second
 
-// setRetry says when to come again.
+// setRetry tells the caller when to try again.
 func (q *request) setRetry(status int, err error) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return
@@ -148,8 +148,8 @@ func (q *request) setRetry(status int, err error) {
 	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 }
 
-// troubles are what an outage of Redis, or a caller, can cause any number of times. They read as
-// those of the WebSockets do.
+// troubles are the logs of events that an outage of Redis, or a caller, can cause any number of times, worded as
+// those of WebSockets.
 type troubles struct {
 	logs    *ratelog.Set
 	byCode  map[string]*ratelog.Log

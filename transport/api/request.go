@@ -14,7 +14,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// request is one request, and what is known of its caller.
+// request is one HTTP request, with its caller.
 type request struct {
 	*http.Request
 	api      *API
@@ -22,8 +22,8 @@ type request struct {
 	network  netip.Prefix
 	header   http.Header // of the answer
 
-	room  string        // that the path names
-	token auth.Identity // zero if there was none; of an operator without one, an admin's
+	room  string        // in the path
+	token auth.Identity // zero without one; of an operator without one, an admin's
 }
 
 // serve answers the requests for one path.
@@ -78,8 +78,8 @@ func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*ans
 	return answer, ended(err)
 }
 
-// ended gives the bare end of a context, of the caller's or of a part of the work, the meaning of
-// ErrBusy. All errors but ErrUnknown say that nothing was written.
+// ended turns the bare error of a context, the caller's or an inner one, into ErrBusy. All errors but ErrUnknown say
+// that nothing was written.
 func ended(err error) error {
 	bare := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if bare && transport.ErrorOf(err).Code == protocol.CodeInternal {
@@ -88,15 +88,15 @@ func ended(err error) error {
 	return err
 }
 
-// answer is what a request gets.
+// answer is the response to a request.
 type answer struct {
 	status  int
 	kind    string // Content-Type; empty means JSON
 	version string // ETag; empty for none
 	cache   string // Cache-Control; empty means no-store
-	body    any    // []byte as it is, anything else as JSON, nil for none
+	body    any    // []byte unchanged, anything else as JSON, nil for none
 
-	stream func(ctx context.Context, w http.ResponseWriter) // writes the rest; nil for nothing
+	stream func(ctx context.Context, w http.ResponseWriter) // writes the rest; nil if there is none
 }
 
 func ok(body any) (*answer, error) { return &answer{status: http.StatusOK, body: body}, nil }

@@ -16,7 +16,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// position says what a room is at after a request.
+// position is a room's version after a request.
 type position struct {
 	Room    string `json:"room" pattern:"^[A-Za-z0-9._-]{1,64}$"`
 	Epoch   string `json:"epoch" minLength:"1" doc:"One life of a room. Versions of two epochs cannot be compared."`
@@ -42,7 +42,7 @@ func memberOf(o room.Occupant) member {
 	return member{User: o.User, Seat: o.Seat, Away: o.Away, Ready: o.Ready, Data: jsonOf(o.Data)}
 }
 
-// jsonOf returns JSON as it is, nil for none.
+// jsonOf returns JSON unchanged, nil for none.
 func jsonOf(text string) rawJSON {
 	if text == "" {
 		return nil
@@ -50,7 +50,7 @@ func jsonOf(text string) rawJSON {
 	return jsontext.Value(text)
 }
 
-// roomState is a room.
+// roomState is a room as a caller sees it.
 type roomState struct {
 	position
 	Settings settings `json:"settings"`
@@ -60,10 +60,10 @@ type roomState struct {
 	Users    []member `json:"users"`
 }
 
-// timers are those of a room.
+// timers are the rest of each of a room's timers, in ms, by name.
 type timers map[string]int64
 
-// read returns the room of the path, which must exist and which the caller may see.
+// read returns the path's room, which must exist and pass check.
 func (q *request) read(check func(room.Snapshot) error) (room.Snapshot, error) {
 	s, err := q.api.server.Read(q.Context(), q.room)
 	if err == nil {
@@ -96,7 +96,8 @@ func readRoom(q *request) (*answer, error) {
 	return &answer{status: http.StatusOK, version: version, body: state}, nil
 }
 
-// stateOf returns a room as the viewer may see it, at a time by the clock that all nodes share.
+// stateOf returns a room as the viewer may see it. now is the time by the clock that all nodes share, in ms since
+// 1970.
 func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomState {
 	body := roomState{position: at(id, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(),
 		Users: make([]member, 0, s.Count())}
@@ -110,7 +111,7 @@ func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomStat
 	return body
 }
 
-// do runs an action on the room of the path, and answers with what the room is at then.
+// do runs an action in the path's room, and answers with the room's new version.
 func (q *request) do(a room.Action) (*answer, error) {
 	result, err := q.api.rooms.Do(q.Context(), q.room, a)
 	switch {
@@ -129,7 +130,7 @@ func (q *request) do(a room.Action) (*answer, error) {
 		body: at(q.room, result.Snapshot)}, nil
 }
 
-// dataOf returns the data that an action would have replaced.
+// dataOf returns the current data that an action would have replaced.
 func dataOf(a room.Action, now room.Snapshot) string {
 	deal, is := a.(room.Deal)
 	switch {
@@ -138,11 +139,11 @@ func dataOf(a room.Action, now room.Snapshot) string {
 	case len(deal.Hands) > 1:
 		return ""
 	}
-	user, _ := room.ParseUser(deal.Hands[0].User) // it was checked
+	user, _ := room.ParseUser(deal.Hands[0].User) // valid: the action was checked
 	return now.Private(room.Viewer{Authority: true})[user]
 }
 
-// settings are room.Settings, all of which are shown. The description takes the rest from there.
+// settings are room.Settings with all fields shown. The description takes the rest from there.
 type settings struct {
 	Capacity int              `json:"capacity" required:"false"`
 	Closed   bool             `json:"closed" required:"false"`
@@ -241,7 +242,7 @@ type timer struct {
 	Then effect `json:"then,omitzero" doc:"What it does besides: one of these things, or nothing."`
 }
 
-// effect is what a timer does when it fires.
+// effect is the effect of a timer that fires.
 type effect struct {
 	Close bool    `json:"close,omitzero" enum:"true" doc:"It closes the room."`
 	Kick  string  `json:"kick,omitzero" minLength:"1" maxLength:"64" doc:"It throws that user out, if the user is there."`
@@ -269,24 +270,24 @@ type message struct {
 }
 
 func say(q *request, in message) (*answer, error) {
-	if _, err := q.read(exists); err != nil { // nobody would hear it
+	if _, err := q.read(exists); err != nil { // nobody would get it
 		return nil, err
 	}
 	return q.do(room.Say{Text: in.Text, Data: string(in.Data), To: in.To})
 }
 
-// users is a body that names some users.
+// users is a body with a list of users.
 type users struct {
 	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
 }
 
-// party is a room in which users have got seats together.
+// party is a room with users seated together.
 type party struct {
 	position
 	Users []member `json:"users" doc:"Those that were asked for, with their seats."`
 }
 
-// partyOf returns what a room is at, with the seats of these users.
+// partyOf returns a room's version, with the seats of these users.
 func partyOf(id string, s room.Snapshot, users []string) party {
 	p := party{position: at(id, s), Users: make([]member, 0, len(users))}
 	for _, o := range s.Users() {
@@ -351,7 +352,7 @@ type move struct {
 	To    string   `json:"to" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"The id of a room."`
 }
 
-// moved is what became of the rooms of a move.
+// moved is the state of both rooms after a move.
 type moved struct {
 	From position `json:"from"`
 	To   party    `json:"to"`

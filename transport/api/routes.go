@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// operation is what one method does at a path. The routes and their description are made of it.
+// operation is a method at a path. The routes and their description follow from it.
 type operation struct {
 	method, path string // the path as a pattern of http.ServeMux
 	id           string
 	summary      string
 	description  string
-	answer       any   // what the body of a 200 is; nil for none
-	refusals     []int // the statuses of problems that only some operations have
+	answer       any   // the type of a 200's body; nil for none
+	refusals     []int // the statuses of problems that not all operations have
 
-	open      bool // also without a token, where others need one
-	admin     bool // only who has authority over the room may
+	open      bool // needs no token, even where others do
+	admin     bool // needs authority over the room
 	operators bool // only on the operators' address
-	match     bool // If-Match counts
+	match     bool // If-Match has an effect
 
 	handler
 }
 
-// handler runs an operation. Its types say what the query and the body are.
+// handler runs an operation. Its types describe the query and the body.
 type handler struct {
 	query, body reflect.Type // nil for none
 	run         func(q *request) (*answer, error)
 }
 
-// plain is a handler of requests without a query and a body.
+// plain returns a handler of requests without a query and a body.
 func plain(run func(q *request) (*answer, error)) handler {
 	return withQuery(func(q *request, _ struct{}) (*answer, error) {
-		if q.ContentLength > 0 { // an empty object may come, and nothing else
+		if q.ContentLength > 0 { // only an empty object may come
 			body, err := q.readBody()
 			if err == nil {
 				err = decode(body, new(struct{}))
@@ -46,7 +46,7 @@ func plain(run func(q *request) (*answer, error)) handler {
 	})
 }
 
-// withQuery is a handler of requests whose query is a T, and that have no body.
+// withQuery returns a handler of requests with a query T and no body.
 func withQuery[T any](run func(q *request, in T) (*answer, error)) handler {
 	return handler{query: reflect.TypeFor[T](), run: func(q *request) (*answer, error) {
 		var in T
@@ -57,7 +57,7 @@ func withQuery[T any](run func(q *request, in T) (*answer, error)) handler {
 	}}
 }
 
-// withBody is a handler of requests whose body is a T, and that have no query.
+// withBody returns a handler of requests with a body T and no query.
 func withBody[T any](run func(q *request, in T) (*answer, error)) handler {
 	h := withQuery(func(q *request, _ struct{}) (*answer, error) {
 		body, err := q.readBody()
@@ -74,7 +74,7 @@ func withBody[T any](run func(q *request, in T) (*answer, error)) handler {
 	return h
 }
 
-// operations are all that the API has, except its description.
+// operations are all operations except the description.
 var operations = []operation{
 	{
 		method: http.MethodGet, path: "/api/rooms", id: "lobby", handler: withQuery(listRooms), answer: lobby{},
@@ -188,7 +188,7 @@ var operations = []operation{
 // methods are the operations at one path.
 type methods map[string]*operation
 
-// mux returns what serves the operations of one of the two addresses.
+// mux returns the handler of one of the two addresses.
 func (a *API) mux(operators bool) http.Handler {
 	mux, paths, running := http.NewServeMux(), map[string]methods{"/": nil}, newGate(maxRunning, maxOfOne)
 	all := append([]operation{description}, operations...)
@@ -209,14 +209,14 @@ func (a *API) mux(operators bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path := r.URL.EscapedPath(); strings.Contains(path+"/", "//") || strings.Contains(path+"/", "/./") ||
 			strings.Contains(path+"/", "/../") {
-			nothing.ServeHTTP(w, r) // the mux would send the caller elsewhere
+			nothing.ServeHTTP(w, r) // the mux would redirect the caller
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// find returns what the request's method does. HEAD is GET, whose body net/http leaves out.
+// find returns the operation of the request's method. HEAD is GET, whose body net/http leaves out.
 func (m methods) find(q *request) (*operation, error) {
 	if m == nil {
 		return nil, notFound("nothing is at %s; /api/openapi.yaml says what there is", q.URL.EscapedPath())
@@ -232,7 +232,7 @@ func (m methods) find(q *request) (*operation, error) {
 	return nil, fail(codeMethod, "%s allows %s, not %.20q", q.URL.Path, m.allow(), q.Method)
 }
 
-// allow returns the methods that there are.
+// allow returns the methods of a path.
 func (m methods) allow() string {
 	names := []string{http.MethodOptions}
 	for name := range m {

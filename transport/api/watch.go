@@ -13,24 +13,24 @@ import (
 	"roomd/room/coordinator"
 )
 
-// Limits of those who watch the lobby.
+// Limits of requests that watch the lobby or the feed.
 const (
-	maxWatching  = 1000             // at once
-	maxWatchers  = 100              // of these, for the same address
+	maxWatching  = 1000             // requests at once
+	maxWatchers  = 100              // of these, from one address
 	maxEvent     = 1000             // rooms in one event
 	watchBeat    = 15 * time.Second // the longest silence
 	watchTimeout = 10 * time.Second // of a write
 )
 
-// lobbyEvent is one event of who watches the lobby.
+// lobbyEvent is one event for a watcher of the lobby.
 type lobbyEvent struct {
 	Rooms []listed `json:"rooms"`
 	Gone  []string `json:"gone,omitzero"`
-	More  bool     `json:"more,omitzero"` // the list is whole only with the next event
+	More  bool     `json:"more,omitzero"` // the list is complete only with the next event
 }
 
-// watchLobby answers with the rooms of a filter, and then with what becomes of them, until the caller goes, the
-// token expires or the node stops.
+// watchLobby answers with the rooms of a filter, and then with their changes, until the caller leaves, the token
+// expires or the node stops.
 func (q *request) watchLobby(f *filter) (*answer, error) {
 	if f.Sort != "" || f.After != "" || q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with sort, after or limit")
@@ -42,7 +42,7 @@ func (q *request) watchLobby(f *filter) (*answer, error) {
 	})
 }
 
-// watchBy answers with what run writes, until that returns, the caller goes, the token expires or the node stops.
+// watchBy answers with the output of run, until that returns, the caller leaves, the token expires or the node stops.
 func (q *request) watchBy(run func(ctx context.Context, s *eventStream)) (*answer, error) {
 	leave, refusal := q.api.watching.enter(q.network)
 	if refusal != nil {
@@ -58,25 +58,25 @@ func (q *request) watchBy(run func(ctx context.Context, s *eventStream)) (*answe
 				defer time.AfterFunc(time.Until(q.token.Expires), cancel).Stop()
 			}
 			s := &eventStream{w, http.NewResponseController(w)}
-			_ = s.control.SetReadDeadline(time.Time{}) // nothing more is to come
+			_ = s.control.SetReadDeadline(time.Time{}) // no more input is expected
 			run(ctx, s)
 		}}, nil
 }
 
-// eventStream is server-sent events to one caller.
+// eventStream writes server-sent events to one caller.
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// lobbyStream is the events of one who watches.
+// lobbyStream is the stream of one watcher of the lobby.
 type lobbyStream struct {
 	events *eventStream
 	q      *request
 	f      *filter
 }
 
-// next waits for another list, and tells in what it differs.
+// next waits for the next list, and writes the differences.
 func (s *lobbyStream) next(ctx context.Context, before *coordinator.Lobby) (*coordinator.Lobby, error) {
 	patience, cancel := context.WithTimeout(ctx, watchBeat)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *lobbyStream) next(ctx context.Context, before *coordinator.Lobby) (*coo
 	return now, s.changes(before, now, ids)
 }
 
-// shows reports whether a room, nil for none, is one that the caller sees.
+// shows reports whether the caller sees a room; nil is no room.
 func (s *lobbyStream) shows(r *coordinator.Listed) bool {
 	return r != nil && s.f.has(r) && s.q.lists(r.ID)
 }
@@ -124,7 +124,7 @@ func (s *lobbyStream) changes(before, now *coordinator.Lobby, ids []string) erro
 	return s.send("changes", e)
 }
 
-// differ reports whether the lobby shows something else of a room than before.
+// differ reports whether the lobby shows a room differently than before.
 func differ(was, is coordinator.Listed) bool {
 	was.Epoch, was.Version = is.Epoch, is.Version
 	return was != is
@@ -149,7 +149,7 @@ func (s *lobbyStream) send(name string, e lobbyEvent) error {
 	return nil
 }
 
-// write bounds the wait for a caller who does not read.
+// write bounds the wait for a caller that does not read.
 func (s *eventStream) write(text string) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(watchTimeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {

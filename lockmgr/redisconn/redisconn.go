@@ -1,6 +1,6 @@
-// Package redisconn has what all parts of roomd need of Redis beyond go-redis: scripts that survive a moving
-// slot of a Redis Cluster, the search for a new master, and shared timeouts. Package redisurl makes a client
-// from a URL, embedded is a Redis inside the process, and pubsub shares a connection between subscriptions.
+// Package redisconn adds to go-redis: scripts that survive a moving slot of a Redis Cluster, the search for a new
+// master, and shared timeouts. Package redisurl makes a client from a URL, embedded is a Redis inside the process,
+// and pubsub shares a connection between subscriptions.
 package redisconn
 
 import (
@@ -92,10 +92,10 @@ func EachMaster(ctx context.Context, client redis.UniversalClient,
 // scanCount is how many keys a server checks for one page of [Scan].
 const scanCount = 1000
 
-// Scan visits every key of a Redis, or of all masters of a Cluster concurrently: about a second for a million.
-// It calls page with the keys that match a pattern of SCAN, by one goroutine at a time. A page may be empty,
-// and a key may come twice. After each page of a server, Scan pauses for rests times as long as the page took.
-// It returns the first error of page or Redis.
+// Scan visits every key of a Redis, or of all masters of a Cluster concurrently: about a second for a million. It
+// calls page with the keys that match a pattern of SCAN, one call at a time. A page may be empty, and a key may come
+// twice. After each page of a server, Scan pauses for rests times the page's duration. It returns the first error of
+// page or Redis.
 func Scan(ctx context.Context, client redis.UniversalClient, pattern string, rests int,
 	page func(ctx context.Context, keys []string) error) error {
 	var mu sync.Mutex // locked while page runs

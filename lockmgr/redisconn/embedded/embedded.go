@@ -56,9 +56,8 @@ func (r *Redis) SetTime(now time.Time) {
 	r.mini.SetTime(now)
 }
 
-// tick sets the server's clock, which then stands still until the next request. As in Redis, a script sees only
-// one time. Besides, miniredis checks all keys with the first command after its clock has moved; so every
-// command of a script would.
+// tick sets the server's clock, which then stands still until the next request: as in Redis, a script sees only one
+// time. It also saves time, because miniredis checks all keys at the first command after its clock has moved.
 func (r *Redis) tick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -194,7 +194,6 @@ func (c *conn) addLocked(s *Subscription) {
 	c.unconfirmed = append(c.unconfirmed, s)
 }
 
-// removeLocked removes a subscription, and unsubscribes from the channel if it was the last one.
 func (c *conn) removeLocked(s *Subscription) {
 	if !c.forgetLocked(s) {
 		return

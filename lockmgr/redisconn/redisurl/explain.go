@@ -12,19 +12,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// probeTimeout bounds the time that Explain takes for one server.
+// probeTimeout limits the time that Explain takes for one server.
 const probeTimeout = time.Second
 
-// ErrLogin says that Redis has answered, and does not accept the user or the password.
+// ErrLogin means that Redis has answered, and does not accept the user or the password.
 var ErrLogin = errors.New("it does not accept the user or the password")
 
-// ErrSentinelLogin says that Sentinels have answered, and do not accept their user or their password.
+// ErrSentinelLogin means the same of the Sentinels and their own user.
 var ErrSentinelLogin = errors.New("its Sentinels do not accept their user or their password")
 
-// Explain returns a better error for a Redis that has just failed with err, if it finds one: the server speaks TLS
-// and the URL does not say so, or the other way round. The client only sees a timeout, or a server that hangs up. A
-// server that does not accept the user or the password has answered: it wraps [ErrLogin] then, or
-// [ErrSentinelLogin] if that is what the Sentinels say. Otherwise Explain returns err.
+// Explain replaces err, a failure of this Redis, by a better error if it finds one: URL and server disagree about
+// TLS, which the client sees only as a timeout or a closed connection. If a login is refused the error wraps
+// [ErrLogin], or [ErrSentinelLogin] if the Sentinels refuse it. Otherwise Explain returns err.
 func (db *DB) Explain(ctx context.Context, err error) error {
 	if refusesLogin(err) {
 		if refused := db.sentinelsRefuse(ctx); refused != nil {
@@ -46,13 +45,12 @@ func (db *DB) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-// refusesLogin reports whether a server has answered err because of the user or the password.
+// refusesLogin reports whether a server has refused the user or the password.
 func refusesLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }
 
-// sentinelsRefuse asks the Sentinels, and returns why one does not accept the user or the password; nil if another
-// one does.
+// sentinelsRefuse returns why one Sentinel refuses the login; nil if another one accepts it.
 func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
 	if db.sentinel == nil {
 		return nil
@@ -76,7 +74,7 @@ func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
 	return refused
 }
 
-// servers returns the TCP addresses that the URL names, and whether it names TLS.
+// servers returns the TCP addresses in the URL, and whether it demands TLS.
 func (db *DB) servers() (addresses []string, secure bool) {
 	switch {
 	case db.sentinel != nil:

@@ -8,27 +8,27 @@ import (
 	"net"
 )
 
-// Options are what a URL cannot say, or should not. The zero value adds nothing.
+// Options add to a URL, for example secrets that should not be in it. The zero value adds nothing.
 type Options struct {
-	// Password is that of the URL's user, or of Redis' default user. The URL must have none.
+	// Password is for the URL's user, or Redis' default user. The URL must have none.
 	Password string
-	// SentinelPassword is that of the Sentinels' user. The URL must have none.
+	// SentinelPassword is for the Sentinels' user. The URL must have none.
 	SentinelPassword string
 
-	// RootCAs certify the servers, the Sentinels included. Nil stands for the authorities of the system. Certificate
-	// is what the servers get to see of us; nil for none. Both need a URL that begins with rediss.
+	// RootCAs certify the servers, including Sentinels; nil stands for the system's authorities. Certificate is shown
+	// to the servers; nil for none. Both need a URL that begins with rediss.
 	RootCAs     *x509.CertPool
 	Certificate *tls.Certificate
 
-	// Dial, if not nil, opens each connection, those to Sentinels included, to an address that the
-	// URL or a server names. It is for tests of networks. The URL must not begin with rediss.
+	// Dial, if not nil, opens all connections, including those to Sentinels. It is for tests of networks. The URL
+	// must not begin with rediss.
 	Dial Dialer
 }
 
 // Dialer opens a connection, as [net.Dialer.DialContext] does.
 type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// What a URL and Options can disagree about.
+// Contradictions between a URL and Options.
 var (
 	ErrPassword         = errors.New("the URL has a password already, or names the embedded Redis, which has none")
 	ErrSentinelPassword = errors.New("the URL has a sentinel_password already, or names no Sentinels")
@@ -50,7 +50,7 @@ func (o *Options) refuseEmbedded() error {
 	return nil
 }
 
-// add adds opts to what the URL has said.
+// add adds opts to the URL's options.
 func (db *DB) add(opts Options) error {
 	password, secure := db.places()
 	if opts.Password != "" {
@@ -67,7 +67,7 @@ func (db *DB) add(opts Options) error {
 	}
 	if opts.Dial != nil {
 		if secure != nil {
-			return ErrDial // the client would leave TLS to it
+			return ErrDial // the client would leave TLS to Dial
 		}
 		*db.dialer() = opts.Dial
 	}
@@ -84,7 +84,7 @@ func (db *DB) add(opts Options) error {
 	return nil
 }
 
-// places returns where the client finds its password, and its TLS, which is nil for none.
+// places returns pointers to the client's password and its TLS configuration; secure is nil without TLS.
 func (db *DB) places() (password *string, secure *tls.Config) {
 	switch {
 	case db.sentinel != nil:
@@ -95,7 +95,7 @@ func (db *DB) places() (password *string, secure *tls.Config) {
 	return &db.opts.Password, db.opts.TLSConfig
 }
 
-// dialer returns where the client finds what opens its connections.
+// dialer returns a pointer to the client's Dialer.
 func (db *DB) dialer() *func(ctx context.Context, network, addr string) (net.Conn, error) {
 	switch {
 	case db.sentinel != nil:

@@ -6,18 +6,18 @@
 //	redis+cluster://[user:password@]host:port[,host:port…]                rediss+cluster://
 //
 // A ? may follow, with the parameters of go-redis' ParseURL, ParseFailoverURL or ParseClusterURL (pool_size,
-// dial_timeout, read_timeout, write_timeout, max_retries, …), except those that have a place in the URL already, and
-// those for reading from replicas. The user before the @ is one of Redis; that of the Sentinels is given by
-// sentinel_username and sentinel_password. A Cluster has max_redirects in place of max_retries. Special characters in
-// a user or a password are escaped as in any URL (%40 for @).
+// dial_timeout, read_timeout, write_timeout, max_retries, …), except those with another place in the URL, and those
+// for reading from replicas. The user before the @ is Redis'; the Sentinels' user is in sentinel_username and
+// sentinel_password. A Cluster has max_redirects in place of max_retries. Special characters in a user or a password
+// are escaped as in any URL (%40 for @).
 //
-// go-redis itself writes lines to standard error, such as "pool.go: failed to dial": its logger is one for the whole
-// process, so this package leaves it alone. A program that gets the same as errors silences it:
+// go-redis writes lines such as "pool.go: failed to dial" to standard error. Its logger is one for the whole process,
+// so this package leaves it alone. A program that gets the same as errors can silence it:
 //
 //	redis.SetLogger(&logging.VoidLogger{}) // of github.com/redis/go-redis/v9 and its package logging
 //
-// Over TLS the certificate of every server has to name the address that the client uses: in
-// a Cluster and behind Sentinels that is the address which they announce.
+// Over TLS each server's certificate must name the address that the client uses: in a Cluster and behind Sentinels,
+// the address that they announce.
 package redisurl
 
 import (
@@ -32,36 +32,35 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 )
 
-// Embedded names a Redis inside this process. It ends with the process, and no other process
-// can reach it: for trying things out on one machine.
+// Embedded names a Redis inside this process, for trying things out on one machine. It ends with the process, and no
+// other process can reach it.
 const Embedded = "embedded"
 
-// Defaults for what the URL leaves open. The requests of a hold, if each takes that long, fit
-// into the lock's TTL of 3 s.
+// Defaults. If each request of a hold takes that long, they still fit into the lock's TTL of 3 s.
 const (
 	dialTimeout = 2 * time.Second
 	ioTimeout   = time.Second
 	poolSize    = 64
 
-	// Every request may be sent twice. One retry is enough after a connection that died; more
-	// would only hide that Redis is away.
+	// Every request may be sent twice. One retry suffices after a dead connection; more would only hide that Redis is
+	// away.
 	maxRetries = 1
 )
 
-// DB is a Redis that a URL names. It makes clients.
+// DB is the Redis of a URL. It makes clients.
 type DB struct {
-	opts     *redis.Options // or one of the two below
+	opts     *redis.Options // or opts of a Sentinel or Cluster, below
 	sentinel *redis.FailoverOptions
 	cluster  *redis.ClusterOptions
 	server   *embedded.Redis // nil unless embedded
 }
 
-// Open reads rawURL. It does not connect, but starts the embedded Redis if rawURL names that.
-// The error for a URL that cannot be used says why, and contains no password.
+// Open reads rawURL. It does not connect, but starts the embedded Redis if rawURL names that. Its error contains no
+// password.
 func Open(rawURL string) (*DB, error) { return OpenWith(rawURL, Options{}) }
 
-// OpenWith does what Open does, with what the URL does not say. The error wraps [ErrPassword],
-// [ErrSentinelPassword], [ErrNoTLS] or [ErrDial] if the two do not go together.
+// OpenWith is Open with Options. The error wraps [ErrPassword], [ErrSentinelPassword], [ErrNoTLS] or [ErrDial] if
+// opts contradict the URL.
 func OpenWith(rawURL string, opts Options) (*DB, error) {
 	if rawURL == Embedded {
 		if err := opts.refuseEmbedded(); err != nil {
@@ -114,7 +113,7 @@ func open(rawURL string) (*DB, error) {
 	return nil, errScheme
 }
 
-// tuned sets the defaults for what the URL leaves open.
+// tuned sets the defaults of unset options.
 func tuned(o *redis.Options) *redis.Options {
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
@@ -123,7 +122,7 @@ func tuned(o *redis.Options) *redis.Options {
 	return o
 }
 
-// fill sets the defaults of options that three types have in common.
+// fill sets the defaults of unset options that three types share.
 func fill(dial, read, write *time.Duration, pool, dials *int) {
 	*dial = cmp.Or(*dial, dialTimeout)
 	*read = cmp.Or(*read, ioTimeout)

@@ -11,13 +11,13 @@ import (
 var (
 	errScheme = errors.New(`neither "embedded" nor a URL that begins with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://`)
 
-	// In these two cases nobody knows where the password ends, so the errors repeat nothing of the URL.
+	// In both cases the end of the password is unknown, so the errors repeat no part of the URL.
 	errAt  = errors.New("an @ follows a /, ? or #: in a user or a password write those as %2F, %3F and %23, and elsewhere write an @ as %40")
 	errURL = errors.New("cannot be read as a URL: check host and port, and escape special characters in a user or a password (%40 for @)")
 )
 
-// misplacedAt reports whether an @ follows the first /, ? or #. Then a part of a password might
-// be taken for an address. rest is what follows the scheme.
+// misplacedAt reports whether an @ follows the first /, ? or #: a part of a password might then be taken for an
+// address. rest follows the scheme.
 func misplacedAt(rest string) bool {
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.Contains(rest[end:], "@")
@@ -46,7 +46,7 @@ func redact(rawURL string) string {
 	return scheme + rest
 }
 
-// isAddresses reports whether what follows the scheme begins with hosts, and ports that are numbers.
+// isAddresses reports whether rest, the part after the scheme, begins with hosts and numeric ports.
 func isAddresses(rest string) bool {
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		rest = rest[:end]
@@ -63,7 +63,7 @@ func isAddresses(rest string) bool {
 	return true
 }
 
-// withoutURL removes the URL that the error of a parser quotes.
+// withoutURL removes the URL that a parser's error quotes.
 func withoutURL(err error) error {
 	var parse *url.Error
 	if errors.As(err, &parse) {

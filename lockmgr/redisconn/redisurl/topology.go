@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	// maxRedirects is how often a request to a Cluster is sent again, whatever the reason: a
-	// Cluster ignores MaxRetries. One is for a slot that has moved (MOVED), one for a slot
-	// that is moving (ASK), and one for a connection that died.
+	// maxRedirects limits the repetitions of a request to a Cluster, which ignores MaxRetries: one for a slot that
+	// has moved (MOVED), one for a slot that is moving (ASK), and one for a dead connection.
 	maxRedirects = 3
 
-	// reloadInterval is how often a client in use asks which server has which slots. A
-	// redirect makes it ask at once, but a server that has died does not redirect.
+	// reloadInterval is how often a client in use asks for the servers of slots. A redirect makes it ask at once, but
+	// a dead server does not redirect.
 	reloadInterval = time.Second
 )
 
@@ -80,8 +79,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// refuse returns an error for parameters that have another place in the URL, and for those that
-// read from replicas, which may lack what was acknowledged.
+// refuse returns an error for parameters that have another place in the URL, and for those that read from replicas,
+// which may lack acknowledged writes.
 func (p parts) refuse() error {
 	for _, name := range []string{"addr", "db", "master_name", "username", "password"} {
 		if p.query.Has(name) {
@@ -96,7 +95,7 @@ func (p parts) refuse() error {
 	return nil
 }
 
-// single returns the URL in the form that go-redis reads: one address, the others as parameters, and no user.
+// single returns the URL in go-redis' form: one address, the others as parameters, and no user.
 func (p parts) single() string {
 	for _, address := range p.addresses[1:] {
 		p.query.Add("addr", address)

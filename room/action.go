@@ -5,25 +5,25 @@ import (
 	"fmt"
 )
 
-// Action is what one user does in a room through one session, or what somebody with authority over the
-// room does. It is one of the structs that the constants of [Kind] name.
+// Action is done to a room by one user through one session, or by somebody with authority over the room. Each
+// constant of [Kind] for an action names its struct.
 type Action interface {
-	// kind names the action. It is constant.
+	// kind names the action; it is constant.
 	kind() Kind
 
-	// subject returns whom the action is about, "" if that is nobody in particular, and whether
-	// the action has to be alone in its commit.
+	// subject returns the user whom the action is about, "" for nobody in particular, and whether the action has to
+	// be alone in its commit.
 	subject() (user string, alone bool)
 
-	// check returns the action with its names and data in their normal form, nil if they are so already, or
-	// an InvalidError.
+	// check returns the action with its names and data in their normal form, or nil if they are so already. It fails
+	// with an InvalidError.
 	check(rules Rules) (Action, error)
 
-	// apply does it to a room, and returns the seat that it was about. On an error, what it did is undone.
+	// apply applies the action, and returns the seat it was about. On an error the caller undoes its updates.
 	apply(r *Room, rules Rules, by Origin) (seat int, err error)
 }
 
-// KindOf returns what an action does, "" for nil.
+// KindOf returns the action's kind, "" for nil.
 func KindOf(a Action) Kind {
 	if a == nil {
 		return ""
@@ -31,13 +31,13 @@ func KindOf(a Action) Kind {
 	return a.kind()
 }
 
-// Subject returns whom an action is about, "" if that is nobody in particular. Alone says that it may do
-// something to several users, or to one who has not asked for it. Such an action shares its commit with
-// no other: a user's answer shows the room after the commit, and so with what the user did.
+// Subject returns the user whom an action is about, "" for nobody in particular. alone means that the action may
+// affect several users, or one who has not asked for it. It then shares its commit with no other action, because a
+// user's answer shows the room after the commit, and must still contain what the user did.
 func Subject(a Action) (user string, alone bool) { return a.subject() }
 
-// Check returns the action with its names and data in their normal form, or an [InvalidError] that names
-// the field which cannot be used. It refuses nil, and what only nodes do.
+// Check returns the action with its names and data in their normal form. It fails with an [InvalidError] that names
+// the unusable field, also for nil and for actions that only nodes may run.
 func Check(a Action, rules Rules) (Action, error) {
 	if a == nil {
 		return nil, &InvalidError{"action", "must be one of package room, such as Join"}
@@ -51,7 +51,7 @@ func Check(a Action, rules Rules) (Action, error) {
 	return a, nil
 }
 
-// checkSession returns the normal form of the user whose action it is.
+// checkSession returns the normal form of the name of the user who acts.
 func checkSession(user, session string) (normal string, err error) {
 	if normal, err = ParseUser(user); err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func checkSession(user, session string) (normal string, err error) {
 	return normal, checkSessionID(session)
 }
 
-// checkActor is checkSession for an action that somebody with authority does, too: then both are empty.
+// checkActor is checkSession for actions that are also open to authority: then both are empty.
 func checkActor(user, session string) (normal string, err error) {
 	if user == "" && session == "" {
 		return "", nil
@@ -74,23 +74,23 @@ func checkSessionID(id string) error {
 	return nil
 }
 
-// Expect is the version that an action builds on. The zero value expects nothing.
+// Expect is the version that an action builds on. The zero value expects none.
 type Expect struct {
 	given   bool
 	epoch   string
 	version uint64
 }
 
-// ExpectVersion expects a version, and that epoch of it if one is given.
+// ExpectVersion expects a version of the given epoch; of any if epoch is "".
 func ExpectVersion(epoch string, version uint64) Expect { return Expect{true, epoch, version} }
 
-// inEpoch reports whether the room is in the epoch that was given, if one was, and stays in it: the next commit of a
-// room that may have lost some begins another one.
+// inEpoch reports whether the room is in the expected epoch, if any, and stays in it: the next commit of a room that
+// may have lost commits begins another epoch.
 func (e Expect) inEpoch(r *Room) bool {
 	return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()
 }
 
-// checkRoom fails with ErrConflict unless the room is at the version.
+// checkRoom fails with ErrConflict unless the room is at the expected version.
 func (e Expect) checkRoom(r *Room) error {
 	if !e.given || e.version == r.Version && len(r.updates) == 0 && e.inEpoch(r) {
 		return nil
@@ -98,7 +98,7 @@ func (e Expect) checkRoom(r *Room) error {
 	return Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, e.version)
 }
 
-// checkData fails with ErrConflict if data has changed since the version. It was last set at version set.
+// checkData fails with ErrConflict if data, last set at version set, has changed since the expected version.
 func (e Expect) checkData(r *Room, set uint64, what string) error {
 	switch {
 	case !e.given:
@@ -112,22 +112,22 @@ func (e Expect) checkData(r *Room, set uint64, what string) error {
 	return nil
 }
 
-// Origin says who runs an action, and when.
+// Origin says for which node, and when, an action runs.
 type Origin struct {
-	Node string // under which the sessions are members
+	Node string // the node of the sessions that become members
 	At   int64  // in ms since 1970, by that node's clock
 }
 
-// Result is what an action came to.
+// Result is the result of an action.
 type Result struct {
 	Seat     int    // taken, kept or freed
-	Node     string // the name under which this node did it
-	Snapshot        // the room right after the commit, also one that refused the action
+	Node     string // the name under which this node ran the action
+	Snapshot        // the room right after the commit, also if that refused the action
 }
 
-// Apply runs one action by the rules, on behalf of by, and returns the seat it was about.
-// On an error ([ErrNotMember], [ErrDuplicate], [ErrRoomClosed], [ErrBanned], [ErrForbidden],
-// [ErrConflict], [ErrInvalid], or that of Rules.Seating) the room is as it was.
+// Apply runs one action by the rules, and returns the seat it was about. On an error ([ErrNotMember], [ErrDuplicate],
+// [ErrRoomClosed], [ErrBanned], [ErrForbidden], [ErrConflict], [ErrInvalid], or one of Rules.Seating) the room is
+// unchanged.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	before := len(r.updates)
 	seat, err = a.apply(r, rules, by)
@@ -154,7 +154,7 @@ func absent(r *Room, user string) error {
 	return Refuse(ErrNotMember, "%s is not in room %s", user, r.ID)
 }
 
-// supplanted is the reason where another session sits, and not only a reservation for whichever joins first.
+// supplanted is the reason if another session has the seat; a seat that is only reserved is no duplicate.
 var supplanted = errors.Join(ErrNotMember, ErrDuplicate)
 
 func elsewhere(r *Room, user string, m Member) error {

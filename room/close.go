@@ -1,10 +1,10 @@
 package room
 
-// Close closes a room: everybody leaves, nobody comes in, its timers are cancelled, and Redis forgets the room
-// after a while. It needs authority over the room, or the host does it; but a room that is kept is not for the host
-// to close.
+// Close closes a room: everybody leaves, nobody may come in, its timers are cancelled, and Redis forgets the room
+// after a while. It needs authority over the room, or a [Claim] of its host; the host cannot close a room that is
+// kept.
 type Close struct {
-	As Claim // of the host; zero for somebody with authority
+	As Claim // of the host; zero with authority
 }
 
 func (Close) kind() Kind              { return kindClose }

@@ -7,62 +7,65 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Reason says why a member has left.
+// Reason is why a member has left.
 type Reason string
 
 // The reasons of a KindLeave.
 const (
 	ReasonLeft    Reason = "left"    // the user wanted to
-	ReasonTimeout Reason = "timeout" // the user was away for longer than the grace
-	reasonNode    Reason = "node"    // so was the user's node
-	reasonKicked  Reason = "kicked"  // who has authority over the room threw the user out
+	ReasonTimeout Reason = "timeout" // the user was away longer than the grace
+	reasonNode    Reason = "node"    // the user's node died
+	reasonKicked  Reason = "kicked"  // somebody with authority over the room removed the user
 	reasonClosed  Reason = "closed"  // the room was closed
-	ReasonMoved   Reason = "moved"   // the user was taken to another room
+	ReasonMoved   Reason = "moved"   // the user was moved to another room
 )
 
-// Commit is what one commit did to a room: enough to bring a copy of the room from the
-// version before to this one. Nodes send it to each other as JSON.
+// Commit is what one commit changed: enough to bring a copy of the room from the version before to this one. Nodes
+// send it to each other as JSON.
 type Commit struct {
 	Position
-	Prev    string   `json:"prev"`    // the id of the commit before, which this one builds on; empty for the first
-	Node    string   `json:"node"`    // of the sessions that Updates name
+	Prev    string   `json:"prev"`    // id of the commit that this one builds on; empty for the first
+	Node    string   `json:"node"`    // of the sessions in Updates
 	Updates []Update `json:"changes"` // in order
 }
 
-// Update is what became of one user, or of the room.
+// Update is a change of one user or of the room.
 type Update struct {
 	Type    Kind   `json:"type"`
 	User    string `json:"user"` // empty if the update is of the room
 	Seat    int    `json:"seat"`
-	Session string `json:"session,omitzero"` // the user's active one now
-	At      int64  `json:"at,omitzero"`      // of a join, and where the user or everybody was taken out: when, in ms since 1970
+	Session string `json:"session,omitzero"` // the user's active one after it
+	At      int64  `json:"at,omitzero"`      // when, in ms since 1970: of a join, and of a user or everybody taken out
 	Old     string `json:"old,omitzero"`     // the session that was replaced
 	Reason  Reason `json:"reason,omitzero"`  // of a leave
 
 	*Detail `json:",inline"` // nil for most
 }
 
-// Detail is what few updates have. It does not change once it is part of one.
+// Detail has the optional fields of an update, and does not change once it is part of one.
 type Detail struct {
-	Settings *Settings      `json:"settings,omitzero"` // of the room, now
-	Shut     bool           `json:"shut,omitzero"`     // of settings: the room was closed for good, and everybody has left
-	Ready    *bool          `json:"ready,omitzero"`    // of a member, now; nil is as before
-	Data     jsontext.Value `json:"data,omitzero"`     // of a member, or its private ones, now: nil is as before, null is none. Of the room, now, or of a message: nil is none
-	Text     string         `json:"text,omitzero"`     // of a message, or why a user was kicked
-	To       []string       `json:"to,omitzero"`       // the members whom a message is for; nil is everybody
-	Target   string         `json:"target,omitzero"`   // the room to which a user was moved
-	Until    int64          `json:"until,omitzero"`    // of a ban, in ms since 1970; 0 lifts it
-	Timer    *Countdown     `json:"timer,omitzero"`    // of a timer, or countdown
-	Again    bool           `json:"again,omitzero"`    // it was so before Redis lost it; or, of a join into a closed room, a session that had lost its place in a failure is back
-	Node     string         `json:"of,omitzero"`       // of a join that brings a member back: the node of the session; empty: that of the commit
+	Settings *Settings `json:"settings,omitzero"` // of the room, after it
+	Shut     bool      `json:"shut,omitzero"`     // of settings: everybody has left, the room is closed for good
+	Ready    *bool     `json:"ready,omitzero"`    // of a member, after it; nil: unchanged
+	// Data of a member, public or private: nil is unchanged, null is none. Of the room or a message: nil is none.
+	Data   jsontext.Value `json:"data,omitzero"`
+	Text   string         `json:"text,omitzero"`   // of a message, or why a user was kicked
+	To     []string       `json:"to,omitzero"`     // the members who get a message; nil for everybody
+	Target string         `json:"target,omitzero"` // the room to which a user was moved
+	Until  int64          `json:"until,omitzero"`  // of a ban, in ms since 1970; 0 lifts it
+	Timer  *Countdown     `json:"timer,omitzero"`  // of a timer, or countdown
+	// Again: restores what Redis had lost; or a join into a closed room, of a session that a failure removed.
+	Again bool `json:"again,omitzero"`
+	// Node is the session's node, of a join that restores a member; empty for the commit's.
+	Node string `json:"of,omitzero"`
 }
 
-// Countdown is what an update says of one of the room's timers.
+// Countdown is an update of one of the room's timers.
 type Countdown struct {
 	Name string  `json:"name"`
-	Due  int64   `json:"due,omitzero"`  // of one that is set: see Timer. 0 if it was cancelled, or has fired
-	Was  int64   `json:"was,omitzero"`  // the Due of the one that it takes the place of, or that is gone; 0 if there was none
-	Then *Effect `json:"then,omitzero"` // of one that is set: see Timer
+	Due  int64   `json:"due,omitzero"`  // see Timer; 0 if it was cancelled or has fired
+	Was  int64   `json:"was,omitzero"`  // Due of the timer that was replaced or is gone; 0 if there was none
+	Then *Effect `json:"then,omitzero"` // see Timer
 }
 
 func (u *Update) detail() Detail {
@@ -72,10 +75,10 @@ func (u *Update) detail() Detail {
 	return *u.Detail
 }
 
-// Change is what a committed action did. [Change.IsFor] says who may know of it: most are for everybody.
+// Change is a change of a committed action, as shown to users. Most are for everybody; see [Change.IsFor].
 type Change struct {
 	Type   Kind   // any but kindReplace
-	User   string // whom it is about, or who did it; empty if that is nobody in particular
+	User   string // whom it is about, or who did it; empty for nobody in particular
 	Seat   int    // taken by a join or by kindSeat, freed by a leave, else kept
 	Reason Reason // of a leave
 	Away   bool   // of a join: the seat is reserved for a user who has not come yet
@@ -83,7 +86,7 @@ type Change struct {
 	*Detail // nil for most
 }
 
-// Event returns what the watchers of the room of that id hear of the commit, each as far as it is for them.
+// Event returns the event that watchers of room id get for c. Recipients still filter its changes by [Change.IsFor].
 func (c *Commit) Event(id string) *Event {
 	e := &Event{Room: id, Epoch: c.Epoch, Version: c.Version, From: c.Version - 1, commit: c}
 	e.Changes = make([]Change, 0, len(c.Updates))
@@ -105,20 +108,20 @@ func (c *Commit) Event(id string) *Event {
 // pending is what was applied to a room since its last Commit or Revert.
 type pending struct {
 	updates []Update
-	before  []former // by which Revert undoes each of them
+	before  []former // to undo each update
 	base    int      // how many members there were
 	gone    *goneList
 	renew   bool   // the next Commit begins a new epoch
 	confirm bool   // the next Commit counts a version although nothing has changed
-	behind  uint64 // the next Commit's version is behind this one, which a node knows and Redis has lost
+	behind  uint64 // if Redis has lost versions that a node knows: the last of them; the next Commit's is higher
 }
 
-// former is what there was before an update.
+// former is the state before an update.
 type former struct {
-	state  *state // of the room; nil if it stays as it is
-	user   string // whom the update is about; empty if nobody
+	state  *state // of the room; nil if unchanged
+	user   string // whom the update is about; "" for nobody
 	member Member
-	was    bool
+	was    bool  // user was a member
 	newest int64 // as in roster
 }
 
@@ -127,8 +130,7 @@ func (p *pending) clear(members int, gone *goneList) {
 	p.renew, p.confirm, p.behind = false, false, 0
 }
 
-// update carries out what becomes of one user, and remembers it. node is that of the
-// user's session.
+// update applies and records an update of a user. node is the node of the user's session.
 func (r *Room) update(node string, u Update) {
 	m, was := r.members.byUser[u.User]
 	r.updates = append(r.updates, u)
@@ -137,7 +139,7 @@ func (r *Room) update(node string, u Update) {
 	r.state = r.state.heed(&u, true, r.Next())
 }
 
-// updateState carries out what becomes of the room, and remembers it.
+// updateState applies and records an update of the room.
 func (r *Room) updateState(u Update) {
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{state: r.state})
@@ -155,25 +157,23 @@ func (p *pending) Base() int { return p.base }
 // Next returns the version that the next Commit makes.
 func (r *Room) Next() uint64 { return max(r.Version, r.behind) + 1 }
 
-// begun reports whether somebody has joined the room, also if Redis has forgotten that.
+// begun reports whether somebody has ever joined the room, even if Redis has forgotten that.
 func (r *Room) begun() bool { return r.Epoch != "" || r.behind > 0 }
 
-// Renewed reports whether Renew was called, or Recall had something to give back, since the last Commit, Revert or
-// Advance.
+// Renewed reports whether the next Commit begins a new epoch: Renew was called, or Recall restored something, since
+// the last Commit, Revert or Advance.
 func (p *pending) Renewed() bool { return p.renew }
 
-// Confirm makes the next Commit count a version, although nothing may have changed.
+// Confirm makes the next Commit count a version even if nothing has changed.
 func (p *pending) Confirm() { p.confirm = true }
 
-// Pending returns what Commit with that epoch will do, on behalf of a node, but for its commit id. Its
-// Updates are the room's own memory: the next action after Commit or Revert overwrites
-// them.
+// Pending returns the commit that Commit with that epoch will make, without its commit id, for node. Its Updates
+// share the room's memory: the next action after Commit or Revert overwrites them.
 func (r *Room) Pending(epoch, node string) *Commit {
 	return &Commit{Position{Epoch: epoch, Version: r.Next()}, r.CommitID, node, r.updates}
 }
 
-// Commit keeps what was applied, as the next version of that epoch, which the commit id
-// identifies. Without changes it does nothing.
+// Commit keeps the updates as the next version of that epoch, with that commit id. Without changes it does nothing.
 func (r *Room) Commit(epoch, commitID string) {
 	if r.Changed() {
 		r.Position = Position{epoch, r.Next(), commitID}
@@ -181,13 +181,13 @@ func (r *Room) Commit(epoch, commitID string) {
 	r.pending.clear(r.Count(), r.state.gone)
 }
 
-// Revert makes the room what it was at the last Commit.
+// Revert undoes everything since the last Commit.
 func (r *Room) Revert() {
 	r.undo(0)
 	r.pending.clear(r.Count(), r.state.gone)
 }
 
-// undo takes back all updates but the first n.
+// undo undoes all updates after the first n.
 func (r *Room) undo(n int) {
 	for _, f := range slices.Backward(r.before[n:]) {
 		if f.state != nil {

@@ -1,16 +1,16 @@
 package room
 
-// SetData gives the room other data.
+// SetData replaces the room's data.
 type SetData struct {
-	// User is the member whose active session Session is, whom the room's settings may forbid it. Both are empty if
-	// it is somebody with authority over the room.
+	// User is a member with the active session Session; the room's settings may forbid members to set data. Both are
+	// empty if somebody with authority over the room acts.
 	User, Session string
 
 	Data      string // JSON, "" to remove it
-	Authority bool   // the user has authority over the room: need not be a member, and no settings forbid it
+	Authority bool   // the user has authority over the room: need not be a member, and no settings apply
 
-	// Expect makes it fail with [ErrConflict] if the data has changed since that version, or the room is in
-	// another epoch: a compare-and-set, for whoever has followed the room up to then.
+	// Expect makes it fail with [ErrConflict] if the data has changed since that version, or the room is in another
+	// epoch: a compare-and-set for a caller that has followed the room up to then.
 	Expect Expect
 }
 
@@ -40,7 +40,7 @@ func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// maySetData fails unless a member may set the room's data, or what else is for whoever may.
+// maySetData fails unless a member may set the room's data. what names the thing to be set.
 func maySetData(r *Room, user, session string, by Origin, what string) error {
 	if _, err := activeMember(r, user, session, by); err != nil {
 		return err
@@ -51,8 +51,7 @@ func maySetData(r *Room, user, session string, by Origin, what string) error {
 	return nil
 }
 
-// SetMemberData gives the member whose active session it is other data. It is gone when the member
-// leaves.
+// SetMemberData replaces the data of the member with that active session. It is gone when the member leaves.
 type SetMemberData struct {
 	User, Session string
 	Data          string // JSON, "" to remove it
@@ -85,8 +84,7 @@ func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// Ready says whether the member whose active session it is is ready. [Rules.Starter] may decide
-// that a game begins when all are.
+// Ready records whether the member with that active session is ready. [Rules.Starter] may begin a game when all are.
 type Ready struct {
 	User, Session string
 	Value         bool
@@ -112,8 +110,8 @@ func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, err
 }
 
-// activeMember returns the member whose active session it is. A session that was taken for lost, because its
-// node stood still, is back with what it does.
+// activeMember returns the user as a member, if session is the active one. If its node had stalled and the session
+// was considered lost, it becomes active again.
 func activeMember(r *Room, user, session string, by Origin) (Member, error) {
 	m, ok := r.Member(user)
 	switch {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxDifferences is how many differences are told one by one.
+// maxDifferences is how many differences are described one by one.
 const maxDifferences = 3
 
-// Differences says in what r, which is what somebody knows of a room, differs from the room as it is.
-// Positions do not count. It returns "" for none.
+// Differences describes how r, somebody's copy of a room, differs from the room as it is, apart from positions; "" if
+// it does not.
 func (r *Room) Differences(is *Room) string {
 	found := r.members.differences(&is.members)
 	if r.state.settled != is.state.settled || r.state.settings != is.state.settings {
@@ -39,7 +39,7 @@ func (r *Room) Differences(is *Room) string {
 	return strings.Join(found, "; ")
 }
 
-// differences returns in what the members differ, by user.
+// differences describes how the members differ, by user.
 func (m *roster) differences(is *roster) (found []string) {
 	for user, known := range m.byUser {
 		switch m, there := is.byUser[user]; {

@@ -5,42 +5,41 @@ import (
 	"sync"
 )
 
-// Event is what the watchers of a room hear, in the order of commits: either what changed
-// from one version to the next, or (after something was missed, or the room began anew)
-// the room as it is.
+// Event reports to the watchers of a room, in the order of commits, either the changes from one version to the next,
+// or (after a gap, or when the room has begun anew) the room as it is.
 //
-// [Membership.After] says what an event means for a session.
+// [Membership.After] tells what an event means for a session.
 type Event struct {
 	Room    string
 	Epoch   string
 	Version uint64
 
-	// From is the version that Changes build on. It is Version-1.
+	// From is the version that Changes build on, Version-1.
 	From    uint64
 	Changes []Change
 
 	// Snapshot, if not nil, replaces everything before.
 	Snapshot *Snapshot
 
-	// Rejoin says that this node has a new name, and nothing else: every session that
-	// is live here has to take it on, with [Keep].
+	// Rejoin reports that this node has a new name, and nothing else: every live session here has to adopt it, with
+	// [Keep].
 	Rejoin bool
 
 	commit *Commit // nil for a snapshot or a new name
 
-	// Of a snapshot.
+	// Only of a snapshot:
 	commitID string
 	members  map[string]Member // by user
 	alive    []string          // names of this node whose members nobody has removed as a dead node's
-	missed   []*Event          // events up to the snapshot that came all the same
+	missed   []*Event          // events up to the snapshot that arrived after all
 
 	once   sync.Once
 	shared any
 }
 
-// SnapshotEvent returns the event that replaces everything before r. It takes r over. alive
-// are the names of this node whose members nobody had removed as a dead node's when r was
-// read. missed are events up to r that came all the same; they show who was replaced.
+// SnapshotEvent returns the event that replaces everything before r, and takes ownership of r. alive are the names of
+// this node whose members nobody had removed as a dead node's when r was read. missed are events up to r that arrived
+// after all; they show who was replaced.
 func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{
@@ -49,8 +48,7 @@ func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	}
 }
 
-// RejoinEvent returns the event that says that this node has a new name, to those who
-// know the room of that id at that position.
+// RejoinEvent returns the event that this node has a new name, for watchers of room id at that position.
 func RejoinEvent(id string, at Position) *Event {
 	return &Event{Room: id, Epoch: at.Epoch, Version: at.Version, From: at.Version, Rejoin: true}
 }
@@ -64,35 +62,32 @@ func (e *Event) Position() Position {
 	return at
 }
 
-// Follows reports whether the event's changes build on the room at that position, which is of the
-// same epoch. If only its version is that, Redis has lost the commit that somebody knows there, and
-// has another one.
+// Follows reports whether the event's changes build on the room at that position of the same epoch. An equal version
+// is not enough: Redis may have lost the commit there, and have another one.
 func (e *Event) Follows(at Position) bool {
 	return e.From == at.Version && !e.Forks(at)
 }
 
-// Forks reports whether the event's changes build on another commit than the one at that position,
-// although it has the same version.
+// Forks reports whether the event builds on another commit than at, although that has the same version.
 func (e *Event) Forks(at Position) bool {
 	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
 }
 
-// SeatOf returns the user's seat, if a snapshot has one.
+// SeatOf returns the user's seat in a snapshot, and whether there is one.
 func (e *Event) SeatOf(user string) (seat int, seated bool) {
 	m, seated := e.members[user]
 	return m.Seat, seated
 }
 
-// Shared returns what the first call's make returned: something that is made of
-// the event once, for all who watch, such as its encoding.
+// Shared returns the result of the first call's make. It is computed once per event for all watchers, such as an
+// encoding.
 func (e *Event) Shared(make func() any) any {
 	e.once.Do(func() { e.shared = make() })
 	return e.shared
 }
 
-// LeaveOf returns the leave that ended a session's membership: the first one of its user behind what
-// the session knows, also among the events that a snapshot stands for. Where those are not known it is
-// what the room remembers, which is the last one.
+// LeaveOf returns the leave that ended a session's membership: the user's first one after the session's version, also
+// among the missed events of a snapshot. If those are not known, it returns the last leave, which the room remembers.
 func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
 	for _, missed := range e.missed {
 		if leave, found = missed.LeaveOf(s); found {
@@ -116,7 +111,7 @@ func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
 	return leave, false
 }
 
-// Concerns reports whether the event can say anything of the user's sessions.
+// Concerns reports whether the event may affect the user's sessions.
 func (e *Event) Concerns(user string) bool {
 	if e.commit == nil || e.Version == 1 {
 		return true // a snapshot, a new name, or a room that begins
@@ -131,8 +126,8 @@ func (e *Event) Concerns(user string) bool {
 	return false
 }
 
-// isAway reports whether the last that changes say of a user's session is that the user is away. Any
-// node may say so, and the session stays that of its own.
+// isAway reports whether the event leaves the user away. Any node may report that, and the session stays on its own
+// node.
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
 		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {
@@ -142,6 +137,6 @@ func (e *Event) isAway(user string) (away bool) {
 	return away
 }
 
-// keeps reports whether nobody had removed the members of a node as a dead node's when the
-// snapshot was read. If so, a user who is missing has left or was replaced.
+// keeps reports whether nobody had removed a node's members as a dead node's when the snapshot was read. If so, a
+// missing user has left or was replaced.
 func (e *Event) keeps(node string) bool { return slices.Contains(e.alive, node) }

@@ -1,9 +1,9 @@
 package room
 
-// What nodes do to a room after a failure. [Check] refuses these actions: nobody else may ask for them.
+// Actions of nodes after a failure. [Check] refuses them.
 
-// Stray records that the sessions of a dead node are disconnected and may come back, as [Detach] does
-// for one. [Room.Apply] returns how many they were instead of a seat.
+// Stray records that all sessions of a dead node are disconnected and may come back, as [Detach] does for one.
+// [Room.Apply] returns their number in place of a seat.
 type Stray struct{ Node string }
 
 func (Stray) kind() Kind                  { return kindStray }
@@ -20,8 +20,7 @@ func (a Stray) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
 	return n, nil
 }
 
-// Evict takes all members of a dead node out of a room. [Room.Apply] returns how many they were instead
-// of a seat.
+// Evict removes all members of a dead node. [Room.Apply] returns their number in place of a seat.
 type Evict struct{ Node string }
 
 func (Evict) kind() Kind                  { return kindEvict }
@@ -38,12 +37,12 @@ func (a Evict) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
 	return n, nil
 }
 
-// Renew begins a new epoch if the room is still in this one. Commits of it were lost, and their versions
-// will come again with other content.
+// Renew begins a new epoch if the room is still in Epoch, of which commits were lost: their versions will be used
+// again.
 type Renew struct{ Epoch string }
 
 func (Renew) kind() Kind                  { return kindRenew }
-func (Renew) subject() (string, bool)     { return "", true } // what shares its commit may expect the epoch that it ends
+func (Renew) subject() (string, bool)     { return "", true } // another may expect the epoch that this ends
 func (Renew) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
@@ -55,19 +54,19 @@ func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
 
 var errOfNodes = &InvalidError{"action", "is one that only nodes run"}
 
-// Undo takes back what one half of a move has done to the room to which users were to come, because its other half
-// could not be written. Only what is still as the half has left it counts: who has come, or gone, by himself
-// meanwhile is where he wants to be. It is of nodes alone.
+// Undo undoes the half of a move in the room that users were to enter, because the other half could not be written.
+// It changes only what is still as the move left it: a user who has come or gone meanwhile stays so. Only nodes run
+// it.
 type Undo struct {
-	Session string // under which seats are reserved; see Reserve
-	Written bool   // it is known that the half was written; else seats under the session say so
+	Session string // for which seats are reserved; see Reserve
+	Written bool   // the half was certainly written; otherwise only seats reserved for the session prove it
 
-	// The room before the half, which made the next version.
+	// The room before the half, whose version is Since+1.
 	Since uint64
 	Data  *Value
 	Were  map[string]Member // those of Users who were members
 
-	Users []string // who were to come: seats that they did not have are given up
+	Users []string // the users to be moved: seats that they did not have before are freed
 }
 
 func (Undo) kind() Kind                  { return kindUndo }
@@ -82,20 +81,22 @@ func (a Undo) apply(r *Room, _ Rules, by Origin) (int, error) {
 		switch {
 		case !ok:
 		case had:
-			if written && m.Private.since() == a.Since+1 && m.Private.String() != was.Private.String() { // those of the other room
+			// still the other room's
+			if written && m.Private.since() == a.Since+1 && m.Private.String() != was.Private.String() {
 				r.update(m.Node, Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
 			}
 		case a.reserved(m):
 			r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}
 	}
-	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() { // Rules.Starter has set them
+	// Rules.Starter has set it
+	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() {
 		r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(a.Data.String())}})
 	}
 	return 0, nil
 }
 
-// reserved reports whether a seat is reserved under the session.
+// reserved reports whether a seat is reserved for the session.
 func (a Undo) reserved(m Member) bool { return m.Reserved() && m.SessionID() == a.Session }
 
 func (a Undo) hasReserved(r *Room) bool {

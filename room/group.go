@@ -1,17 +1,16 @@
 package room
 
-// Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away,
-// until a session of the user joins; a [Leave] of this session gives the seat of one of them back.
-// Who is a member already keeps the seat; a seat that is reserved already is reserved under this session
-// from then on, so that whoever gives up the earlier reservation does not take it away. It fails with
-// [ErrFull], [ErrBanned], [ErrRoomClosed] or an error of Rules.Seating. It needs authority over the room.
+// Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away, until a session of
+// the user joins; a [Leave] of this session frees one such seat. A member keeps the seat; a seat that is already
+// reserved becomes reserved for this session, so that a release of the earlier reservation does not free it. It fails
+// with [ErrFull], [ErrBanned], [ErrRoomClosed] or an error of Rules.Seating. It needs authority over the room.
 type Reserve struct {
-	Session string // one that nothing else uses
+	Session string // used for nothing else
 	Users   []string
 	Begin   *Settings // as in Join
 
-	// Carried are private data by user, checked in the room from which users bring them along; nil for none. A member
-	// who is there already, with some of its own, keeps those. Others than Users do not count.
+	// Carried is private data by user, checked in the room from which the users come; nil for none. A member who
+	// already has private data keeps it. Entries for other users are ignored.
 	Carried map[string]string
 }
 
@@ -63,7 +62,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// carry gives a user what it brings along.
+// carry gives a user the private data carried along.
 func (a Reserve) carry(r *Room, user string) {
 	m, ok := r.Member(user)
 	if data := a.Carried[user]; ok && data != "" && data != m.Private.String() && (m.Reserved() || m.Private.String() == "") {
@@ -71,8 +70,8 @@ func (a Reserve) carry(r *Room, user string) {
 	}
 }
 
-// Release has users leave: all of them, or none. It fails with [ErrNotMember] if one of them is not
-// in the room. It needs authority over the room.
+// Release removes users: all of them, or none. It fails with [ErrNotMember] if a user is not in the room. It needs
+// authority over the room.
 type Release struct {
 	Users  []string
 	Target string // the room to which they are moved; "" if they just leave

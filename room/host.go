@@ -2,9 +2,9 @@ package room
 
 import "cmp"
 
-// Claim is what a user who is the host of a room does an action with that otherwise needs authority over the room.
-// The action fails with [ErrForbidden] if the user is not the host by then, and with [ErrNotMember] if the session is
-// not the active one of the user. The zero value claims nothing: whoever does the action has authority.
+// Claim lets the host of a room do an action that otherwise needs authority over the room. The action fails with
+// [ErrForbidden] if the user is not the host at that time, and with [ErrNotMember] if the session is not the user's
+// active one. The zero value claims nothing: the caller has authority.
 type Claim struct{ User, Session string }
 
 func (c Claim) check() (Claim, error) {
@@ -12,7 +12,7 @@ func (c Claim) check() (Claim, error) {
 	return Claim{user, c.Session}, err
 }
 
-// prove fails unless the room is as the claim says.
+// prove fails unless the claim is true.
 func (c Claim) prove(r *Room, by Origin) error {
 	if c == (Claim{}) {
 		return nil
@@ -29,7 +29,7 @@ func (c Claim) prove(r *Room, by Origin) error {
 	return nil
 }
 
-// Host returns the user who is the host of the room, "" if nobody is.
+// Host returns the host of the room, "" for none.
 func (s Snapshot) Host() string {
 	if s.state == nil {
 		return ""
@@ -37,11 +37,11 @@ func (s Snapshot) Host() string {
 	return s.state.host
 }
 
-// Host returns the user who is the host of the room, "" if nobody is. A Seating sees the host of before.
+// Host returns the host of the room, "" for none. A Seating sees the host before the join.
 func (v View) Host() string { return v.room.state.host }
 
-// appoint gives the room the host that it has to have by its settings: exactly one of the members as long as there are
-// some. Whoever is the host stays so, also while away. A room whose settings say that it has none costs a comparison.
+// appoint gives the room the host that its settings require: exactly one member as long as there are any. A host
+// stays host, even while away. A room without a host costs only a comparison.
 func (r *Room) appoint() {
 	host := ""
 	if r.state.settings.Host != HostNone {
@@ -54,9 +54,8 @@ func (r *Room) appoint() {
 	}
 }
 
-// longestSeated returns the member who joined first, by the time that the room keeps, so that all nodes agree; of
-// those who joined together the one on the lowest seat. Members who are away come last. It returns "" for a room
-// without members.
+// longestSeated returns the member who joined first, by the room's own times, so that all nodes agree. Members who
+// joined together are ordered by seat, and members who are away come last. It returns "" for an empty room.
 func (m *roster) longestSeated() (longest string) {
 	var first Member
 	for user, member := range m.byUser {

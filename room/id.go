@@ -15,19 +15,18 @@ const (
 	MaxUserLength = 64 // characters (code points) of a user's name in NFC
 
 	maxSession = 64
-	// No name of MaxUserLength code points is longer than this in any
-	// normal form we accept as input; it bounds the work of normalizing.
+	// No name of MaxUserLength code points is longer than this in any accepted normal form; it bounds the work of
+	// normalizing.
 	maxUserBytes = 16 * MaxUserLength
 
-	// maxMarks is how many combining marks text in Unicode's Stream-Safe Text Format
-	// (UAX #15) has in a row. Package norm breaks longer rows with a joiner, which
-	// would make another name of it.
+	// maxMarks is how many combining marks Unicode's Stream-Safe Text Format (UAX #15) allows in a row. Package norm
+	// breaks longer rows with a joiner, which would change the name.
 	maxMarks = 30
 	joiner   = "\u034f" // combining grapheme joiner
 )
 
-// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and neither "." nor "..",
-// which the path of a URL cannot hold.
+// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and neither "." nor "..", which a
+// URL's path cannot contain.
 func CheckID(id string) error {
 	if !utf8.ValidString(id) {
 		return &InvalidError{"room", "is not valid UTF-8"}
@@ -50,10 +49,9 @@ func isNameRune(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
 }
 
-// ParseUser returns name in Unicode's normal form C, so that the same name typed
-// on two keyboards is the same user. It returns an [InvalidError] unless that is
-// valid UTF-8 of 1 to 64 characters (code points) without control characters, and with
-// no more than 30 combining marks in a row.
+// ParseUser returns name in Unicode's normal form C, so that the same name typed on two keyboards is the same user.
+// It returns an [InvalidError] unless that is valid UTF-8 of 1 to 64 characters (code points) without control
+// characters, and with no more than 30 combining marks in a row.
 func ParseUser(name string) (string, error) {
 	switch {
 	case !utf8.ValidString(name):

@@ -2,53 +2,51 @@ package room
 
 import "fmt"
 
-// Join lets a user into a room, and makes the session the active one of the user. Joining again keeps
-// the seat.
+// Join seats a user, and makes the session the user's active one. Joining again keeps the seat.
 type Join struct {
 	User, Session string
 
-	Seat     SeatChoice // for a user who is not in the room; the zero value is the lowest free one
-	Mode     JoinMode   // the zero value is that of a new session
-	Existing bool       // begin no room: where there is none, fail with ErrNoRoom
-	Begin    *Settings  // of the room if it has not begun; else it has to have their labels: see [ErrOtherLabels]
-	Yield    bool       // take the seat over from no session that is connected, whatever Rules say: fail with ErrDuplicate
+	Seat     SeatChoice // for a user who is not in the room; zero is the lowest free one
+	Mode     JoinMode   // zero is a new session
+	Existing bool       // begin no room: if there is none, fail with ErrNoRoom
+	Begin    *Settings  // of a room that has not begun; one that has needs their labels, see [ErrOtherLabels]
+	Yield    bool       // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
-	// Expect is the version at which the user was a member. The join fails with a [GoneError] if somebody
-	// with authority has taken the user out of the room since, so that it does not undo what the user has
-	// missed. The room may be in another epoch.
+	// Expect is the version at which the user was a member. If somebody with authority has removed the user since,
+	// the join fails with a [GoneError] instead of undoing a removal that the user has missed. The room may be in
+	// another epoch.
 	Expect Expect
 
-	dead string // a node whose sessions are known to be dead; "" for none
+	dead string // a node that is known to be dead; "" for none
 }
 
-// SeatChoice is the seat that a join asks for. The zero value is any.
-type SeatChoice struct{ above int } // the seat and one, so that zero is none
+// SeatChoice is the seat that a join requests. The zero value requests none.
+type SeatChoice struct{ above int } // the seat plus one, so that zero is none
 
-// At asks for one seat, counted from 0, or for any with [AnySeat].
+// At requests a seat, counted from 0, or any with [AnySeat].
 func At(seat int) SeatChoice { return SeatChoice{seat + 1} }
 
-// AnySeat is the seat that a [Seating] is asked for if the join has no choice.
+// AnySeat is passed to a [Seating] if the join requests no seat.
 const AnySeat = -1
 
 func (c SeatChoice) seat() int { return c.above - 1 }
 
-// JoinMode says which other sessions of the user a join takes the seat over from.
+// JoinMode says from which other sessions of the user a join takes the seat over.
 type JoinMode int
 
 const (
 	// joinNew is the join of a new session: [Rules.Duplicate] decides.
 	joinNew JoinMode = iota
-	// JoinAgain brings back a session which has lost its place, also into a closed room. If the user has
-	// come with another session meanwhile, that one stays, and the join fails with [ErrDuplicate].
+	// JoinAgain restores a session that has lost its seat, even in a closed room. If the user has come with another
+	// session meanwhile, that stays, and the join fails with [ErrDuplicate].
 	JoinAgain
-	// JoinMoved is that of a session whose user was moved into the room. It takes the seat over unless the
-	// user is there with another session that is connected: then it fails with [ErrDuplicate].
+	// JoinMoved is the join of a session whose user was moved into the room. It fails with [ErrDuplicate] if the user
+	// is connected there with another session; otherwise it takes the seat over.
 	JoinMoved
 )
 
-// KnowingDead returns the join for when a node is known to be dead: it may take over from sessions of that
-// node also where Rules say that the older session stays. Differs says whether that can change the
-// outcome.
+// KnowingDead returns the join with a node known to be dead: it may replace that node's sessions even if by the Rules
+// the older session stays. differs reports whether that can change the outcome.
 func (a Join) KnowingDead(node string) (next Join, differs bool) {
 	differs = a.Mode == joinNew && a.dead != node
 	a.dead = node
@@ -94,7 +92,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 		return 0, err
 	}
 	if _, gone := r.state.gone.of(a.User); gone && a.Mode != joinNew {
-		return 0, absent(r, a.User) // somebody has taken the user out
+		return 0, absent(r, a.User) // the user was taken out
 	}
 	back := a.Mode == JoinAgain
 	seat, err := rules.seat(r, a.User, a.Seat.seat(), back)
@@ -109,10 +107,10 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return seat, nil
 }
 
-// broughtBack is the detail of a join that a closed room lets in, so that the journal tells it from others.
+// broughtBack marks a join that a closed room admits, so that the journal tells it from others.
 var broughtBack = &Detail{Again: true}
 
-// takesOver reports whether a member's session gives way to that of the join.
+// takesOver reports whether the join replaces a member's session.
 func (a Join) takesOver(m Member, rules Rules) bool {
 	switch {
 	case m.SessionID() == a.Session:
@@ -127,7 +125,7 @@ func (a Join) takesOver(m Member, rules Rules) bool {
 	return a.dead != "" && m.Node == a.dead
 }
 
-// checkGone fails with a GoneError if the user was taken out of the room since the version that is expected.
+// checkGone fails with a GoneError if the user was taken out since the expected version.
 func (a Join) checkGone(r *Room) error {
 	if !a.Expect.given {
 		return nil
@@ -145,9 +143,8 @@ func (a Join) checkGone(r *Room) error {
 	return &GoneError{g, fmt.Sprintf("%s was kicked from room %s", a.User, r.ID)}
 }
 
-// Keep moves a session that is still the active one of the user to its node's present name. It fails
-// with [ErrDuplicate] if another session is, and with [ErrNotMember] if the user is not in the room, or has
-// only a seat there that is reserved for whichever session joins first: it brings nobody back.
+// Keep moves a user's active session to its node's present name. It fails with [ErrDuplicate] if another session is
+// active, and with [ErrNotMember] if the user is not in the room, or has only a reserved seat: it restores nobody.
 type Keep struct{ User, Session string }
 
 func (Keep) kind() Kind                { return kindKeep }
@@ -173,7 +170,7 @@ func (a Keep) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// activate makes a session the active one of a user who is a member, if it is not already.
+// activate makes a session the active one of a member, unless it is already.
 func activate(r *Room, user, session string, m Member, by Origin) {
 	if m.Session != session || m.Node != by.Node {
 		kind := kindReplace

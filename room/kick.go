@@ -2,22 +2,21 @@ package room
 
 import "unicode/utf8"
 
-// Forever is a ban without end: the last millisecond but 999 of the year 9999.
+// Forever is the Until of a ban without end: 9999-12-31T23:59:59Z.
 const Forever = 253402300799000
 
-// Kick throws a user out. The user's sessions learn why, and do not come back by themselves. It needs
-// authority over the room, or the host does it.
+// Kick removes a user. The user's sessions are told why, and do not come back by themselves. It needs authority over
+// the room, or a [Claim] of its host.
 //
-// A room has at most 1,000 bans. For one more, those that are over go first, and then the one that
-// ends soonest, so a kick is never refused for it; but the host may not lift bans so, and fails with [ErrForbidden].
+// A room has at most 1,000 bans. To make room for another, expired ones are lifted, and then the one that ends
+// soonest; but the host may not lift bans, and fails with [ErrForbidden].
 type Kick struct {
 	User string
-	Text string // why; everybody in the room may read it
-	As   Claim  // of the host; zero for somebody with authority
+	Text string // the reason; everybody in the room may read it
+	As   Claim  // of the host; zero with authority
 
-	// Until bans a user, who need not be there, from coming in until then: in ms since 1970 by the clock of
-	// the node that a join comes to, or [Forever]. A ban that ends later stays as it is: only [Unban] makes
-	// one shorter. Zero is no ban.
+	// Until bans the user, who need not be there, until that time: in ms since 1970 by the clock of the node that
+	// receives a join, or [Forever]. A ban that ends later stays: only [Unban] shortens one. Zero is no ban.
 	Until int64
 }
 
@@ -65,7 +64,7 @@ func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// Unban lets a user come in again. It is no error for a user who may. It needs authority over the room.
+// Unban lifts a user's ban, if there is one. It needs authority over the room.
 type Unban struct{ User string }
 
 func (Unban) kind() Kind                { return kindKick }
@@ -90,8 +89,8 @@ func ban(r *Room, user string, until int64) {
 	r.updateState(Update{Type: kindBan, User: user, Detail: &Detail{Until: until}})
 }
 
-// makeRoomForBan lifts bans, if there are too many for one more, of user: those that are over, or else
-// the one that ends soonest, if that may be. It reports whether there is room.
+// makeRoomForBan makes room for a ban of user, if there are too many: it lifts expired bans, and if that is not
+// enough and lift is set, the ban that ends soonest. It reports whether there is room.
 func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 	bans := r.state.bans
 	if _, banned := bans[user]; banned || len(bans) < maxBans {
@@ -112,12 +111,12 @@ func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 	return len(r.state.bans) < maxBans
 }
 
-// checkBan fails with ErrBanned if a user may not come in.
+// checkBan fails with ErrBanned if a user is banned.
 func (s *state) checkBan(id, user string, now int64) error {
 	return checkBan(id, user, s.bans[user], now)
 }
 
-// checkBan fails with ErrBanned while a ban of a user lasts, which 0 is none of.
+// checkBan fails with ErrBanned until a ban ends; 0 is no ban.
 func checkBan(id, user string, until, now int64) error {
 	switch {
 	case until <= now:
@@ -125,5 +124,6 @@ func checkBan(id, user string, until, now int64) error {
 	case until >= Forever:
 		return Refuse(ErrBanned, "%s is banned from room %s", user, id)
 	}
-	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, max(1, (until-now+500)/1000)) // up would make it 61 of 60: now is an estimate
+	// to the nearest: now is an estimate, and rounding up would show 61 s of 60
+	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, max(1, (until-now+500)/1000))
 }

@@ -1,33 +1,33 @@
 package room
 
-// Kind says what an Action, a Change or an Update does. [ChangeKinds] and [ActionKinds] list them.
+// Kind names an action, a change or an update. [ChangeKinds] and [ActionKinds] list them.
 type Kind string
 
-// What can happen to a member, or an action does to one.
+// Changes of a member, and actions on one.
 const (
 	KindJoin    Kind = "join"    // [Join]
 	KindLeave   Kind = "leave"   // [Leave]
-	kindReplace Kind = "replace" // another session, or the same one on another node, is active; in Updates only
+	kindReplace Kind = "replace" // another session is active, or the same one on another node; in Updates only
 	kindAway    Kind = "away"    // the member's connection is lost, and the seat is kept for a while
 	kindBack    Kind = "back"    // a member who was away has an active session again
-	kindSeat    Kind = "seat"    // the member has another seat. Who had it has another one in the same commit
-	kindMember  Kind = "member"  // the member has other data ([SetMemberData]), or is ready, or is not ready any more
+	kindSeat    Kind = "seat"    // the member has another seat; its former member moves in the same commit
+	kindMember  Kind = "member"  // the member has other data ([SetMemberData]), or another readiness
 	kindPrivate Kind = "private" // the member has other private data ([Deal]); see [Change.IsFor]
 )
 
-// What can happen to a room, or an action does to one.
+// Changes of a room, and actions on one.
 const (
 	kindSettings  Kind = "settings"  // the room has other settings ([Configure])
 	kindData      Kind = "data"      // the room has other data ([SetData])
-	kindTimer     Kind = "timer"     // a timer has fired; its effect stands behind it. Of an action: [SetTimer]
+	kindTimer     Kind = "timer"     // a timer has fired; its effect follows. As an action: [SetTimer]
 	KindCountdown Kind = "countdown" // a timer was set, or cancelled
-	kindHost      Kind = "host"      // another member is the host, or, without a user, nobody is any more
+	kindHost      Kind = "host"      // another member is the host; without a user: nobody is
 	KindMessage   Kind = "message"   // somebody said something ([Say]). It changes nothing
 	kindDefaults  Kind = "defaults"  // a room got the settings of the Rules; in Updates only, players see kindSettings
 	kindBan       Kind = "ban"       // a user may not come in for a while, or may again; in Updates only
 )
 
-// What only actions do: their changes are of other kinds.
+// Actions whose changes are of other kinds.
 const (
 	kindKick    Kind = "kick"    // [Kick], [Unban]
 	kindClose   Kind = "shut"    // [Close]
@@ -41,20 +41,20 @@ const (
 	kindKeep    Kind = "keep"    // [Keep]
 
 	kindFire  Kind = "fire"  // [Fire], of nodes, when a timer is due
-	kindStray Kind = "stray" // [Stray], of nodes after a failure, as the next ones are
+	kindStray Kind = "stray" // [Stray], of nodes after a failure, like the next ones
 	kindEvict Kind = "evict" // [Evict]
 	kindRenew Kind = "renew" // [Renew]
 	kindUndo  Kind = "undo"  // [Undo]
 )
 
-// traits are what follows from a kind.
+// traits are properties of a kind.
 type traits uint8
 
 const (
-	counted   traits = 1 << iota // an action does it, and metrics count it by this name
+	counted   traits = 1 << iota // an action, which metrics count by this name
 	shown                        // players are shown changes of the kind
-	ofMember                     // updates and changes of the kind are of a member, or make or remove one
-	ofSession                    // such an update says which session is the member's, or that none is
+	ofMember                     // its updates and changes concern a member, or make or remove one
+	ofSession                    // its updates say which session is the member's, or that none is
 )
 
 type kindRow struct {
@@ -63,7 +63,7 @@ type kindRow struct {
 	field string // see Kind.Field
 }
 
-// kinds has a row for each kind but those of nodes: the most frequent first, and changes in the order of the protocol.
+// kinds has a row for each kind except those of nodes: the most frequent first, and changes in the protocol's order.
 var kinds = [...]kindRow{
 	{KindJoin, counted | shown | ofMember | ofSession, ""},
 	{KindLeave, counted | shown | ofMember | ofSession, ""},
@@ -84,10 +84,10 @@ var kinds = [...]kindRow{
 	{kindKeep, counted, ""}, {kindDetach, counted, ""}, {kindDefaults, 0, "settings"}, {kindBan, 0, "bans"},
 }
 
-// ActionKinds are those of all actions but of what only nodes do.
+// ActionKinds are the kinds of all actions except those of nodes.
 var ActionKinds = kindsWith(counted)
 
-// ChangeKinds are those of all changes.
+// ChangeKinds are the kinds of all changes.
 var ChangeKinds = kindsWith(shown)
 
 func kindsWith(t traits) (list []Kind) {
@@ -110,8 +110,8 @@ func (k Kind) row() (row kindRow) {
 
 func (k Kind) has(t traits) bool { return k.row().traits&t != 0 }
 
-// OfMember reports whether such an update or change is of a member, or makes or removes one.
+// OfMember reports whether an update or change of that kind concerns a member, or makes or removes one.
 func (k Kind) OfMember() bool { return k.has(ofMember) }
 
-// Field names the field of [State] that such an update changes, as Redis has it; "" for none.
+// Field names the field of [State] that an update of that kind changes, as in Redis; "" for none.
 func (k Kind) Field() string { return k.row().field }

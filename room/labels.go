@@ -16,12 +16,11 @@ const (
 	maxLabelValue = 64 // bytes
 )
 
-// Labels say what a room is for, so that players find it: names with values, such as the mode of a game, in JSON
-// an object of strings. Names and values are of A-Z a-z 0-9 . _ -. It is the JSON in its one normal form, sorted by
-// name, so that two can be compared. The zero value is none.
+// Labels tell players what a room is for: names with values, such as a game's mode, of A-Z a-z 0-9 . _ -. The string
+// is a JSON object in one normal form, sorted by name, so that two can be compared. The zero value is none.
 type Labels string
 
-// MakeLabels returns labels in their normal form. [Configure] refuses those that cannot be used.
+// MakeLabels returns labels in their normal form. [Configure] refuses invalid ones.
 func MakeLabels(from map[string]string) Labels {
 	if len(from) == 0 {
 		return ""
@@ -48,7 +47,7 @@ func (l Labels) Map() map[string]string {
 	return all
 }
 
-// Include reports whether all of the others are among the labels.
+// Include reports whether l has all of the others.
 func (l Labels) Include(others Labels) bool {
 	if others == "" || l == others {
 		return true
@@ -64,7 +63,7 @@ func (l Labels) Include(others Labels) bool {
 	return true
 }
 
-// Check returns an [InvalidError] if labels cannot be used.
+// Check returns an [InvalidError] if the labels are invalid.
 func (l Labels) Check() error {
 	all := l.Map()
 	if len(all) > MaxLabels {
@@ -81,12 +80,11 @@ func (l Labels) Check() error {
 	return nil
 }
 
-// isName reports whether a text is of A-Z a-z 0-9 . _ -, and not empty.
 func isName(text string) bool {
 	return text != "" && strings.IndexFunc(text, func(c rune) bool { return !isNameRune(c) }) < 0
 }
 
-// MarshalJSON returns the object.
+// MarshalJSON implements [json.Marshaler] with an object of strings.
 func (l Labels) MarshalJSON() ([]byte, error) {
 	if l == "" {
 		return []byte("{}"), nil
@@ -94,7 +92,7 @@ func (l Labels) MarshalJSON() ([]byte, error) {
 	return []byte(l), nil
 }
 
-// UnmarshalJSON takes an object of strings.
+// UnmarshalJSON implements [json.Unmarshaler].
 func (l *Labels) UnmarshalJSON(text []byte) error {
 	all := make(map[string]string)
 	if err := json.Unmarshal(text, &all); err != nil {

@@ -2,7 +2,7 @@ package room
 
 import "cmp"
 
-// Leave takes a user out of a room, but only if the session is still the active one of the user there.
+// Leave removes a user whose active session in the room is Session.
 type Leave struct {
 	User, Session string
 	Reason        Reason // the zero value is ReasonLeft
@@ -32,9 +32,9 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// Detach records that a session is disconnected and may come back. Its user is away and keeps the seat,
-// and any session of the user may take it over, also where Rules say that a live one stays. A [Leave] of
-// the session still works.
+// Detach records that a session is disconnected and may come back. Its user is away and keeps the seat, and any
+// session of the user may take it over, even where by the Rules a live one stays. A [Leave] of the session still
+// works.
 type Detach struct{ User, Session string }
 
 func (Detach) kind() Kind                { return kindDetach }

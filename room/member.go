@@ -2,27 +2,26 @@ package room
 
 import "strings"
 
-// detached begins the session of a member who is disconnected and may come back.
+// detached precedes the session of a member who is disconnected and may come back.
 const detached = "~"
 
-// reserved begins that of a member who has not come yet; no session begins with a +.
+// reserved precedes the session of a reservation; no session begins with a +.
 const reserved = detached + "+"
 
-// Member is a user's place in a room, in the form in which Redis holds it.
+// Member is a user's membership in a room, as stored in Redis.
 type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
-	Session string `json:"session"` // the user's active one; after a ~ if it is detached
+	Session string `json:"session"` // the user's active one; with detached or reserved before it
 	Node    string `json:"node"`    // the node of that session
-	At      int64  `json:"at"`      // when it joined, in ms since 1970, by its node's clock; later than who joined before
+	At      int64  `json:"at"`      // of the join, in ms since 1970 by its node's clock; after all earlier joins
 
-	Ready bool   `json:"ready,omitzero"` // the user has said so
-	Data  *Value `json:"data,omitzero"`  // what the user has set; nil for none
+	Ready bool   `json:"ready,omitzero"` // set by the user
+	Data  *Value `json:"data,omitzero"`  // set by the user; nil for none
 
-	Private *Value `json:"private,omitzero"` // what only the user is shown, and authority; nil for none
+	Private *Value `json:"private,omitzero"` // shown only to the user and to authority; nil for none
 }
 
-// SessionID returns the user's active session, detached or not, or the one by which the
-// seat is reserved.
+// SessionID returns the user's active session, detached or not, or the session that reserves the seat.
 func (m Member) SessionID() string {
 	if m.Reserved() {
 		return m.Session[len(reserved):]
@@ -36,14 +35,14 @@ func (m Member) Reserved() bool { return strings.HasPrefix(m.Session, reserved) 
 // Detached reports whether the session is disconnected and may come back.
 func (m Member) Detached() bool { return strings.HasPrefix(m.Session, detached) }
 
-// equals reports whether both are the same in Redis.
+// equals reports whether both are stored equally in Redis.
 func (m Member) equals(other Member) bool {
 	return m.Seat == other.Seat && m.Session == other.Session && m.Node == other.Node && m.At == other.At &&
 		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
 }
 
-// kept has a row for each kind of update that changes what a member keeps: set returns the member behind one, and
-// all what one says that brings the whole back to a room that has lost it, nil for nothing.
+// kept has a row for each kind of update that changes a member's data: set applies an update, and all returns the
+// detail that restores everything in a room that has lost it; nil for nothing.
 var kept = [...]struct {
 	kind Kind
 	set  func(m Member, now Detail, version uint64) Member
@@ -78,17 +77,17 @@ var kept = [...]struct {
 	}},
 }
 
-// roster is who is in a room, by user and by seat.
+// roster has the members of a room, by user and by seat.
 type roster struct {
 	byUser map[string]Member
 	seats  seatMap
-	newest int64 // the latest At of those who have joined, or were taken out
+	newest int64 // the latest At of all who have joined or were taken out
 }
 
-// joinTime returns when who joins now has joined: later than all others, although clocks of nodes differ.
+// joinTime returns the At of a new member: later than all before, although clocks of nodes differ.
 func (m *roster) joinTime(by Origin) int64 { return max(by.At, m.newest+1) }
 
-// update carries out what becomes of one user at a version. node is that of the user's session.
+// update applies an update of one user at a version. node is the node of the user's session.
 func (m *roster) update(node string, u Update, version uint64) {
 	m.newest = max(m.newest, u.At)
 	switch u.Type {
@@ -103,7 +102,7 @@ func (m *roster) update(node string, u Update, version uint64) {
 		}
 	case kindReplace, kindAway, kindBack:
 		if member, ok := m.byUser[u.User]; ok {
-			if member.Session = u.Session; u.Type != kindAway { // any node says who is away
+			if member.Session = u.Session; u.Type != kindAway { // any node may report a user away
 				member.Node = node
 			}
 			m.byUser[u.User] = member
@@ -114,7 +113,7 @@ func (m *roster) update(node string, u Update, version uint64) {
 	}
 }
 
-// keep carries out an update of what a member keeps, as its row in kept says.
+// keep applies an update of a member's data by its row in kept.
 func (m *roster) keep(u *Update, version uint64) {
 	member, ok := m.byUser[u.User]
 	for i := range kept {
@@ -141,7 +140,7 @@ func (m *roster) put(user string, member Member) {
 func (m *roster) remove(user string) {
 	if member, ok := m.byUser[user]; ok {
 		delete(m.byUser, user)
-		if m.seats.at(member.Seat) == user { // else another one has got it, and the user is to get another one
+		if m.seats.at(member.Seat) == user { // else another member has it by now, and this user is about to get another
 			m.seats.free(member.Seat)
 		}
 	}

@@ -2,18 +2,18 @@ package room
 
 import "strings"
 
-// Membership is what a session knows of its membership: that it was the active session of its user
-// at a version, or, if Out, that the user was no member at that version, by this session or by
-// another. Make one with [Membership.Joined] from one with User and Session.
+// Membership is a session's knowledge of its membership: that it was its user's active session at a version, or, if
+// Out, that the user was no member then, by any session. Make one with [Membership.Joined] from one with User and
+// Session.
 type Membership struct {
 	User, Session string
-	Node          string // the node's name under which the session joined
+	Node          string // the node's name with which the session joined
 	Epoch         string
 	Version       uint64
 	Out           bool
 
-	// outSince is the version at which the session was out before it was brought back at
-	// Version; 0 if it was not brought back.
+	// outSince is the version at which the session was out before it was restored at Version; 0 if it was not
+	// restored.
 	outSince uint64
 }
 
@@ -23,18 +23,17 @@ type Outcome int
 const (
 	// unchanged: nothing newer is known.
 	unchanged Outcome = iota
-	// Active: the session is the active one of its user.
+	// Active: the session is its user's active one.
 	Active
-	// Replaced: a newer session of the user is the active one, or was until it left.
+	// Replaced: a newer session of the user is active, or was until it left.
 	Replaced
-	// Removed: the user is no member any more, by this session or by another: the session's
-	// node was believed dead, or Redis has lost the room. Or the user's seat is reserved again.
+	// Removed: the user is no member any more, by any session: the session's node was considered dead, or Redis has
+	// lost the room. Or the user's seat is reserved again.
 	Removed
-	// Ended: the user is not in the room any more, and is not to be brought back: somebody with
-	// authority has removed the user, or a newer session has come and left. [Event.LeaveOf] may
-	// tell which.
+	// Ended: the user is not in the room any more, and is not to be restored: somebody with authority has removed the
+	// user, or a newer session has come and left. [Event.LeaveOf] may tell which.
 	Ended
-	// Doubtful: the event is older than what the session knows, and contradicts it.
+	// Doubtful: the event is older than the session's knowledge, and contradicts it.
 	Doubtful
 )
 
@@ -47,8 +46,8 @@ func (s Membership) Joined(r Result) Membership {
 	return next
 }
 
-// Missing returns what became of a session whose user was not in the room when an action
-// was refused with r, and its membership then. With unchanged the events up to r say more.
+// Missing returns the outcome and membership of a session whose user was not in the room when an action was refused
+// with r. If the outcome is unchanged, the events up to r say more.
 func (s Membership) Missing(r Result) (Outcome, Membership) {
 	if s.Epoch == r.Epoch && s.Version <= r.Version {
 		return unchanged, s
@@ -56,8 +55,8 @@ func (s Membership) Missing(r Result) (Outcome, Membership) {
 	return Removed, s.out(r.Epoch, r.Version)
 }
 
-// Overtook reports whether e is older than the join that brought the session back. If e
-// means Replaced all the same, a newer session had come and left in between.
+// Overtook reports whether e is older than the join that restored the session. If e means Replaced all the same, a
+// newer session came and left in between.
 func (s Membership) Overtook(e *Event) bool {
 	return s.outSince > 0 && e.Epoch == s.Epoch && e.Version <= s.Version
 }
@@ -66,17 +65,15 @@ func (s Membership) out(epoch string, version uint64) Membership {
 	return Membership{User: s.User, Session: s.Session, Node: s.Node, Epoch: epoch, Version: version, Out: true}
 }
 
-// After returns what e says became of the session, and its membership then.
+// After returns the outcome of e for the session, and its membership then.
 //
-// Within an epoch a user leaves a room only by a commit: a leave of this session, of which
-// its connection knows; a leave of a newer session, which has replaced this one before; or
-// the removal of the members of a node that was believed dead. Events show which it was. A
-// snapshot that stands for missed events does not; but a node's members are not removed
-// before its lease and the grace are over, so until then a user who is missing was replaced
-// and has left. A new epoch means that the room was lost.
+// Within an epoch a user leaves a room only by a commit: a leave of this session, which its connection knows; a leave
+// of a newer session, which replaced this one before; or the removal of a dead node's members. Events show which it
+// was. A snapshot in place of missed events does not; but a node's members are removed only after its lease and the
+// grace have expired, so until then a missing user was replaced and has left. A new epoch means that the room was
+// lost.
 //
-// If the node was cut off for longer than that and missed the events, nobody can tell; then
-// the session counts as Removed.
+// If the node was cut off for longer and missed the events, nobody can tell; then the session counts as Removed.
 func (s Membership) After(e *Event) (Outcome, Membership) {
 	var outcome Outcome
 	switch {
@@ -110,7 +107,7 @@ func (s Membership) inSnapshot(e *Event) Outcome {
 		return Doubtful
 	case mine:
 		return Active
-	case in && m.Reserved(): // for whichever session joins first
+	case in && m.Reserved(): // for any session that joins first
 		return Removed
 	case in:
 		return Replaced
@@ -130,7 +127,7 @@ func (s Membership) inSnapshot(e *Event) Outcome {
 	return Removed
 }
 
-// inMissed returns what the events for which a snapshot stands say became of the session.
+// inMissed returns the outcome of the missed events that a snapshot replaces.
 func (s Membership) inMissed(e *Event) (outcome Outcome) {
 	for _, missed := range e.missed {
 		if f := s.inChanges(missed); f != unchanged && outcome != Replaced {
@@ -150,14 +147,14 @@ func (s Membership) inChanges(e *Event) Outcome {
 	}
 	outcome := unchanged
 	if e.Epoch != s.Epoch {
-		outcome = Removed // a new epoch, with these alone
+		outcome = Removed // a new epoch, with these members only
 	}
 	for i := range e.commit.Updates {
 		switch c := &e.commit.Updates[i]; {
 		case c.User != s.User || !c.Type.has(ofSession):
 		case c.Type != KindLeave && s.is(c.Session):
 			outcome = Active
-		case outcome != Replaced && strings.HasPrefix(c.Session, reserved): // for whichever session joins first
+		case outcome != Replaced && strings.HasPrefix(c.Session, reserved): // for any session that joins first
 			outcome = Removed
 		case c.Type != KindLeave:
 			outcome = Replaced
@@ -178,7 +175,7 @@ func (s Membership) is(session string) bool {
 	return strings.TrimPrefix(session, detached) == s.Session
 }
 
-// Gone returns why a user who is not in the room was taken out of it, if the room remembers that.
+// Gone returns why a user who is not in the room was taken out, if the room remembers that.
 func (s Snapshot) Gone(user string) (g Gone, found bool) {
 	if s.state == nil {
 		return g, false

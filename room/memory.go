@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Memory is what a node keeps of a room it has seen, for the case that Redis loses it: the room behind the last
-// commit that the node knows. See [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
+// Memory is a node's copy of a room as of the last commit that the node knows, in case Redis loses the room. See
+// [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
 type Memory struct{ room *Room }
 
-// See makes the memory the room as it was read or written, unless it knows more of it.
+// See replaces the memory by a room that was read or written, unless the memory knows more of it.
 func (m *Memory) See(now *Room) {
 	if m.room != nil {
 		if order := m.room.Compare(now.Position); order == Same || order == Earlier || m.Outlives(now) {
@@ -22,7 +22,7 @@ func (m *Memory) See(now *Room) {
 	m.room = known
 }
 
-// Epoch returns the epoch of the room that the memory knows; "" for none.
+// Epoch returns the epoch of the remembered room; "" for none.
 func (m *Memory) Epoch() string {
 	if m.room == nil {
 		return ""
@@ -30,8 +30,8 @@ func (m *Memory) Epoch() string {
 	return m.room.Epoch
 }
 
-// Follow brings the memory to an event. It reports whether it knows the room now. It forgets a room of which it
-// misses something.
+// Follow applies an event, and reports whether the memory then knows the room. It forgets a room of which it misses
+// something.
 func (m *Memory) Follow(e *Event) bool {
 	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
 		m.room = nil
@@ -39,16 +39,15 @@ func (m *Memory) Follow(e *Event) bool {
 	return m.room != nil
 }
 
-// Outlives reports whether Redis has lost what the memory knows, and has no room now, or an earlier copy, or one
-// that somebody has begun who did not know it. A room with members, or that is to be kept, does not expire. Each
-// new epoch that knows the one before goes on behind its versions: so one that does not was begun without it; nor
-// do settings get lost.
+// Outlives reports whether Redis has lost the remembered room: it has none now, an earlier copy, or one begun without
+// knowledge of it. A room with members, or that is kept, does not expire. Each new epoch that knows the one before
+// continues its versions, so an epoch with lower ones was begun without it; and settings never disappear.
 func (m *Memory) Outlives(now *Room) bool {
 	was := m.room
 	switch {
 	case was == nil:
 		return false
-	case was.Epoch == now.Epoch: // what is read late may be old: only who looks under the lock knows that something is lost
+	case was.Epoch == now.Epoch: // a late read may be old: only a reader under the lock knows of a loss
 		return now.renew && (was.Version > now.Version || was.Compare(now.Position) == Same)
 	case was.Count() == 0 && !was.state.settings.Keep:
 		return false
@@ -56,18 +55,18 @@ func (m *Memory) Outlives(now *Room) bool {
 	return was.Version >= now.Version || now.state.plain() && !was.state.plain()
 }
 
-// plain reports whether the settings are none, or those of a room that began with a join.
+// plain reports whether there are no settings, or only those of a room that a join began.
 func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }
 
-// Recall gives the room back what m knows and Redis has lost, if it has: members with what is theirs, host,
-// settings, bans and data, but no timers. That is part of the next Commit, which begins an epoch behind all
-// versions that m knows. An earlier copy becomes what m knows.
+// Recall restores what m knows and Redis has lost, if anything: members with their data, host, settings, bans and
+// data, but no timers. The next Commit includes that, and begins an epoch with versions after all that m knows. An
+// earlier copy becomes the room that m knows.
 //
-// If others have begun the room meanwhile, whatever they did stays. A member stays out if they took the member out,
-// banned the member or gave away the seat. They may have gone on with an earlier copy: an entry of [Gone] from
-// before the join that m knows does not count. A ban that was lifted since does, because bans have no time.
+// If others have begun the room meanwhile, all they did stays. A member stays out if they took the member out, banned
+// the member or gave the seat away. They may have continued an earlier copy, so an entry of [Gone] from before the
+// join that m knows is ignored. A ban lifted since is restored, because bans have no time.
 func (r *Room) Recall(m *Memory) {
 	if !m.Outlives(r) {
 		return
@@ -85,8 +84,8 @@ func (r *Room) Recall(m *Memory) {
 	r.appoint()
 }
 
-// recallState gives the room the settings and bans that it had. whole says that it is an earlier copy of what it
-// was. Where versions are left out it says the settings in any case: so the commit says why that is.
+// recallState restores settings and bans. whole says that r is an earlier copy of the room. If the next commit skips
+// versions, it includes the settings in any case, to show why.
 func recallState(r *Room, was *state, whole bool) {
 	now, next := r.state, r.state
 	if was.settled && (whole || now.plain() && (!now.settled || !was.plain())) {
@@ -111,7 +110,7 @@ func recallState(r *Room, was *state, whole bool) {
 	}
 }
 
-// recallMembers is recallState for the members.
+// recallMembers restores members; see recallState.
 func recallMembers(r, was *Room, whole bool) {
 	for _, user := range slices.Sorted(maps.Keys(r.members.byUser)) {
 		m := r.members.byUser[user]
@@ -120,7 +119,7 @@ func recallMembers(r, was *Room, whole bool) {
 		}
 	}
 	users := slices.SortedFunc(maps.Keys(was.members.byUser), func(a, b string) int {
-		return cmp.Compare(was.members.byUser[a].At, was.members.byUser[b].At) // no two are the same
+		return cmp.Compare(was.members.byUser[a].At, was.members.byUser[b].At) // no two are equal
 	})
 	seats := r.state.settings.Seats()
 	for _, user := range users {
@@ -135,7 +134,7 @@ func recallMembers(r, was *Room, whole bool) {
 	}
 }
 
-// seatAgain gives a user the seat back, with all that was kept of the user as a member.
+// seatAgain restores a member with the seat and all data.
 func seatAgain(r *Room, user string, m Member) {
 	back := &Detail{Again: true, Node: m.Node}
 	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: back})

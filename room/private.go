@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// Deal gives members private data, which nobody else is shown but who has authority over the room: all of them, or
-// none. They are gone when the member leaves.
+// Deal gives members private data, which only they and authority over the room are shown: all of them, or none. The
+// data is gone when the member leaves.
 type Deal struct {
-	// User is the member whose active session Session is, who may set its own alone, unless the room's settings
-	// forbid it. Both are empty if it is somebody with authority over the room.
+	// User is a member with the active session Session, who may only set their own data, unless the room's settings
+	// forbid it. Both are empty if somebody with authority over the room acts.
 	User, Session string
 
 	Hands     []Hand // of 1 to MaxGroup different members
 	Authority bool   // the user has authority over the room: need not be a member, and may deal to others
 
-	// Expect makes it fail with [ErrConflict] if any of these data have changed since that version, or the room is
-	// in another epoch.
+	// Expect makes it fail with [ErrConflict] if any of this data has changed since that version, or the room is in
+	// another epoch.
 	Expect Expect
 }
 
-// Hand is what one member gets.
+// Hand is the private data that one member gets.
 type Hand struct {
 	User string
 	Data string // JSON, "" to remove it
@@ -51,8 +51,8 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 	return a, nil
 }
 
-// check returns the hand in its normal form. An error of the only one is about user or data, as requests for one have
-// them.
+// check returns the hand in its normal form. Errors of an only hand name the field user or data, as in a request for
+// one.
 func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if normal.User, err = ParseUser(h.User); err != nil {
 		if invalid, ok := errors.AsType[*InvalidError](err); ok && !only {
@@ -97,14 +97,15 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 	return seat, nil
 }
 
-// Viewer is somebody to whom a room is shown.
+// Viewer is a person to whom a room is shown.
 type Viewer struct {
 	User      string // "" for nobody in particular
 	Authority bool   // over the room
 }
 
-// IsFor reports whether somebody may see a change. A message is for everybody, or for those whom it names and who said
-// it, or, if it names nobody, for authority alone; private data are for their member, and for authority.
+// IsFor reports whether v may see a change. A message is for everybody; or for its sender and the users it names; or,
+// if it names none, for authority. Private data is for its member and for authority. All other changes are for
+// everybody.
 func (c *Change) IsFor(v Viewer) bool {
 	switch c.Type {
 	case KindMessage:
@@ -124,7 +125,7 @@ func (c *Change) IsFor(v Viewer) bool {
 // Concerned reports whether a change is not for everybody.
 func (c *Change) Concerned() bool { return !c.IsFor(Viewer{}) }
 
-// Private returns the private data that somebody may see, by user; nil for none.
+// Private returns the private data that v may see, by user; nil for none.
 func (s Snapshot) Private(v Viewer) map[string]string {
 	if s.view == nil || s.view.private == 0 {
 		return nil

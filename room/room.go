@@ -10,20 +10,19 @@ import (
 // MaxSeats is how many members a room without a capacity can have.
 const MaxSeats = 1 << 16
 
-// Room is the state of one room. Actions are applied to it one after the other; then all of
-// them are kept ([Room.Commit]) or undone ([Room.Revert]). Its zero value is not usable; see
-// [NewRoom].
+// Room is the state of one room. Actions are applied to it one after the other; then all of them are kept
+// ([Room.Commit]) or undone ([Room.Revert]). The zero value is not usable; see [NewRoom].
 type Room struct {
 	ID string
 	Position
 
 	members roster
-	state   *state // never nil, and does not change: another one takes its place
+	state   *state // never nil; immutable, so updates replace it
 	pending
 	names nodeNames
 }
 
-// NewRoom returns a room with the given members at that position. It takes the map over.
+// NewRoom returns a room with the given members at that position, and takes ownership of the map.
 func NewRoom(id string, at Position, members map[string]Member) *Room {
 	r := &Room{ID: id, Position: at, members: roster{byUser: members}, state: new(state)}
 	for user, m := range members {
@@ -35,31 +34,31 @@ func NewRoom(id string, at Position, members map[string]Member) *Room {
 	return r
 }
 
-// Member returns the user's place, and whether there is one.
+// Member returns the user's membership, and whether there is one.
 func (r *Room) Member(user string) (Member, bool) {
 	m, ok := r.members.byUser[user]
 	return m, ok
 }
 
-// Members returns every user and their place, in no order.
+// Members returns every user with their membership, in no order.
 func (r *Room) Members() iter.Seq2[string, Member] { return maps.All(r.members.byUser) }
 
 // Count returns how many members there are.
 func (r *Room) Count() int { return len(r.members.byUser) }
 
-// Snapshot returns the room as it is now.
+// Snapshot returns the room's present state.
 func (r *Room) Snapshot() Snapshot {
 	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view(), r.state}
 }
 
-// Renew makes the next Commit begin a new epoch, since Redis may have lost something: the host, for instance.
+// Renew makes the next Commit begin a new epoch, since Redis may have lost something, such as the host.
 func (r *Room) Renew() {
 	r.renew = true
 	r.appoint()
 }
 
-// Advance brings the room from the version before an event to the event's. It reports
-// whether the room is at that version or a later one now; if not, something is missing.
+// Advance applies an event to the version before it. It reports whether the room is then at the event's version or a
+// later one; otherwise something is missing.
 func (r *Room) Advance(e *Event) bool {
 	switch r.Compare(e.Position()) {
 	case Same, Earlier:
@@ -77,7 +76,7 @@ func (r *Room) Advance(e *Event) bool {
 			continue
 		}
 		node := ""
-		if u.Type != KindLeave { // what stays must not keep the whole payload in memory
+		if u.Type != KindLeave { // a kept substring would keep the whole payload in memory
 			u.User, u.Session, node = strings.Clone(u.User), strings.Clone(u.Session), r.names.own(cmp.Or(u.detail().Node, e.commit.Node))
 		}
 		r.members.update(node, u, e.Version)
@@ -90,11 +89,10 @@ func (r *Room) Advance(e *Event) bool {
 // maxNodeNames bounds how many names of other nodes a room keeps.
 const maxNodeNames = 16
 
-// nodeNames keeps one copy of each node's name for all of its members. The zero value is
-// empty.
+// nodeNames keeps one copy of each node's name for all members. The zero value is empty.
 type nodeNames map[string]string
 
-// own returns the copy of name that is kept.
+// own returns the kept copy of name.
 func (n *nodeNames) own(name string) string {
 	kept, ok := (*n)[name]
 	if !ok {
@@ -107,33 +105,31 @@ func (n *nodeNames) own(name string) string {
 	return kept
 }
 
-// Position says where a room stands. The zero value is a room that nobody has ever
-// joined.
+// Position identifies a room's commit. The zero value is a room that nobody has ever joined.
 type Position struct {
-	Epoch    string `json:"epoch"`   // begins anew when commits were lost; empty before the first join
+	Epoch    string `json:"epoch"`   // changes when commits were lost; empty before the first join
 	Version  uint64 `json:"version"` // counts the epoch's commits from 1
-	CommitID string `json:"mark"`    // of the commit that made the version; empty: not known
+	CommitID string `json:"mark"`    // id of the commit that made the version; empty if unknown
 }
 
-// Order says how a position that was read later relates to one that was known before.
+// Order is the relation of a position that was read later to one known before.
 type Order int
 
 // The results of [Position.Compare].
 const (
-	// Same: both are one commit.
+	// Same: both are the same commit.
 	Same Order = iota
 	// Later: commits have been added.
 	Later
 	// Earlier: the epoch's last commits are missing.
 	Earlier
-	// Forked: the versions are equal, but another commit made this one.
+	// Forked: the versions are equal, but of different commits.
 	Forked
-	// OtherEpoch: the versions do not compare.
+	// OtherEpoch: the versions cannot be compared.
 	OtherEpoch
 )
 
-// Compare returns how next relates to p. Every decision about "has this room gone back?"
-// is made here.
+// Compare returns how next relates to p. Every decision about "has this room gone back?" is made here.
 func (p Position) Compare(next Position) Order {
 	switch {
 	case next.Epoch != p.Epoch:
@@ -148,15 +144,15 @@ func (p Position) Compare(next Position) Order {
 	return Same
 }
 
-// Lost reports whether Redis has lost commits if it had a room at p before and has it at
-// next now. In another epoch versions do not tell; see [Position.Compare].
+// Lost reports whether Redis has lost commits between a read at p and a later one at next. It does not recognise
+// losses with a new epoch; see [Position.Compare].
 func (p Position) Lost(next Position) bool {
 	order := p.Compare(next)
 	return order == Earlier || order == Forked
 }
 
-// Gone reports whether commits that somebody knew at p are not in the room at next: they
-// were lost, or the room has begun anew. Whoever knew nothing has lost nothing.
+// Gone reports whether commits known at p are missing at next: they were lost, or the room has begun anew. A zero p
+// misses nothing.
 func (p Position) Gone(next Position) bool {
 	return p.Version > 0 && (p.Lost(next) || p.Compare(next) == OtherEpoch)
 }

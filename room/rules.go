@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Rules are what the rooms of a coordinator allow. With the zero value MaxSeats users have
-// a seat in a room, and a newer session replaces an older one.
+// Rules are what the rooms of a coordinator allow. With the zero value a room has MaxSeats seats, and a newer session
+// replaces an older one.
 type Rules struct {
-	// Name tells these rules from others, also from an older form of them: 0 to 64 of A-Z a-z 0-9 . _ -.
-	// Nodes on one Redis compare it. Empty means the Go types of Seating and Starter.
+	// Name tells these rules from others, also from earlier versions: 0 to 64 of A-Z a-z 0-9 . _ -. Nodes on one
+	// Redis compare it. Empty means the Go types of Seating and Starter.
 	Name string
 
 	// Seating decides who may come in, and on which seat. Nil means Capacity(0).
@@ -19,10 +19,10 @@ type Rules struct {
 	// Duplicate says which session of a user stays when a second one joins.
 	Duplicate Duplicate
 
-	// Starter decides when a game begins. Nil means that no rule does.
+	// Starter decides when a game begins. Nil begins none.
 	Starter Starter
 
-	// Limits bound what users can set and say.
+	// Limits bound the data and messages of users.
 	Limits Limits
 }
 
@@ -32,12 +32,12 @@ type Duplicate int
 const (
 	// Replace lets a newer session take the seat over.
 	Replace Duplicate = iota
-	// Reject refuses it with ErrDuplicate, unless the older one is detached, or the
-	// lease of its node is over.
+	// Reject refuses the newer session with ErrDuplicate, unless the older one is detached, or the lease of its node
+	// has expired.
 	Reject
 )
 
-// Check returns an [InvalidError] that names the rule which cannot be used.
+// Check returns an [InvalidError] that names the invalid rule.
 func (r Rules) Check() error {
 	if n := r.Seats(); n < 1 || n > MaxSeats {
 		return &InvalidError{"Seating", fmt.Sprintf("must have from 1 to %d seats, not %d", MaxSeats, n)}
@@ -48,10 +48,10 @@ func (r Rules) Check() error {
 	return r.Limits.check()
 }
 
-// StandardRules is the ID of rules without a Seating or a Starter of a game's own.
+// StandardRules is the ID of rules without a Seating or Starter of the game's own.
 const StandardRules = "standard"
 
-// ID returns the name of the rules, by which nodes compare them.
+// ID returns the name by which nodes compare rules.
 func (r Rules) ID() string {
 	if r.Name != "" {
 		return r.Name
@@ -69,7 +69,7 @@ func (r Rules) ID() string {
 	return strings.Map(allowed, fmt.Sprintf("%T.%T", r.Seating, r.Starter))
 }
 
-// defaults returns the settings of a room that has none.
+// defaults returns the settings of a new room.
 func (r Rules) defaults() Settings {
 	if n := r.Seats(); n < MaxSeats {
 		return Settings{Capacity: n}
@@ -77,8 +77,7 @@ func (r Rules) defaults() Settings {
 	return Settings{}
 }
 
-// most returns how many seats a room's settings may give it. Only a game's own Seating sets a
-// limit to that.
+// most returns how many seats a room's settings may give it. Only a game's own Seating limits them.
 func (r Rules) most() int {
 	if _, open := r.Seating.(Capacity); open {
 		return MaxSeats
@@ -86,7 +85,7 @@ func (r Rules) most() int {
 	return r.Seats()
 }
 
-// Seats returns how many seats a room has without [Settings].
+// Seats returns how many seats a room without [Settings] has.
 func (r Rules) Seats() int {
 	if s, ok := r.Seating.(interface{ Seats() int }); ok {
 		return s.Seats()
@@ -94,8 +93,8 @@ func (r Rules) Seats() int {
 	return MaxSeats
 }
 
-// seat returns the seat of a user who comes in.
-// back says that the user was a member before a failure, who comes back also into a closed room.
+// seat returns a seat for a user who joins. back means that a failure removed the user before, who is admitted even
+// to a closed room.
 func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err error) {
 	all, most := seats(in, r), r.most()
 	switch {
@@ -119,7 +118,7 @@ func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err 
 	return seat, nil
 }
 
-// ask calls a game's own rule. If that panics, the join fails and not the node.
+// ask calls the game's Seating. A panic there fails the join, not the node.
 func ask(s Seating, in *Room, user string, asked int) (seat int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -133,7 +132,7 @@ func invalidSeat(seat, all int) error {
 	return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", all-1, seat)}
 }
 
-// settingsBy returns the room's settings, or those that it gets by the rules.
+// settingsBy returns the room's settings, or those that the rules would give it.
 func (s *state) settingsBy(rules Rules) Settings {
 	if !s.settled {
 		return rules.defaults()
@@ -141,7 +140,7 @@ func (s *state) settingsBy(rules Rules) Settings {
 	return s.settings
 }
 
-// seats returns how many seats the room has. Its settings bind every node, also one whose rules have fewer.
+// seats returns how many seats the room has. Its settings bind every node, even one whose rules have fewer.
 func seats(r *Room, rules Rules) int {
 	if n := r.state.settingsBy(rules).Capacity; n > 0 {
 		return n
@@ -157,19 +156,19 @@ const (
 	defaultMessage     = 2 << 10
 )
 
-// Limits that cannot be changed.
+// Fixed limits.
 const (
-	MaxGroup    = 64      // users of a party, whom one message is for, or who are dealt private data at once
+	MaxGroup    = 64      // users in a group, to whom a message is addressed, or who are dealt private data at once
 	maxBans     = 1000    // of a room
-	maxKickText = 200     // bytes of why somebody is kicked
-	maxLimit    = 1 << 20 // bytes: what Limits may allow
+	maxKickText = 200     // bytes of a kick's reason
+	maxLimit    = 1 << 20 // bytes: the maximum of each of Limits
 )
 
-// Limits bound what users can set and say, in bytes of JSON or text. Zero means the default. They
-// count where something is written: a node shows what another one has allowed.
+// Limits bound the data and messages of users, in bytes of JSON or text. Zero means the default. They apply to
+// writes: a node shows what another has allowed.
 type Limits struct {
 	MemberData  int // of each member; zero means 1 KiB
-	PrivateData int // data of each member that the others do not see; zero means 1 KiB
+	PrivateData int // private data of each member; zero means 1 KiB
 	RoomData    int // of a room; zero means 8 KiB
 	Message     int // zero means 2 KiB
 }

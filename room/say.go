@@ -8,16 +8,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Say tells the room a message. It changes nothing in the room, but counts as a version: everybody hears
-// messages and changes in one order.
+// Say sends a message to the room. It changes nothing, but counts as a version, so that everybody gets messages and
+// changes in one order.
 type Say struct {
-	// User is the member whose active session Session is. Both are empty if it is somebody with authority over the
-	// room.
+	// User is a member with the active session Session. Both are empty if somebody with authority over the room
+	// speaks.
 	User, Session string
 
-	Text string   // or
-	Data string   // JSON
-	To   []string // members whom it is for; nil for everybody, and empty for who has authority over the room alone
+	Text string   // either Text
+	Data string   // or JSON
+	To   []string // recipients, who are members; nil for everybody, empty for authority over the room only
 
 	Authority bool // the user has authority over the room, and need not be a member
 }
@@ -70,7 +70,7 @@ func (a Say) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 	return seat, nil
 }
 
-// parseUsers returns the names in their normal form. Each may be there once.
+// parseUsers returns 1 to MaxGroup different names in their normal form.
 func parseUsers(field string, names []string) ([]string, error) {
 	if len(names) < 1 || len(names) > MaxGroup {
 		return nil, &InvalidError{field, fmt.Sprintf("must name 1 to %d users, not %d", MaxGroup, len(names))}
@@ -89,15 +89,15 @@ func parseUsers(field string, names []string) ([]string, error) {
 	return users, nil
 }
 
-// Said is a message that a room has kept, in the form in which Redis holds it.
+// Said is a message that a room has kept, as stored in Redis.
 type Said struct {
 	Epoch   string `json:"epoch"`
 	Version uint64 `json:"version"` // at which it was said
 
-	User string         `json:"user,omitzero"` // empty if it was somebody with authority over the room
-	Text string         `json:"text,omitzero"` // or
+	User string         `json:"user,omitzero"` // empty for somebody with authority over the room
+	Text string         `json:"text,omitzero"` // either Text or Data
 	Data jsontext.Value `json:"data,omitzero"`
-	To   []string       `json:"to,omitzero"` // whom it is for; nil is everybody
+	To   []string       `json:"to,omitzero"` // recipients; nil for everybody
 }
 
 // SaidIn returns the messages of a commit.
@@ -111,16 +111,16 @@ func (c *Commit) SaidIn() (all []Said) {
 	return all
 }
 
-// Kept is what a room has kept of its messages, oldest first, and the epoch that it was in when they were read. It
-// keeps 64 KiB at most, whatever its settings say: the oldest go first.
+// Kept has a room's kept messages, oldest first, and the room's epoch when they were read. Whatever the settings say,
+// at most 64 KiB are kept: the oldest are dropped first.
 type Kept struct {
 	Epoch string
 	Said  []Said
 }
 
-// Missed returns the last messages, at most so many, that somebody who joined has not heard: up to the version of
-// that join, which now is, and behind the version that the join expected, if it expected one. What was said behind
-// now comes as events. Of an epoch of which nobody can tell whether it was before, nothing is returned.
+// Missed returns the last messages, at most most of them, that a user who joined has not received: up to now, the
+// version of the join, and after the version that the join expected, if any. Later messages come as events. It leaves
+// out messages of an epoch that may not have preceded now's.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
 	current := slices.IndexFunc(all, func(s Said) bool { return s.Epoch == now.Epoch })
@@ -144,8 +144,8 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	return all[max(0, len(all)-most):]
 }
 
-// behind returns the messages behind the version. Where no message of its epoch is left, those of the present epoch
-// are, if that is another one.
+// behind returns the messages after the expected version. If none of its epoch is left, it returns those of the
+// present epoch, if that is another one.
 func (e Expect) behind(all []Said, present string) []Said {
 	epoch := e.epoch
 	if epoch == "" {
@@ -177,7 +177,7 @@ func (s *Said) change() *Change {
 	return &Change{Type: KindMessage, User: s.User, Detail: &Detail{To: s.To}}
 }
 
-// HistoryEnds reports whether the settings let the room keep messages until now, and do so no more.
+// HistoryEnds reports whether the pending updates end the keeping of messages.
 func (r *Room) HistoryEnds() bool {
 	return len(r.before) > 0 && r.before[0].state != nil && r.before[0].state.settings.History > 0 && r.state.settings.History == 0
 }

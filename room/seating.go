@@ -2,31 +2,28 @@ package room
 
 import "fmt"
 
-// Seating decides who may come into a room, and on which seat. [Capacity] is one; a game's
-// own rule can wrap it.
+// Seating decides who may join a room, and on which seat. [Capacity] is one; a game's own can wrap it.
 //
-// Seat is called for each join of a user who is not in the room, with the user's name in
-// its normal form and the seat asked for or [AnySeat]. It returns a seat that is free, or
-// an error: [Forbid] or [Refuse] make one that the player may read. A seat that is taken
-// or does not exist, and a panic, fail the join with an error.
+// Seat is called for each join of a user who is not in the room, with the user's name in its normal form and the
+// requested seat or [AnySeat]. It returns a free seat, or an error: [Forbid] and [Refuse] make one that the player
+// may read. The join also fails if the seat is taken or does not exist, or if Seat panics.
 //
-// Seat must be pure: it decides by its arguments and by what never changes, at once,
-// without locks or I/O: the room's lock is held meanwhile. It runs again when a hold of the
-// lock was lost, and another node may decide the same join.
+// Seat must be pure: it decides at once, by its arguments and by what never changes, without locks or I/O, because
+// the room's lock is held meanwhile. It runs again when a hold of the lock was lost, and another node may decide the
+// same join.
 //
-// A Seating may also have a method Seats() int: how many seats its rooms have, from 1 to
-// MaxSeats, which is the number without it. A join that asks for another seat then fails
-// with [ErrInvalid] before it waits for the room.
+// A Seating may also have a method Seats() int, which returns how many seats its rooms have, from 1 to MaxSeats;
+// without it they have MaxSeats. A join that requests a seat beyond fails with [ErrInvalid] before it waits for the
+// room.
 type Seating interface {
 	Seat(in View, user string, asked int) (seat int, err error)
 }
 
-// Capacity is the Seating of rooms that are open to everybody, on the lowest free seat or the
-// one asked for. They have so many seats, unless their [Settings] say otherwise. Zero means
-// [MaxSeats].
+// Capacity is the Seating of rooms that are open to everybody, on the requested or the lowest free seat. It is their
+// number of seats unless their [Settings] say otherwise. Zero means [MaxSeats].
 type Capacity int
 
-// Seats returns how many seats there are.
+// Seats returns the number of seats.
 func (c Capacity) Seats() int {
 	if c == 0 {
 		return MaxSeats
@@ -34,8 +31,7 @@ func (c Capacity) Seats() int {
 	return int(c)
 }
 
-// Seat returns the lowest free seat or the one asked for. It fails with [ErrFull],
-// [ErrSeatTaken] or [ErrInvalid].
+// Seat returns the requested or the lowest free seat. It fails with [ErrFull], [ErrSeatTaken] or [ErrInvalid].
 func (c Capacity) Seat(in View, _ string, asked int) (int, error) {
 	all := c.Seats()
 	if s, settled := in.room.Settings(); settled {
@@ -58,7 +54,7 @@ func full(r *Room, all int) error {
 	return Refuse(ErrFull, "room %s is full: %d of %d seats taken", r.ID, r.Count(), all)
 }
 
-// View is a room as a [Seating] may look at it. It is good until Seat returns.
+// View shows a room to a [Seating] or a [Starter]. It is valid until Seat or Start returns.
 type View struct{ room *Room }
 
 // ID returns the room's id.
@@ -73,33 +69,32 @@ func (v View) SeatOf(user string) (seat int, seated bool) {
 	return m.Seat, seated
 }
 
-// UserAt returns who sits on a seat, "" if nobody does.
+// UserAt returns the user on a seat, "" for none.
 func (v View) UserAt(seat int) string { return v.room.members.seats.at(seat) }
 
-// LowestFree returns the lowest free seat, which may be beyond the last one of a full room.
+// LowestFree returns the lowest free seat, which is beyond the last one if the room is full.
 func (v View) LowestFree() int { return v.room.members.seats.lowestFree() }
 
-// Settings returns the room's settings, which are zero for a room that has none yet.
+// Settings returns the room's settings, zero for a room that has none yet.
 func (v View) Settings() Settings { return v.room.state.settings }
 
 // Data returns the room's data as JSON, "" for none.
 func (v View) Data() string { return v.room.state.data.String() }
 
-// Users returns who is in the room, by seat. The slice is shared: do not change it.
+// Users returns the members by seat. The slice is shared: do not change it.
 func (v View) Users() []Occupant { return v.room.Snapshot().Users() }
 
-// Starter decides when the game of a room begins. Start is called in each commit that changes who
-// is in the room or who is ready, and returns the data that the room gets in that same commit, as
-// JSON; or false while the game has not to begin. So a game begins exactly once, if Start heeds
-// what the room's data say already. [AllReady] is one.
+// Starter decides when the game of a room begins. Start is called in each commit that changes who is in the room or
+// who is ready. If the game begins it returns true and the data, as JSON, that the room gets in that commit. A game
+// begins exactly once if Start checks the room's data before. [AllReady] is one.
 //
-// Start must be pure, as a [Seating] must.
+// Start must be pure, like a [Seating].
 type Starter interface {
 	Start(in View) (data string, begins bool)
 }
 
-// AllReady is the Starter of games that begin when at least so many members are there and all of
-// them are ready. The room's data become {"started":true}, if there are none before.
+// AllReady is the Starter of games that begin when at least that many members are there and all of them are ready.
+// The room's data becomes {"started":true}, unless it has some already.
 type AllReady int
 
 // Start implements [Starter].
@@ -115,7 +110,7 @@ func (n AllReady) Start(in View) (data string, begins bool) {
 	return `{"started":true}`, true
 }
 
-// start asks the Starter after the updates of an action, which begin at first.
+// start calls the Starter after an action whose updates begin at index first.
 func start(r *Room, rules Rules, first int) (err error) {
 	changed := false
 	for i := first; i < len(r.updates); i++ {

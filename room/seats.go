@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// chunkSeats is how many seats are copied when one of them changes hands.
+// chunkSeats is how many seats are copied when one of them changes.
 const chunkSeats = 16
 
-// chunk is who sits on chunkSeats seats in a row.
+// chunk has the users of chunkSeats consecutive seats.
 type chunk struct {
-	users [chunkSeats]string  // "" is nobody
+	users [chunkSeats]string  // "" for a free seat
 	away  uint16              // a bit for each seat whose user is away
 	ready uint16              // a bit for each seat whose user is ready
-	data  *[chunkSeats]string // what the users have set; nil if none has. It does not change
+	data  *[chunkSeats]string // set by the users; nil if none has any. Immutable
 
-	private *[chunkSeats]string // what only each user is shown; likewise
+	private *[chunkSeats]string // shown to each user only; likewise
 }
 
-// set returns the bits with one of them set or cleared.
+// set returns bits with the seat's bit set or cleared.
 func set(bits uint16, seat int, on bool) uint16 {
 	bit := uint16(1) << (seat % chunkSeats)
 	if on {
@@ -28,14 +28,14 @@ func set(bits uint16, seat int, on bool) uint16 {
 	return bits &^ bit
 }
 
-// seatMap is who sits where. Its views do not change: a chunk that a view has is copied
-// before it changes (copy on write). The zero value is empty.
+// seatMap is the seating plan. Its views do not change: a chunk that a view shares is copied before it changes (copy
+// on write). The zero value is empty.
 type seatMap struct {
 	taken  []uint64 // a bit for each seat
 	chunks []*chunk
-	shared []bool // chunks that a view has
+	shared []bool // by chunk: a view shares it
 	count  int
-	last   *seatView // of the seatMap as it is; nil if there is none
+	last   *seatView // the view of the present state; nil if not made yet
 
 	private int // how many users have private data
 }
@@ -44,7 +44,7 @@ func (s *seatMap) has(seat int) bool {
 	return seat/64 < len(s.taken) && s.taken[seat/64]&(1<<(seat%64)) != 0
 }
 
-// at returns who sits on a seat, "" if nobody does.
+// at returns the user on a seat, "" for none.
 func (s *seatMap) at(seat int) string {
 	if seat < 0 || !s.has(seat) {
 		return ""
@@ -52,7 +52,7 @@ func (s *seatMap) at(seat int) string {
 	return s.chunks[seat/chunkSeats].users[seat%chunkSeats]
 }
 
-// take seats a user, also on a seat that is taken by one who is about to get another seat.
+// take seats a user. The seat's present user, if any, must be about to get another seat.
 func (s *seatMap) take(seat int, user string) {
 	for seat/64 >= len(s.taken) {
 		s.taken = append(s.taken, 0)
@@ -94,8 +94,8 @@ func (s *seatMap) show(seat int, m Member) {
 	}
 }
 
-// with returns the texts of a chunk's seats with that of one seat replaced, and whether that makes a difference. Nil
-// is a chunk without any.
+// with returns a chunk's texts with that of one seat replaced, and whether that changes them. Nil stands for empty
+// texts.
 func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
 	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
 		return all, false
@@ -111,7 +111,7 @@ func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]str
 	return &texts, true
 }
 
-// own returns a chunk to be changed.
+// own returns a chunk that may be changed.
 func (s *seatMap) own(i int) *chunk {
 	s.last = nil
 	for i >= len(s.chunks) {
@@ -124,7 +124,7 @@ func (s *seatMap) own(i int) *chunk {
 	return s.chunks[i]
 }
 
-// highest returns the highest seat that is taken, -1 if none is.
+// highest returns the highest taken seat, -1 for none.
 func (s *seatMap) highest() int {
 	for i, word := range slices.Backward(s.taken) {
 		if word != 0 {
@@ -143,7 +143,6 @@ func (s *seatMap) lowestFree() int {
 	return len(s.taken) * 64
 }
 
-// view returns who sits where now.
 func (s *seatMap) view() *seatView {
 	if s.last == nil {
 		for i := range s.shared {
@@ -154,7 +153,7 @@ func (s *seatMap) view() *seatView {
 	return s.last
 }
 
-// seatView is who sat where at one version. It does not change.
+// seatView is the seating plan at one version. It does not change.
 type seatView struct {
 	chunks  []*chunk
 	count   int
@@ -185,7 +184,7 @@ func (v *seatView) occupants() []Occupant {
 	return v.users
 }
 
-// privateFor returns the private data that somebody may see, by user; nil for none.
+// privateFor returns the private data that who may see, by user; nil for none.
 func (v *seatView) privateFor(who Viewer) (found map[string]string) {
 	for _, c := range v.chunks {
 		if c.private == nil {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Settings are what is decided about one room. They live with the room, count as versions of
-// it, and bind every node, whatever its Rules are. A room gets those of the Rules with its
-// first commit, so that nodes with other Rules agree about it from then on.
+// Settings are decided for one room. They are stored with the room, count as versions of it, and bind every node,
+// whatever its Rules are. A room gets those of the Rules with its first commit, so that nodes with other Rules agree
+// about it from then on.
 //
-// The tags are the table of the settings: their names in JSON, wherever they are written, the largest
-// number or the choices, of which the first is the zero value, what they mean, and whether the host of the room may
-// change them. See [SettingFields]. [Configure] sets all but those that are readOnly.
+// The tags are the table of the settings: JSON names, the largest number, or the choices with the zero value first,
+// meaning, and whether the host of the room may change them. See [SettingFields]. [Configure] sets all but those that
+// are readOnly.
 type Settings struct {
 	Capacity int         `json:"capacity" minimum:"0" maximum:"65536" host:"may" doc:"How many seats there are; 0 is as many as there can be."`
 	Closed   bool        `json:"closed,omitzero" host:"may" doc:"Nobody comes in; members stay, and come back."`
@@ -25,14 +25,14 @@ type Settings struct {
 	Host     HostPolicy  `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
 	History  int         `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
 
-	// Default says that a player began the room, and nobody has configured it: these are the settings of
-	// the Rules. When such a room is empty it is of no use to anybody. Only Redis' form has it.
+	// Default says that a player began the room, and nobody has configured it: these are the settings of the Rules.
+	// Such a room is of no use when it is empty. Only Redis has this field.
 	Default bool `json:"default,omitzero" readOnly:"true"`
 }
 
-// Adapt makes settings that were read from Redis usable for this version, where a later one or somebody by hand has
-// written what it does not know: an unknown choice becomes the last one, and a number the
-// nearest; labels are left out. [Configure] refuses such settings.
+// Adapt makes settings read from Redis usable by this version, although a later version or somebody by hand has
+// written something unknown: an unknown choice becomes the last one, a number the nearest, and labels are left out.
+// [Configure] refuses such settings.
 func (s *Settings) Adapt() {
 	for _, f := range SettingFields {
 		switch value := f.In(s).(type) {
@@ -44,13 +44,13 @@ func (s *Settings) Adapt() {
 			}
 		case choice:
 			if !slices.Contains(f.Values, value.String()) {
-				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it takes any
+				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it accepts any
 			}
 		}
 	}
 }
 
-// choice is what a field of settings with names as values points to.
+// choice is implemented by pointers to fields whose values have names.
 type choice interface {
 	String() string
 	UnmarshalText(name []byte) error
@@ -59,14 +59,14 @@ type choice interface {
 // Setting describes a field of [Settings].
 type Setting struct {
 	Name   string   // in JSON
-	Most   int      // of a number, from 0
-	Values []string // of a choice; the first is the zero value, the last what an unknown one counts as
+	Most   int      // of a number: the maximum; the minimum is 0
+	Values []string // of a choice; the first is the zero value, the last replaces unknown ones
 	Doc    string
 	Host   bool // the host of the room may change it
 	index  int
 }
 
-// SettingFields are the settings that [Configure] sets.
+// SettingFields describe the settings that [Configure] sets.
 var SettingFields = describeSettings()
 
 func describeSettings() (all []Setting) {
@@ -87,7 +87,7 @@ func describeSettings() (all []Setting) {
 	return all
 }
 
-// In returns a pointer to the field: *int, *bool, *Labels, or that to a choice, which takes its name as text.
+// In returns a pointer to the field: *int, *bool, *Labels, or one to a choice with String and UnmarshalText.
 func (f Setting) In(s *Settings) any {
 	return reflect.ValueOf(s).Elem().Field(f.index).Addr().Interface()
 }
@@ -98,7 +98,7 @@ type DataPolicy int
 // The choices of Settings.Data.
 const (
 	DataMembers DataPolicy = iota // every member
-	DataAdmins                    // only who has authority over the room
+	DataAdmins                    // only somebody with authority over the room
 )
 
 // WatchPolicy says who may watch a room, and list its members.
@@ -106,17 +106,17 @@ type WatchPolicy int
 
 // The choices of Settings.Watch.
 const (
-	WatchAll     WatchPolicy = iota // everybody but those who are banned
+	WatchAll     WatchPolicy = iota // everybody except banned users
 	WatchMembers                    // only members
 )
 
-// HostPolicy says who is the host of a room. The host may [Kick], [Close] and [Configure], with a [Claim].
+// HostPolicy says which member is the host of a room. The host may [Kick], [Close] and [Configure], with a [Claim].
 type HostPolicy int
 
 // The choices of Settings.Host.
 const (
 	HostNone    HostPolicy = iota // nobody
-	HostLongest                   // the first member, and when the host leaves, the one who has sat longest
+	HostLongest                   // the first member; when the host leaves, the member who joined first
 )
 
 // choices returns the names of a setting's choices.
@@ -132,44 +132,44 @@ func choiceName(setting string, choice int) string {
 	return "unknown"
 }
 
-// String returns the name of the choice in JSON.
+// String returns the choice's name in JSON.
 func (p DataPolicy) String() string { return choiceName("data", int(p)) }
 
 // MarshalText returns the name.
 func (p DataPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText takes a name. [Configure] refuses one that is unknown, and [Settings.Adapt] replaces it.
+// UnmarshalText accepts any name. [Configure] refuses an unknown one, and [Settings.Adapt] replaces it.
 func (p *DataPolicy) UnmarshalText(name []byte) error {
 	*p = DataPolicy(slices.Index(choices("data"), string(name)))
 	return nil
 }
 
-// String returns the name of the choice in JSON.
+// String returns the choice's name in JSON.
 func (p WatchPolicy) String() string { return choiceName("watch", int(p)) }
 
 // MarshalText returns the name.
 func (p WatchPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText takes a name. [Configure] refuses one that is unknown, and [Settings.Adapt] replaces it.
+// UnmarshalText accepts any name. [Configure] refuses an unknown one, and [Settings.Adapt] replaces it.
 func (p *WatchPolicy) UnmarshalText(name []byte) error {
 	*p = WatchPolicy(slices.Index(choices("watch"), string(name)))
 	return nil
 }
 
-// String returns the name of the choice in JSON.
+// String returns the choice's name in JSON.
 func (p HostPolicy) String() string { return choiceName("host", int(p)) }
 
 // MarshalText returns the name.
 func (p HostPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText takes a name. [Configure] refuses one that is unknown, and [Settings.Adapt] replaces it.
+// UnmarshalText accepts any name. [Configure] refuses an unknown one, and [Settings.Adapt] replaces it.
 func (p *HostPolicy) UnmarshalText(name []byte) error {
 	*p = HostPolicy(slices.Index(choices("host"), string(name)))
 	return nil
 }
 
-// Unused reports whether an empty room with these settings is of no use, and so is not listed: nobody
-// has configured it, or nobody can come in, and it is not to be kept.
+// Unused reports whether an empty room with these settings is of no use, and so is not listed: nobody has configured
+// it, or nobody can join it, and it is not to be kept.
 func (s Settings) Unused() bool { return s.Default || s.Closed && !s.Keep }
 
 // Seats returns how many seats there are.
@@ -190,13 +190,13 @@ func (s Settings) check(rules Rules) error {
 	return s.Labels.Check()
 }
 
-// Configure replaces a room's settings. [Room.Apply] fails with [ErrInvalid] if the members would not fit.
-// It needs authority over the room, as all actions do that name no session: an action does not say who has it. Or the
-// host does it, who may not change each of them, and fails with [ErrForbidden]; see [Setting].
+// Configure replaces a room's settings. It needs authority over the room, or a [Claim] of its host; the host may not
+// change every setting, and fails with [ErrForbidden]: see [Setting]. It fails with [ErrInvalid] if the members would
+// not fit.
 type Configure struct {
-	Settings Settings // all of them: what is zero is so. Default does not count
+	Settings Settings // all of them; zero values are set, too. Default is ignored
 	Expect   Expect   // makes it fail with [ErrConflict] unless the room is at that version
-	As       Claim    // of the host; zero for somebody with authority
+	As       Claim    // of the host; zero with authority
 }
 
 func (Configure) kind() Kind              { return kindSettings }
@@ -236,7 +236,7 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// checkHost fails with ErrForbidden if the settings differ from those of now in one that the host may not change.
+// checkHost fails with ErrForbidden if s differs from now in a setting that the host may not change.
 func (s Settings) checkHost(now Settings) error {
 	is, was := reflect.ValueOf(s), reflect.ValueOf(now)
 	for _, f := range SettingFields {
@@ -247,7 +247,7 @@ func (s Settings) checkHost(now Settings) error {
 	return nil
 }
 
-// checkBegin is check for settings with which a room may begin. Nil is right.
+// checkBegin is check for the settings of a new room. Nil is valid.
 func (s *Settings) checkBegin(rules Rules) error {
 	if s == nil {
 		return nil
@@ -255,8 +255,8 @@ func (s *Settings) checkBegin(rules Rules) error {
 	return s.check(rules)
 }
 
-// begin gives a room that has not begun these settings, which count as those that nobody has configured. It fails with
-// ErrOtherLabels if the room has begun without their labels. Nil does nothing.
+// begin gives a room that has not begun these settings, with Default. It fails with ErrOtherLabels if the room has
+// begun without their labels. Nil does nothing.
 func (s *Settings) begin(r *Room) error {
 	switch {
 	case s == nil:
@@ -272,5 +272,5 @@ func (s *Settings) begin(r *Room) error {
 	return nil
 }
 
-// Settings returns the room's settings. It reports false if the room has none yet.
+// Settings returns the room's settings, and false if the room has none yet.
 func (r *Room) Settings() (s Settings, settled bool) { return r.state.settings, r.state.settled }

@@ -8,12 +8,12 @@ type Occupant struct {
 	Seat int  // counted from 0
 	Away bool // the user's connection is lost, or the user has not come yet; the seat is kept for a while
 
-	Ready bool   // the user has said so
-	Data  string // what the user has set, as JSON; empty for none
+	Ready bool   // set by the user
+	Data  string // set by the user, as JSON; empty for none
 }
 
-// Snapshot is a room at one version. It costs little, and does not change. The zero
-// value is a room that nobody has ever joined.
+// Snapshot is a room at one version. It is cheap, and does not change. The zero value is a room that nobody has ever
+// joined.
 type Snapshot struct {
 	Epoch   string // empty for a room that nobody has ever joined
 	Version uint64
@@ -33,7 +33,7 @@ func (s Snapshot) Count() int {
 	return s.view.count
 }
 
-// Users returns who is in the room, by seat. The slice is shared: do not change it.
+// Users returns the members by seat. The slice is shared: do not change it.
 func (s Snapshot) Users() []Occupant {
 	if s.view == nil {
 		return nil
@@ -41,8 +41,8 @@ func (s Snapshot) Users() []Occupant {
 	return s.view.occupants()
 }
 
-// Shared returns what the first call's make returned: something that is made of
-// the snapshot once, for all who are shown it, such as its encoding.
+// Shared returns the result of the first call's make. It is computed once per snapshot for all viewers, such as an
+// encoding.
 func (s Snapshot) Shared(make func() any) any {
 	if s.view == nil {
 		return make()
@@ -51,21 +51,21 @@ func (s Snapshot) Shared(make func() any) any {
 	return s.view.shared
 }
 
-// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user may see the room of that id at a time,
-// in ms since 1970. Members may, and "" is a user who is not known.
+// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user may see the room of that id at a time, in ms since
+// 1970. Members may. "" is an unknown user.
 func (s Snapshot) MayWatch(id, user string, now int64) error {
 	rule := s.WatchRule(user)
 	rule.onlyMembers = rule.onlyMembers && (user == "" || !slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }))
 	return rule.Check(id, user, now)
 }
 
-// WatchRule is what a room says of whether a user who is no member may watch it. The zero value says yes.
+// WatchRule decides whether one user who is no member may watch a room. The zero value allows it.
 type WatchRule struct {
 	onlyMembers bool
 	until       int64 // of a ban, in ms since 1970; 0 for none
 }
 
-// WatchRule returns what the room says of a user.
+// WatchRule returns the room's rule for a user.
 func (s Snapshot) WatchRule(user string) WatchRule {
 	if s.state == nil {
 		return WatchRule{}
@@ -73,7 +73,7 @@ func (s Snapshot) WatchRule(user string) WatchRule {
 	return WatchRule{s.Settings.Watch != WatchAll, s.state.bans[user]}
 }
 
-// After returns the rule for a user behind an event.
+// After returns the rule for a user after an event.
 func (w WatchRule) After(e *Event, user string) WatchRule {
 	if e.Snapshot != nil {
 		return e.Snapshot.WatchRule(user)
@@ -92,8 +92,8 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 	return w
 }
 
-// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch the room of that id at a time, in ms
-// since 1970.
+// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch the room of that id at a time, in ms since
+// 1970.
 func (w WatchRule) Check(id, user string, now int64) error {
 	if err := checkBan(id, user, w.until, now); err != nil || !w.onlyMembers {
 		return err

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// state is what a room has besides members. It does not change: each update makes another one.
+// state is what a room has besides members. It is immutable: each update makes another one.
 type state struct {
 	settings Settings
 	settled  bool // the room has settings of its own
 	data     *Value
-	bans     map[string]int64 // by user: until when, in ms since 1970
+	bans     map[string]int64 // until when, in ms since 1970, by user
 	gone     *goneList
 	timers   *Timers
 	host     string // a member; "" for none
 }
 
-// heed returns the state behind an update that belongs to a version, of a member or of the room.
+// heed returns the state after an update, of a member or of the room, at that version.
 func (s *state) heed(u *Update, ofMember bool, version uint64) *state {
 	gone := s.gone.after(u, version)
 	if !ofMember {
@@ -30,13 +30,12 @@ func (s *state) heed(u *Update, ofMember bool, version uint64) *state {
 	return &next
 }
 
-// after returns the state behind an update that belongs to a version. What it keeps shares no
-// memory with the update.
+// after returns the state after an update of the room at that version. It shares no memory with the update.
 func (s *state) after(u *Update, version uint64) *state {
 	next := *s
 	switch d := u.detail(); u.Type.Field() {
 	case "settings":
-		if d.Settings != nil { // nobody else writes events, but what comes from Redis is not trusted
+		if d.Settings != nil { // only nodes write events, but data from Redis is not trusted
 			next.settings, next.settled = *d.Settings, true
 		}
 	case "data":
@@ -61,17 +60,17 @@ func (s *state) after(u *Update, version uint64) *state {
 	return &next
 }
 
-// State is what a room has besides members. The zero value is that of a room that has nothing.
+// State is what a room has besides members. The zero value is a room that has nothing.
 type State struct {
 	Settings *Settings        // nil for none of its own
 	Data     *Value           // nil for none
-	Bans     map[string]int64 // by user: until when, in ms since 1970
+	Bans     map[string]int64 // until when, in ms since 1970, by user
 	Gone     map[string]Gone  // by user, "" for everybody
 	Timers   *Timers          // nil for none
 	Host     string           // a member; "" for none
 }
 
-// State returns what the room has besides members. It is the room's own: do not change it.
+// State returns what the room has besides members. It shares the room's memory: do not change it.
 func (r *Room) State() State {
 	s := State{Data: r.state.data, Bans: r.state.bans, Timers: r.state.timers, Host: r.state.host}
 	if r.state.settled {
@@ -83,7 +82,7 @@ func (r *Room) State() State {
 	return s
 }
 
-// Restore gives a room that was read what came with it, and takes that over.
+// Restore sets the state of a room that was read, and takes ownership of from.
 func (r *Room) Restore(from State) {
 	next := state{data: from.Data, bans: from.Bans, timers: from.Timers, host: from.Host}
 	if from.Settings != nil {
@@ -96,27 +95,27 @@ func (r *Room) Restore(from State) {
 	r.pending.clear(r.Count(), r.state.gone)
 }
 
-// maxGone is how many users a room remembers who were taken out of it.
+// maxGone is how many removed users a room remembers.
 const maxGone = 128
 
-// Gone is why a user was taken out of a room, for nodes that have missed the event. The room keeps
-// it until the user comes back, of the last users of whom that is so.
+// Gone is why a user was taken out of a room, for nodes that have missed the event. A room remembers that of the
+// latest such users, each until the user comes back.
 type Gone struct {
-	Version uint64 `json:"version"`         // of the room when it happened
+	Version uint64 `json:"version"`         // of the room after it
 	Reason  Reason `json:"reason"`          // reasonKicked, reasonClosed or ReasonMoved
 	Text    string `json:"text,omitzero"`   // why the user was kicked
 	Target  string `json:"target,omitzero"` // the room to which the user was moved
-	At      int64  `json:"at,omitzero"`     // when, in ms since 1970: not later than the At of the user's next join
+	At      int64  `json:"at,omitzero"`     // when, in ms since 1970; not later than the At of the user's next join
 }
 
-// gone returns why the user was taken out, as the room remembers it. Of a KindLeave.
+// gone returns the Gone of a KindLeave.
 func (u *Update) gone(version uint64) Gone {
 	d := u.detail()
 	return Gone{version, u.Reason, d.Text, d.Target, u.At}
 }
 
-// GoneError is an [ErrConflict]: since the version that a join expects, somebody with authority has
-// taken the user out of the room.
+// GoneError is an [ErrConflict]: somebody with authority has taken the user out since the version that a join
+// expects.
 type GoneError struct {
 	Gone
 	text string
@@ -127,13 +126,13 @@ func (e *GoneError) Error() string { return e.text }
 // Unwrap returns ErrConflict.
 func (e *GoneError) Unwrap() error { return ErrConflict }
 
-// everybody is the user of the Gone of a room that was shut.
+// everybody is the user of the Gone of a room that was closed for good.
 const everybody = ""
 
-// goneList does not change: each update makes another one. Nil is empty.
+// goneList is immutable: each update makes another one. Nil is empty.
 type goneList struct{ byUser map[string]Gone }
 
-// of returns why a user who is not in the room was taken out of it.
+// of returns why a user who is not in the room was taken out.
 func (l *goneList) of(user string) (g Gone, found bool) {
 	if l == nil {
 		return g, false
@@ -144,8 +143,8 @@ func (l *goneList) of(user string) (g Gone, found bool) {
 	return g, found
 }
 
-// with returns the list with one more, without the oldest one if there are too many: of several that
-// are as old, the first by name, so that all who follow the room agree.
+// with returns the list with one more entry. If there are too many it drops the oldest; of equally old ones the first
+// by name, so that all nodes agree.
 func (l *goneList) with(user string, g Gone) *goneList {
 	next := &goneList{make(map[string]Gone)}
 	if l != nil {
@@ -165,7 +164,6 @@ func (l *goneList) with(user string, g Gone) *goneList {
 	return next
 }
 
-// without returns the list without a user.
 func (l *goneList) without(user string) *goneList {
 	if l == nil {
 		return nil
@@ -178,7 +176,7 @@ func (l *goneList) without(user string) *goneList {
 	return next
 }
 
-// after returns the list behind an update that belongs to a version.
+// after returns the list after an update at that version.
 func (l *goneList) after(u *Update, version uint64) *goneList {
 	d := u.detail()
 	switch {
@@ -196,5 +194,5 @@ func (l *goneList) after(u *Update, version uint64) *goneList {
 	return l
 }
 
-// GoneChanged reports whether [State].Gone is another one than at the last Commit or Revert.
+// GoneChanged reports whether [State].Gone has changed since the last Commit or Revert.
 func (r *Room) GoneChanged() bool { return r.state.gone != r.pending.gone }

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// Swap has two members exchange their seats, in spite of what Rules.Seating thinks of it. It needs authority over the
-// room, or the host does it.
+// Swap exchanges the seats of two members, without asking Rules.Seating. It needs authority over the room, or a
+// [Claim] of its host.
 type Swap struct {
 	Users []string
-	As    Claim // of the host; zero for somebody with authority
+	As    Claim // of the host; zero with authority
 }
 
 func (Swap) kind() Kind              { return kindSwap }
@@ -43,12 +43,12 @@ func (a Swap) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// Shuffle gives each member the seat of another one, at random: each arrangement in which nobody keeps the seat is as
-// likely as any other. Who is alone stays. Rules.Seating is not asked. It needs authority over the room, or
-// the host does it.
+// Shuffle gives each member another member's seat at random: each arrangement in which nobody keeps the seat is
+// equally likely. A member who is alone stays. Rules.Seating is not asked. It needs authority over the room, or a
+// [Claim] of its host.
 type Shuffle struct {
-	As   Claim  // of the host; zero for somebody with authority
-	Seed uint64 // chosen at random by who asks: the same makes the same of the same room, however often it is applied
+	As   Claim  // of the host; zero with authority
+	Seed uint64 // random, chosen by the caller: one seed has one result for one room, however often it is applied
 }
 
 func (Shuffle) kind() Kind              { return kindShuffle }
@@ -69,7 +69,7 @@ func (a Shuffle) apply(r *Room, _ Rules, by Origin) (int, error) {
 	}
 	random := rand.New(rand.NewPCG(a.Seed, 0))
 	order := random.Perm(len(users))
-	for keepsAny(order) { // one of three keeps none
+	for keepsAny(order) { // one permutation in three keeps none
 		order = random.Perm(len(users))
 	}
 	for i, o := range users {
@@ -78,7 +78,7 @@ func (a Shuffle) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// keepsAny reports whether a permutation leaves one where it was.
+// keepsAny reports whether a permutation keeps an element in its place.
 func keepsAny(order []int) bool {
 	for i, to := range order {
 		if i == to {
@@ -88,7 +88,7 @@ func keepsAny(order []int) bool {
 	return false
 }
 
-// reseat gives a member another seat. The one who has it must get another one in the same action.
+// reseat gives a member another seat. The seat's present member must get another one in the same action.
 func (r *Room) reseat(user string, seat int) {
 	m, _ := r.Member(user)
 	r.update(m.Node, Update{Type: kindSeat, User: user, Seat: seat})

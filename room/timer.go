@@ -17,48 +17,48 @@ const (
 	MaxTimer     = 24 * 3_600_000 // ms until it fires: a day
 )
 
-// Timer is a deadline of a room, in the form in which Redis holds it. It does not change.
+// Timer is a deadline of a room, as stored in Redis. It does not change.
 type Timer struct {
-	Due     int64   `json:"due"`           // when it fires, in ms since 1970 by the clock that all nodes share; no two of a room's timers have the same
+	Due     int64   `json:"due"`           // in ms since 1970 by the clock that all nodes share; unique in a room
 	Version uint64  `json:"version"`       // of the room when it was set
-	Then    *Effect `json:"then,omitzero"` // what it does besides; nil for nothing
+	Then    *Effect `json:"then,omitzero"` // nil for nothing
 }
 
-// Effect is what a timer does when it fires: one of these things.
+// Effect is what a timer does when it fires: one of these.
 type Effect struct {
-	Close bool           `json:"close,omitzero"` // it closes the room, as Close does
-	Kick  string         `json:"kick,omitzero"`  // it throws a user out, as Kick does, if the user is there
-	Data  jsontext.Value `json:"data,omitzero"`  // the room gets this data, unless the data has changed since the timer was set; null is none
+	Close bool           `json:"close,omitzero"` // closes the room, like Close
+	Kick  string         `json:"kick,omitzero"`  // removes a user, like Kick, if the user is there
+	Data  jsontext.Value `json:"data,omitzero"`  // sets the room's data, if unchanged since SetTimer; null removes it
 }
 
-// Timers are the timers of a room. Nil is a room that never had any. They do not change.
+// Timers are the timers of a room, nil for a room that never had any. They do not change.
 type Timers struct {
-	Version uint64           `json:"version"` // of the room when one of them was last set or cancelled, or fired
+	Version uint64           `json:"version"` // of the room when a timer was last set or cancelled, or fired
 	ByName  map[string]Timer `json:"timers"`
 }
 
-// SetTimer sets one of the room's timers, in the place of one of that name, or cancels it. To cancel one
-// that is not there is no error.
+// SetTimer sets a timer of the room, replacing one of that name, or cancels it. Cancelling a timer that does not
+// exist succeeds.
 type SetTimer struct {
-	// User is the member whose active session Session is. Who may set the room's data may set its timers, but for
-	// the effects Close and Kick, which need authority. Both are empty if it is somebody with authority over the room.
+	// User is a member with the active session Session, who may set timers if the settings allow members to set data;
+	// the effects Close and Kick need authority. Both are empty if somebody with authority over the room acts.
 	User, Session string
-	Authority     bool // the user has authority over the room: need not be a member, and no settings forbid it
+	Authority     bool // the user has authority over the room: need not be a member, and no settings apply
 
 	Name string // 1 to 32 of A-Z a-z 0-9 . _ -
-	In   int64  // ms from now on, at most MaxTimer
+	In   int64  // ms from now, at most MaxTimer
 	Then Effect // the zero value does nothing
-	Stop bool   // cancels the timer: In and Then do not count
+	Stop bool   // cancels the timer, and ignores In and Then
 
-	// Expect makes it fail with [ErrConflict] if the room's data has changed since that version, or one of its
-	// timers was set or cancelled, or has fired, or the room is in another epoch.
+	// Expect makes it fail with [ErrConflict] if since that version the room's data has changed or a timer was set,
+	// cancelled or fired, or if the room is in another epoch.
 	Expect Expect
 
 	due int64 // when it fires; see DueAt
 }
 
-// DueAt returns the action with the time at which the timer fires: in ms since 1970 by the clock that all
-// nodes share, and at no other's of the room.
+// DueAt returns the action with the time at which the timer fires: in ms since 1970 by the clock that all nodes
+// share, and unique in the room.
 func (a SetTimer) DueAt(due int64) SetTimer {
 	a.due = due
 	return a
@@ -81,7 +81,6 @@ func (a SetTimer) check(rules Rules) (_ Action, err error) {
 	return a, err
 }
 
-// check returns the effect in its normal form.
 func (e Effect) check(rules Rules) (_ Effect, err error) {
 	n := 0
 	for _, given := range []bool{e.Close, e.Kick != "", e.Data != nil} {
@@ -140,21 +139,20 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// endTimer cancels a timer that is there (KindCountdown), or has it fire (kindTimer).
+// endTimer cancels (KindCountdown) or fires (kindTimer) an existing timer.
 func (r *Room) endTimer(kind Kind, by, name string) {
 	was, _ := r.state.timers.Named(name)
 	r.updateState(Update{Type: kind, User: by, Detail: &Detail{Timer: &Countdown{Name: name, Was: was.Due}}})
 }
 
-// Fire has all timers of a room fire that are due, in the order in which they are. So each fires once,
-// however many nodes try: who comes later finds it gone, or set to another time. [Room.Apply] returns how
-// many have fired instead of a seat.
+// Fire fires all timers of a room that are due, in the order of their times. So each fires once, however many nodes
+// try: later ones find it gone, or set to another time. [Room.Apply] returns how many have fired in place of a seat.
 type Fire struct {
 	Now int64 // in ms since 1970, by the clock that all nodes share
 }
 
 func (Fire) kind() Kind                  { return kindFire }
-func (Fire) subject() (string, bool)     { return "", true } // an effect may be on anybody
+func (Fire) subject() (string, bool)     { return "", true } // an effect may concern anybody
 func (Fire) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Fire) apply(r *Room, rules Rules, by Origin) (n int, err error) {
@@ -233,7 +231,7 @@ func (t *Timers) since() uint64 {
 	return t.Version
 }
 
-// after returns the timers behind an update that belongs to a version.
+// after returns the timers after an update at that version.
 func (t *Timers) after(set *Countdown, version uint64) *Timers {
 	next := &Timers{Version: version, ByName: make(map[string]Timer, t.Len()+1)}
 	if t != nil {
@@ -251,7 +249,7 @@ func (t *Timers) after(set *Countdown, version uint64) *Timers {
 	return next
 }
 
-// differ reports whether two rooms' timers are others.
+// differ reports whether two rooms have different timers.
 func (t *Timers) differ(other *Timers) bool {
 	return t.since() != other.since() || t.Len() != other.Len() || slices.ContainsFunc(t.Names(), func(name string) bool {
 		mine, _ := t.Named(name)

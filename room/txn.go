@@ -8,15 +8,15 @@ import (
 // MaxTxn is how many actions a [Txn] may have.
 const MaxTxn = 32
 
-// Txn does several things in one commit, all or none: a game's move that sets the data, deals, and starts a clock.
-// (etcd calls it so.)
+// Txn runs several actions in one commit, all or none, such as a game's move that sets the data, deals, and starts a
+// clock. The name is etcd's.
 type Txn struct {
-	// Actions are done in order, 1 to MaxTxn of them: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and
+	// Actions run in order, 1 to MaxTxn of them: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and
 	// Close.
 	Actions []Action
 
-	// Expect makes it fail with [ErrConflict] if the room's data has changed since that version, or one of its
-	// timers was set or cancelled, or has fired, or the room is in another epoch.
+	// Expect makes it fail with [ErrConflict] if since that version the room's data has changed or a timer was set,
+	// cancelled or fired, or if the room is in another epoch.
 	Expect Expect
 }
 
@@ -62,7 +62,7 @@ func (a Txn) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// checkPlay fails with ErrConflict if the room's data or one of its timers has changed since the version.
+// checkPlay fails with ErrConflict if the room's data or a timer has changed since the expected version.
 func (e Expect) checkPlay(r *Room) error {
 	if err := e.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (e Expect) checkPlay(r *Room) error {
 	return e.checkData(r, r.state.timers.since(), "a timer of room "+r.ID)
 }
 
-// Timed returns an action with the times at which the timers that it sets fire, each of which due says: see
-// [SetTimer.DueAt]. It fails as due does.
+// Timed returns a with the times at which the timers it sets fire; see [SetTimer.DueAt]. due returns the time for a
+// delay in ms. Timed fails as due does.
 func Timed(a Action, due func(in int64) (int64, error)) (Action, error) {
 	switch a := a.(type) {
 	case SetTimer:

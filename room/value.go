@@ -10,8 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Value is JSON that users have set, in the form in which Redis holds it. It does not change. Nil
-// is a value that was never set.
+// Value is JSON that users have set, as stored in Redis. It does not change. Nil is a value that was never set.
 type Value struct {
 	Version uint64         `json:"version"`        // of the room when it was set
 	JSON    jsontext.Value `json:"value,omitzero"` // nil if it was removed
@@ -25,12 +24,12 @@ func (v *Value) String() string {
 	return string(v.JSON)
 }
 
-// equals reports whether both are the same JSON, set at the same version.
+// equals reports whether both have the same JSON and version.
 func (v *Value) equals(other *Value) bool {
 	return v.String() == other.String() && v.since() == other.since()
 }
 
-// after returns the value when it is set to some JSON at a version. Nil and null remove it.
+// after returns the value after it was set at that version. Nil and null remove it.
 func (v *Value) after(now jsontext.Value, version uint64) *Value {
 	if now.Kind() == jsontext.KindNull {
 		now = nil
@@ -49,15 +48,14 @@ func (v *Value) since() uint64 {
 	return v.Version
 }
 
-// maxDepth is how deep arrays and objects may lie in each other.
+// maxDepth limits the nesting of arrays and objects.
 const maxDepth = 32
 
-// parseData returns JSON without the spaces between its parts. Null and "" become "", which is no
-// data. It fails with an [InvalidError] of that field for what is no JSON that all readers understand
-// alike (I-JSON, RFC 7493: names may not be repeated, and a double has to hold each number), and for
-// more than so many bytes or 32 levels.
+// parseData returns JSON without insignificant spaces, and "" for null or "". It fails with an [InvalidError] of that
+// field for JSON that not all readers understand alike (I-JSON, RFC 7493: unique names, and numbers that a double can
+// hold), and for more than limit bytes or 32 levels.
 func parseData(field, text string, limit int) (string, error) {
-	if len(text) > 2*limit+16 { // it may have spaces, but not at any length
+	if len(text) > 2*limit+16 { // spaces are allowed, but not any number
 		return "", tooLong(field, len(text), limit)
 	}
 	if text == "" {
@@ -85,7 +83,7 @@ func tooLong(field string, size, limit int) error {
 	return &InvalidError{field, fmt.Sprintf("must be at most %d bytes long, not %d", limit, size)}
 }
 
-// depthOf returns how deep arrays and objects lie in each other in valid JSON.
+// depthOf returns how deep arrays and objects are nested in valid JSON.
 func depthOf(v jsontext.Value) (deepest int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(v); i++ {
@@ -105,10 +103,10 @@ func depthOf(v jsontext.Value) (deepest int) {
 	return deepest
 }
 
-// jsonOfMember returns JSON as an update of a member has it, in which null is none.
+// jsonOfMember returns JSON for an update of a member, in which null is none.
 func jsonOfMember(text string) jsontext.Value { return jsontext.Value(cmp.Or(text, "null")) }
 
-// jsonOf returns text as an update has it.
+// jsonOf returns JSON for an update, nil for "".
 func jsonOf(text string) jsontext.Value {
 	if text == "" {
 		return nil
@@ -116,8 +114,8 @@ func jsonOf(text string) jsontext.Value {
 	return jsontext.Value(text)
 }
 
-// strangeNumber returns the first number in valid JSON that not every reader holds alike, "" if there
-// is none. Most readers hold numbers as doubles (RFC 8259, section 6).
+// strangeNumber returns the first number in valid JSON that not every reader holds alike, "" for none. Most readers
+// hold numbers as doubles (RFC 8259, section 6).
 func strangeNumber(text []byte) string {
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -140,11 +138,11 @@ func strangeNumber(text []byte) string {
 	return ""
 }
 
-// exactDigits is how many digits of a whole number a double holds in any case.
+// exactDigits is how many digits of any whole number a double holds.
 const exactDigits = 15
 
-// fitsDouble reports whether a double holds a number but for the rounding of a fraction: it is not too
-// large, is not zero only because it is so small, and no digit before its point gets lost.
+// fitsDouble reports whether a double holds a number up to the rounding of a fraction: it does not overflow or become
+// zero, and no digit before the point is lost.
 func fitsDouble(number string) bool {
 	whole := !strings.ContainsAny(number, ".eE")
 	if whole && len(number) <= exactDigits {
@@ -155,7 +153,7 @@ func fitsDouble(number string) bool {
 	switch {
 	case err != nil, f == 0 && strings.ContainsAny(mantissa, "123456789"):
 		return false
-	case whole: // as it is, or with zeros behind the digits that count, as JavaScript writes it
+	case whole: // as it is, or with zeros after the significant digits, as JavaScript writes it
 		return strconv.FormatFloat(f, 'f', 0, 64) == number || strconv.FormatFloat(f, 'f', -1, 64) == number
 	}
 	return true

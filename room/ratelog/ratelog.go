@@ -1,6 +1,5 @@
-// Package ratelog keeps trouble that happens often from filling the log: a [Log] writes one
-// line when the trouble begins and one when it is over. So neither an outage nor a client
-// decides how much is logged.
+// Package ratelog keeps frequent trouble from filling the log: a [Log] writes one line when the trouble begins and
+// one when it is over. So neither an outage nor a client decides how much is logged.
 package ratelog
 
 import (
@@ -10,15 +9,14 @@ import (
 	"time"
 )
 
-// Quiet is the usual time after which trouble that has not happened again is over.
+// Quiet is the usual time without trouble after which an episode is over.
 const Quiet = 10 * time.Second
 
-// debugPause is the least time between two lines of one episode at level debug.
+// debugPause is the least time between two debug lines of an episode.
 const debugPause = time.Second
 
-// Log logs one kind of trouble. An episode begins when the trouble happens, and is over when it
-// has not happened again for a while. A Log is safe for concurrent use. Its goroutine runs for
-// a moment only, when an episode may be over.
+// Log logs one kind of trouble. An episode begins when the trouble happens, and is over when it has not happened for
+// a while. A Log is safe for concurrent use. Its goroutine runs only briefly, when an episode may be over.
 type Log struct {
 	log     *slog.Logger
 	level   slog.Level
@@ -26,24 +24,24 @@ type Log struct {
 	quiet   time.Duration
 
 	mu     sync.Mutex
-	times  int         // guarded by mu: how often it has happened; 0 between episodes
+	times  int         // guarded by mu: in this episode; 0 between episodes
 	began  time.Time   // guarded by mu
 	latest time.Time   // guarded by mu
-	err    error       // guarded by mu: of the latest time
+	err    error       // guarded by mu: the latest
 	wrote  time.Time   // guarded by mu: when the latest line was written
-	silent int         // guarded by mu: how often it has happened since without a line
+	silent int         // guarded by mu: how often it has happened since then
 	check  *time.Timer // guarded by mu: ends the episode
 }
 
-// New returns a Log of the trouble that message names. Its lines have that level. An episode is
-// over when the trouble has not happened for quiet.
+// New returns a Log that writes message at that level. An episode is over when the trouble has not happened for
+// quiet.
 func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration) *Log {
 	return &Log{log: log, level: level, message: message, quiet: quiet}
 }
 
-// Happened records that the trouble has happened, because of err, which may be nil. The line
-// that begins an episode has err and pairs, which are alternately names and values. During an
-// episode Happened logs at level debug, at most once a second, and says how often it was silent.
+// Happened records that the trouble happened, because of err, which may be nil. The line that begins an episode has
+// err and pairs, alternately names and values. During an episode Happened logs at level debug, at most once a second,
+// and counts the lines left out.
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +69,7 @@ func (l *Log) Happened(err error, pairs ...string) {
 	l.log.LogAttrs(context.Background(), level, l.message, attrs...)
 }
 
-// look ends the episode, or runs again when the episode may be over.
+// look ends the episode if it is over; otherwise it checks again later.
 func (l *Log) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +83,7 @@ func (l *Log) look() {
 	l.endLocked()
 }
 
-// Close ends the present episode, if any. Call it when nothing can happen any more.
+// Close ends the present episode, if any. Call it when no more trouble can happen.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,14 +102,14 @@ func (l *Log) endLocked() {
 	l.times, l.silent, l.err = 0, 0, nil
 }
 
-// Set is the logs of one owner, which closes them together.
+// Set is a set of logs that are closed together.
 type Set struct {
 	log   *slog.Logger
 	quiet time.Duration
 	logs  []*Log
 }
 
-// NewSet returns an empty Set. The episodes of its logs are over when the trouble has not happened for quiet.
+// NewSet returns an empty Set. Its logs' episodes are over when the trouble has not happened for quiet.
 func NewSet(log *slog.Logger, quiet time.Duration) *Set { return &Set{log: log, quiet: quiet} }
 
 // Info adds a Log of level info.
@@ -123,7 +121,7 @@ func (s *Set) Warn(message string) *Log { return s.add(slog.LevelWarn, message, 
 // Error adds a Log of level error.
 func (s *Set) Error(message string) *Log { return s.add(slog.LevelError, message, s.quiet) }
 
-// WarnOver is Warn for trouble that comes back only after so long.
+// WarnOver is Warn for trouble that is only noticed once per round.
 func (s *Set) WarnOver(round time.Duration, message string) *Log {
 	return s.add(slog.LevelWarn, message, s.quiet+round)
 }

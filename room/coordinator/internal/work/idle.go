@@ -75,7 +75,7 @@ func (p *Pool) removeLocked(w *worker) {
 	p.wakeLocked(w)
 	if p.closed {
 		return // Close ends it
-	} // the node tries again
+	}
 	p.closeLocked(w)
 	p.running.Go(func() { _ = p.Node.Reconcile(w.id) }) // the node tries again
 }

@@ -24,9 +24,8 @@ import (
 //	alone  ──────────────────┘
 //
 // A commit that carries the token spends it, and so does giving it up: waiting and holding lead to shared,
-// holdingAlone to alone. kept leads back: the commit passed the lock to the worker's next token. transitions is the
-// whole table.
-// table is transitions.
+// holdingAlone to alone. kept leads back: the commit passed the lock to the worker's next token. The
+// whole table is transitions.
 type status int
 
 const (

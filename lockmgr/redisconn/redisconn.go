@@ -153,7 +153,6 @@ type Once struct{ redis.Cmder }
 // NoRetry implements go-redis' interface.
 func (Once) NoRetry() bool { return true }
 
-// isSlotMoving reports whether a request failed because its slot moves.
 func isSlotMoving(err error) bool {
 	if err == nil {
 		return false

@@ -43,7 +43,6 @@ const (
 	errNotAllowed reason = "the token is not valid"
 )
 
-// header is the relevant part of a token's header.
 type header struct {
 	algorithm string
 	keyID     string
@@ -74,7 +73,6 @@ func readHeader(part string) (h header, err error) {
 	return h, nil
 }
 
-// claims are the relevant claims of a token.
 type claims struct {
 	identity  Identity
 	notBefore *jwt.NumericDate
@@ -114,7 +112,6 @@ func (c *claims) UnmarshalJSON(text []byte) error {
 	return c.readParties(members)
 }
 
-// readPower reads the rights of the user.
 func (c *claims) readPower(members map[string]jsontext.Value) error {
 	for _, claim := range []struct {
 		name  string
@@ -141,7 +138,6 @@ func (c *claims) readPower(members map[string]jsontext.Value) error {
 	return nil
 }
 
-// readParties reads the issuer and the audience.
 func (c *claims) readParties(members map[string]jsontext.Value) error {
 	if value := members["iss"]; value != nil {
 		issuer, ok := readString(value)

@@ -96,7 +96,6 @@ func (i *Identity) Viewer(user, id string) room.Viewer {
 	return room.Viewer{User: user, Authority: i.Role == RoleAdmin && i.May(Enter, id, false) == nil}
 }
 
-// validPattern reports whether a pattern is valid and not empty.
 func validPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return err == nil && pattern != ""

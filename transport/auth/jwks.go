@@ -37,7 +37,6 @@ func parseJWKS(text []byte) (*keys, error) {
 	return all, nil
 }
 
-// verifies reports whether a key is for signatures by one of our algorithms.
 func verifies(k jwkset.JWKMarshal) bool {
 	type kind struct {
 		jwkset.KTY

@@ -26,7 +26,6 @@ const (
 	minRSABits = 2048
 )
 
-// key verifies the signatures of one algorithm.
 type key struct {
 	algorithm string
 	public    any // a secret's []byte, or a public key of package crypto

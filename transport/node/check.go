@@ -47,7 +47,6 @@ func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 	return nil
 }
 
-// checkConfig checks the configuration alone, then Redis.
 func checkConfig(ctx context.Context, cfg config) (found findings) {
 	silent := slog.New(slog.DiscardHandler)
 	redis.SetLogger(redisLog{silent}) // errors contain its messages, too
@@ -112,7 +111,6 @@ func (f *findings) settings(cfg config, redis string) {
 	}
 }
 
-// keys reports who may connect.
 func (f *findings) keys(cfg config, parts Config) {
 	switch source := cfg.source(); {
 	case source != nil:
@@ -205,7 +203,6 @@ const (
 	levelFail = "fail" // it does not work
 )
 
-// finding is one result of "roomd check".
 type finding struct {
 	Level string `json:"level"`
 	Check string `json:"check"`
@@ -213,7 +210,6 @@ type finding struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// findings are in the order of their discovery.
 type findings []finding
 
 func (f *findings) ok(check, format string, args ...any) {
@@ -238,7 +234,6 @@ func (f findings) count(level string) (n int) {
 	return n
 }
 
-// errMustChange makes "roomd check" exit with 1.
 type errMustChange int
 
 func (n errMustChange) Error() string {

@@ -31,7 +31,6 @@ type asked struct {
 	rooms  *coordinator.Coordinator
 }
 
-// redis checks Redis, as far as it answers.
 func (f *findings) redis(ctx context.Context, a *asked) {
 	if a.db.IsEmbedded() {
 		f.warn("redis", "Give --redis a URL", "the embedded Redis keeps nothing, and serves this node only: for trying things out")
@@ -78,7 +77,6 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 	f.nodes(ctx, a)
 }
 
-// cluster checks a Cluster as a whole.
 func (f *findings) cluster(ctx context.Context, a *asked) {
 	state, err := inspect.ClusterOf(ctx, a.client)
 	switch {
@@ -252,10 +250,8 @@ func (f *findings) rights(ctx context.Context, a *asked) {
 	}
 }
 
-// searchTimeout limits the search for foreign keys.
 const searchTimeout = 5 * time.Second
 
-// foreign reports rooms whose keys were written by another program.
 func (f *findings) foreign(ctx context.Context, a *asked) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()

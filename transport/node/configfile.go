@@ -34,7 +34,6 @@ type configFile struct {
 	again   bool // a running node reads it again
 }
 
-// fileEntry is the value of a key.
 type fileEntry struct {
 	line   int
 	value  any  // a string, or a list of them as []any
@@ -42,7 +41,6 @@ type fileEntry struct {
 	secret bool // others must not read it
 }
 
-// lineError returns an error about a line of the file.
 func (f *configFile) lineError(line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %w", f.path, line, fmt.Errorf(format, args...))
 }
@@ -151,7 +149,6 @@ func meant(name string, known map[string]*kong.Flag) string {
 
 func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// textOf returns the text of a value, or the texts of a list.
 func textOf(n *yaml.Node, list bool) (any, error) {
 	switch {
 	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0:
@@ -248,12 +245,10 @@ func (f *configFile) exposed() string {
 	return ""
 }
 
-// warn logs a secret that others can read.
 func (f *configFile) warn(log *slog.Logger) {
 	if key := f.exposed(); key != "" {
 		log.Warn("every user of this machine can read the secret in the configuration file", "file", f.path, "key", key)
 	}
 }
 
-// withPassword matches a URL of Redis with a password.
 var withPassword = regexp.MustCompile(`://[^/@]*:[^/@]*@|password=`)

@@ -78,7 +78,6 @@ func checkLeast(flags []*kong.Flag) error {
 	return nil
 }
 
-// rooms returns the coordinator's options.
 func (c *config) rooms() coordinator.Options {
 	rules := c.rules
 	if rules.Seating == nil {
@@ -95,7 +94,6 @@ func (c *config) rooms() coordinator.Options {
 	return opts
 }
 
-// clients returns the options of the server of clients.
 func (c *config) clients() (opts transport.Options) {
 	fill(&opts, c)
 	opts.Grace, opts.AllowOrigins = c.grace(), c.AllowOrigin
@@ -162,7 +160,6 @@ type listenFlags struct {
 	TLSKey      *string  `name:"tls-key" and:"tls" placeholder:"FILE" help:"PEM file with its private key."`
 }
 
-// secure returns the TLS configuration, or nil for plain HTTP.
 func (f *listenFlags) secure(log *slog.Logger) (*tls.Config, error) {
 	if f.TLSCert == nil {
 		return nil, nil
@@ -182,7 +179,6 @@ type redisFlags struct {
 	Files RedisFiles `embed:""`
 }
 
-// open reads the files named by flags, and opens the Redis.
 func (f *redisFlags) open() (*redisurl.DB, error) { return f.Files.Open(f.Redis) }
 
 type roomFlags struct {

@@ -17,7 +17,6 @@ import (
 	"roomd/transport/internal/pending"
 )
 
-// limits are the numbers of connections that a node keeps open.
 type limits struct {
 	clients int // WebSockets; further ones get HTTP 503
 	total   int // all, including those that are not WebSockets (yet)
@@ -59,7 +58,6 @@ type listener struct {
 	pending pending.Set[*connection] // guarded by mu: connections that are not WebSockets
 }
 
-// connection is a counted connection.
 type connection struct {
 	*net.TCPConn
 	listener *listener
@@ -111,7 +109,6 @@ func (l *listener) Accept() (net.Conn, error) {
 // flooding client would make the buffer grow to megabytes.
 const receiveBuffer = 32 << 10
 
-// setMax sets the limit for future connections.
 func (l *listener) setMax(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +154,6 @@ func ofClient(next http.Handler, networkOf func(*http.Request) netip.Prefix) htt
 	})
 }
 
-// connectionKey is the context key of a request's *connection.
 type connectionKey struct{}
 
 func (l *listener) connContext(ctx context.Context, conn net.Conn) context.Context {
@@ -172,7 +168,6 @@ func (c *connection) move(network netip.Prefix) {
 	}
 }
 
-// connectionOf returns the listener's connection for one of net/http.
 func connectionOf(conn net.Conn) *connection {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

@@ -214,7 +214,6 @@ func (n *Node) build(cfg *Config) (err error) {
 	return n.show(cfg.Registerer)
 }
 
-// abandon ends the parts of a node that could not be started.
 func (n *Node) abandon(ctx context.Context) {
 	if n.hide != nil {
 		n.hide()
@@ -239,7 +238,6 @@ func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, 
 	return webhook.New(rooms, hooks)
 }
 
-// startRooms checks Redis, and announces the node there.
 func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

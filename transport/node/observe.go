@@ -42,7 +42,6 @@ func (n *Node) show(with prometheus.Registerer) error {
 	return nil
 }
 
-// watched is a node as the metrics read it.
 type watched struct{ *Node }
 
 func (o watched) Stats() metrics.Stats { return metrics.Stats(o.Node.Stats()) }

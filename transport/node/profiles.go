@@ -11,7 +11,6 @@ import (
 	"roomd/transport/node/internal/unguarded"
 )
 
-// adminIndex lists the pages of the admin address.
 const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
 <a href="/admin">/admin</a>         the operators' page
 <a href="/metrics">/metrics</a>       for Prometheus

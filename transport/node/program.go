@@ -64,7 +64,6 @@ file that --config names: lock-ttl. With a file SIGHUP reads it again, and chang
 It ends with 0 after SIGTERM or SIGINT, and after SIGHUP without a file; with 1 if something failed,
 and with 2 if it was started wrongly.`
 
-// options configure kong beyond struct tags.
 func options(name string) []kong.Option {
 	return []kong.Option{
 		kong.Name(name),
@@ -99,7 +98,6 @@ func (p program) hideFlags(model *kong.Application) {
 	}
 }
 
-// command runs roomd and returns its exit code.
 func (p program) command(args []string, stdout, stderr io.Writer) int {
 	signals := catchSignals()
 	defer signals.release()

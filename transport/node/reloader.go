@@ -127,7 +127,6 @@ func (r *reloader) compare(fresh config) (changes []change, next config, err err
 	return changes, after.Serve, nil
 }
 
-// describe returns a URL of Redis without its secrets.
 func describe(url string) (string, error) {
 	if url == redisurl.Embedded {
 		return url, nil

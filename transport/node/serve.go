@@ -109,7 +109,6 @@ func (l redisLog) Printf(_ context.Context, format string, args ...any) {
 	}
 }
 
-// drainTimeout is how long requests may continue during a drain.
 const drainTimeout = 15 * time.Second
 
 // drain stops the node. For delay it serves as before, so that load balancers see /readyz fail before clients are

@@ -27,7 +27,6 @@ func logSettings(log *slog.Logger, cfg config, redis string) error {
 	return nil
 }
 
-// setting is the value of a flag, from any origin.
 type setting struct {
 	flag      string // with its dashes
 	value     string
@@ -129,7 +128,6 @@ func version() string {
 	return versionOf(info)
 }
 
-// release returns roomd's version alone.
 func release() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -24,7 +24,6 @@ func catchSignals() *signals {
 	return s
 }
 
-// stopOnHangup makes SIGHUP a signal to stop.
 func (s *signals) stopOnHangup() {
 	go func() {
 		select {
@@ -42,7 +41,6 @@ func (s *signals) keepHangups() <-chan os.Signal {
 	return s.hangups
 }
 
-// release restores the default effect of signals.
 func (s *signals) release() {
 	s.stop()
 	signal.Stop(s.hangups)

@@ -18,13 +18,11 @@ type secretFlags struct {
 	AuthSecretFile *string `xor:"key" placeholder:"FILE" help:"File with that secret. A line break at its end does not count."`
 }
 
-// partyFlags name the issuer and the audience of tokens.
 type partyFlags struct {
 	AuthAudience string `placeholder:"NAME" help:"What a token's aud must name. Use it if the issuer makes tokens for other services, too."`
 	AuthIssuer   string `placeholder:"NAME" help:"What a token's iss must be."`
 }
 
-// verifierFlags select the tokens that a node accepts.
 type verifierFlags struct {
 	secretFlags   `embed:""`
 	AuthPublicKey *string `xor:"key" group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
@@ -49,7 +47,6 @@ func given[F any](flags ...keyFlag[F]) *keyFlag[F] {
 	return nil
 }
 
-// source returns the flag that names the key of a node, or nil.
 func (f *verifierFlags) source() *keyFlag[func(string) auth.KeySource] {
 	return given(
 		keyFlag[func(string) auth.KeySource]{"--auth-secret", f.AuthSecret, auth.Secret},
@@ -59,7 +56,6 @@ func (f *verifierFlags) source() *keyFlag[func(string) auth.KeySource] {
 	)
 }
 
-// verifier returns the verifier of tokens, or nil if the node has no key.
 func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
 	source := f.source()
 	if source == nil {
@@ -112,7 +108,6 @@ func (c *tokenCmd) Validate() error {
 	return nil
 }
 
-// key returns the flag that names the key, or nil.
 func (c *tokenCmd) key() *keyFlag[func(string) (*auth.Signer, error)] {
 	return given(
 		keyFlag[func(string) (*auth.Signer, error)]{"--auth-secret", c.AuthSecret, auth.SecretSigner},

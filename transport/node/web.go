@@ -67,7 +67,6 @@ func newHTTP(handler http.Handler, timeout time.Duration, log *ratelog.Log) *htt
 	}
 }
 
-// httpLog passes the log lines of net/http to a rate-limited log.
 type httpLog struct{ log *ratelog.Log }
 
 func (l httpLog) Write(line []byte) (int, error) {
@@ -104,7 +103,6 @@ func isOwnHost(host, listen string) bool {
 	return isLoopback(host) || named != "" && strings.EqualFold(hostOf(host), named)
 }
 
-// hostOf returns the host of an address, with or without a port.
 func hostOf(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		return host

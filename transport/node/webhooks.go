@@ -38,7 +38,6 @@ func (f *webhookFlags) validate() error {
 	return nil
 }
 
-// webhooks returns the configuration of webhooks.
 func (f *webhookFlags) webhooks(log *slog.Logger) (cfg webhook.Config, err error) {
 	if len(f.Webhook) == 0 {
 		return cfg, nil

@@ -98,7 +98,6 @@ func (w *webhook) deliver(ctx context.Context, m *message) error {
 	}
 }
 
-// send makes one attempt.
 func (w *webhook) send(ctx context.Context, m *message) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.timeout.Load()))
 	defer cancel()

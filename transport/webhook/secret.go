@@ -57,7 +57,6 @@ func parseSecrets(text []byte) (secrets [][]byte, err error) {
 	return secrets, nil
 }
 
-// sign returns the header webhook-signature of a message.
 func (s *Secrets) sign(id string, at int64, body []byte) string {
 	var signatures []string
 	for _, secret := range s.file.Current() {

@@ -54,7 +54,6 @@ type Webhooks struct {
 	busy    sync.WaitGroup
 }
 
-// webhook sends to one receiver.
 type webhook struct {
 	Receiver
 	label   string
@@ -142,7 +141,6 @@ func (ws *Webhooks) Stats() (all []Stats) {
 	return all
 }
 
-// run sends to the receiver while no other node does.
 func (w *webhook) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.rooms.ReadFeedAs(ctx, w.name(), w.tell)

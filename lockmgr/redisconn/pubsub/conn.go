@@ -66,7 +66,6 @@ func (c *conn) run() {
 	h.failed(subs, err)
 }
 
-// use writes and reads until one of them fails.
 func (c *conn) use(ps *redis.PubSub) error {
 	ctx, cancel := context.WithCancel(c.hub.life)
 	var unsent error

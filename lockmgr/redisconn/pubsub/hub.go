@@ -161,7 +161,6 @@ func (h *Hub) assign(s *Subscription) error {
 	return nil
 }
 
-// serverOf returns the server of a channel: on Redis Cluster, the master of its slot.
 func (h *Hub) serverOf(channel string) (address string, server redis.UniversalClient, err error) {
 	cluster, ok := h.client.(*redis.ClusterClient)
 	if !ok {

@@ -80,7 +80,6 @@ func (s *Subscription) Close() {
 	s.attempt.end(ErrClosed)
 }
 
-// wasActiveLocked reports whether the current attempt has succeeded.
 func (s *Subscription) wasActiveLocked() bool {
 	select {
 	case <-s.attempt.over:

@@ -45,7 +45,6 @@ func (db *DB) Explain(ctx context.Context, err error) error {
 	return err
 }
 
-// refusesLogin reports whether a server has refused the user or the password.
 func refusesLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }

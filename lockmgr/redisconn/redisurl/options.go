@@ -50,7 +50,6 @@ func (o *Options) refuseEmbedded() error {
 	return nil
 }
 
-// add adds opts to the URL's options.
 func (db *DB) add(opts Options) error {
 	password, secure := db.places()
 	if opts.Password != "" {
@@ -95,7 +94,6 @@ func (db *DB) places() (password *string, secure *tls.Config) {
 	return &db.opts.Password, db.opts.TLSConfig
 }
 
-// dialer returns a pointer to the client's Dialer.
 func (db *DB) dialer() *func(ctx context.Context, network, addr string) (net.Conn, error) {
 	switch {
 	case db.sentinel != nil:

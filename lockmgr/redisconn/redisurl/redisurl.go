@@ -113,7 +113,6 @@ func open(rawURL string) (*DB, error) {
 	return nil, errScheme
 }
 
-// tuned sets the defaults of unset options.
 func tuned(o *redis.Options) *redis.Options {
 	o.ContextTimeoutEnabled = true
 	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)

@@ -168,7 +168,6 @@ func (v *Checks) next(now time.Time) (id string, some bool) {
 	return id, true
 }
 
-// forgetOthers forgets the rooms that are not in the new round.
 func (v *Checks) forgetOthers() {
 	watched := make(map[string]bool, len(v.round))
 	for _, id := range v.round {

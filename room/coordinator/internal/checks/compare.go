@@ -149,7 +149,6 @@ func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 
 func shortened(text string) string { return fmt.Sprintf("%.*s", maxWhat, text) }
 
-// clash describes a seat that two members have, "" if there is none.
 func clash(r *room.Room) string {
 	users := make(map[int]string, r.Count())
 	for user, m := range r.Members() {

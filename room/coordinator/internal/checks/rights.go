@@ -208,7 +208,6 @@ func (r *Redis) missing(ctx context.Context) (missing []string, err error) {
 // refusedCommand matches the forbidden command in an error of Redis.
 var refusedCommand = regexp.MustCompile("'([a-zA-Z|]+)' command")
 
-// commandIn returns the command named in an error of Redis, or other if there is none.
 func commandIn(err error, other string) string {
 	if m := refusedCommand.FindStringSubmatch(err.Error()); m != nil {
 		return strings.ToUpper(strings.ReplaceAll(m[1], "|", " "))

@@ -103,7 +103,6 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 	return next, errors.Join(failed...)
 }
 
-// leasesOf returns the lease of each node in a list, empty if there is none.
 func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()

@@ -230,7 +230,6 @@ func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, 
 	return context.WithTimeout(ctx, max(least, time.Until(until)))
 }
 
-// set records that Redis has a lease for who, requested at sent.
 func (l *lease) set(who *Identity, sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -166,7 +166,6 @@ func (n *Node) Vanish() {
 	n.lease.until = time.Time{} // as if it had never had one
 }
 
-// keepLease prolongs the lease until open ends.
 func (n *Node) keepLease() {
 	defer n.recordTurn(time.Time{})
 	for n.recordTurn(time.Now()); pause.For(n.open, n.opts.Settings.NodeTTL/3) == nil; {

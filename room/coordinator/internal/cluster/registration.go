@@ -224,7 +224,6 @@ func (n *Node) unregister(ctx context.Context, id, node string) (store.NodeRecor
 	return n.store.Unregister(ctx, id, node)
 }
 
-// record adds (recordAdd) or deletes (recordRemove) the record of a room.
 func (n *Node) record(who *Identity, verb, id string) error {
 	ctx, cancel := context.WithTimeout(n.life, n.opts.Settings.LockTTL)
 	defer cancel()

@@ -39,7 +39,6 @@ func (s Settings) inLease() string {
 	return text
 }
 
-// parseSettings reads the result of inLease. It ignores unknown text at the end.
 func parseSettings(text string) Settings {
 	var lock int64
 	var s Settings

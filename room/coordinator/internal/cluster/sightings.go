@@ -64,7 +64,6 @@ func (v *sightings) look(leases map[string]string, now time.Time, all Settings) 
 	}
 }
 
-// saw records a node's current lease.
 func (v *sightings) saw(node, lease string, now time.Time, all Settings) *sighting {
 	s, known := v.seen[node]
 	if known && s.lease == lease {

@@ -200,7 +200,6 @@ func (f *feed) position() (at room.Position, syncing bool) {
 	return f.at, f.syncing
 }
 
-// asks records that the snapshot is requested now.
 func (f *feed) asks() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -135,7 +135,6 @@ func (fs *Feeds) remove(f *feed, w *watch) {
 	}
 }
 
-// message handles an event from Redis.
 func (fs *Feeds) message(f *feed, payload string) {
 	if at, ok := store.PositionIn(payload); ok && f.knows(at) {
 		return
@@ -171,7 +170,6 @@ func (fs *Feeds) Recall(r *room.Room) {
 	}
 }
 
-// of returns the room's feed, nil if it is not watched here.
 func (fs *Feeds) of(id string) *feed {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

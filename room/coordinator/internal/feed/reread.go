@@ -104,7 +104,6 @@ func (fs *Feeds) reread(f *feed) {
 	}
 }
 
-// has reports whether a feed still has watchers.
 func (fs *Feeds) has(f *feed) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

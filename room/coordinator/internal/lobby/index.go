@@ -68,7 +68,6 @@ type change struct {
 	listed bool // it belongs in the list
 }
 
-// put appends the arguments for note.lua.
 func (c *change) put(args []any) []any {
 	rest, free := "", 0
 	if c.listed {
@@ -143,7 +142,6 @@ type known struct {
 	number string
 }
 
-// explain adds the key to an error about free seats.
 func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
 	var free []string
 	for _, c := range rooms {
@@ -152,7 +150,6 @@ func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
 	return x.store.Explain(ctx, err, free...)
 }
 
-// freeKey returns the key of the free seats in rooms with these labels.
 func (x *index) freeKey(labels room.Labels) string {
 	return x.keys[len(x.keys)-1] + textOf(labels)
 }

@@ -32,7 +32,6 @@ func (l *List) Find(id string) *Listed {
 	return nil
 }
 
-// since returns the ids of the rooms that differ from an earlier list.
 func (l *List) since(earlier *List) []string {
 	if earlier.serial+1 == l.serial {
 		return l.changed
@@ -40,7 +39,6 @@ func (l *List) since(earlier *List) []string {
 	return l.differsIn(earlier)
 }
 
-// differsIn returns the ids of the rooms that differ from other.
 func (l *List) differsIn(other *List) (ids []string) {
 	a, b := l.Rooms, other.Rooms
 	for len(a) > 0 || len(b) > 0 {
@@ -61,7 +59,6 @@ func (l *List) differsIn(other *List) (ids []string) {
 
 func compareID(r *Listed, id string) int { return strings.Compare(r.ID, id) }
 
-// after applies changes to rooms.
 func after(rooms []*Listed, changes map[string]*change) []*Listed {
 	if len(changes) == 0 {
 		return rooms

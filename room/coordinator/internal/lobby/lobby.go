@@ -57,7 +57,6 @@ type Lobby struct {
 	basis  basis     // guarded by mu: of shown
 }
 
-// basis identifies what a list was made from.
 type basis struct {
 	reads uint64 // number of reads
 	own   uint64 // number of this node's own changes
@@ -184,7 +183,6 @@ func (l *Lobby) current() *List {
 	return l.showLocked()
 }
 
-// read updates this node's copy of the index.
 func (l *Lobby) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

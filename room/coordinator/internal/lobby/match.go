@@ -194,7 +194,6 @@ func (l *List) allowed(w Wanted) (ids []string) {
 	return ids
 }
 
-// match returns the key of the room found for a request.
 func (x *index) match(w Wanted) string {
 	sum := sha256.Sum256([]byte(w.By + "\n" + string(w.Labels) + "\n" + w.Key))
 	return x.store.Lobby("Match:" + base64.RawURLEncoding.EncodeToString(sum[:12]))

@@ -32,7 +32,6 @@ type news struct {
 	closed bool                // guarded by mu
 }
 
-// novelty is a room changed by this node.
 type novelty struct {
 	*change
 	saved time.Time // when it was written, by our clock; zero before

@@ -29,7 +29,6 @@ const (
 	scanShare = 10
 )
 
-// searchLoop compares the index with all rooms when it is this node's turn.
 func (l *Lobby) searchLoop() {
 	wait := time.Duration(0)
 	for pause.For(l.open, wait) == nil {
@@ -45,7 +44,6 @@ func (l *Lobby) searchLoop() {
 	}
 }
 
-// isWhole reports whether this node knows that the index has all rooms.
 func (l *Lobby) isWhole() bool {
 	_, _ = l.get(l.open)
 	l.mu.Lock()

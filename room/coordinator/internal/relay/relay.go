@@ -117,7 +117,6 @@ func (r *Relay) put(ids ...string) {
 	}
 }
 
-// take returns and clears some of the rooms to copy.
 func (r *Relay) take() (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -111,7 +111,6 @@ type Commit struct {
 // Token returns the token that the lock must hold, or "" if none is needed.
 func (c *Commit) Token() string { return c.token }
 
-// commitArgs is the number of arguments before the members.
 const commitArgs = 13
 
 // A request id is a random name of this process and a count. It stands for the content: a copy that arrives late is
@@ -237,7 +236,6 @@ const (
 	fieldHost     = "host"
 )
 
-// metaField is a field of Meta with a pointer to its value.
 type metaField struct {
 	name  string
 	value any
@@ -325,7 +323,6 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 	return at, nil, nil
 }
 
-// outcome returns nil if the reply says that a commit or move is written, otherwise why not.
 func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) error {
 	switch {
 	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // found before anything was written

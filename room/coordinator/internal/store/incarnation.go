@@ -44,7 +44,6 @@ func (e incarnationError) Error() string { return string(e) }
 // RedisError marks the error as an answer of Redis.
 func (incarnationError) RedisError() {}
 
-// maxIncarnations limits the texts kept per script.
 const maxIncarnations = 64
 
 // Script is a script on rooms, with one text per incarnation. It is safe for concurrent use.
@@ -56,7 +55,6 @@ type Script struct {
 	texts map[string]*redis.Script // guarded by mu: by incarnation
 }
 
-// scripts are all Scripts of the process.
 var scripts []*Script
 
 // NewScript returns a Script of body and the libraries it uses. Each text has its incarnation in place of
@@ -67,7 +65,6 @@ func NewScript(body string, libraries ...string) *Script {
 	return s
 }
 
-// on returns the text for an incarnation.
 func (s *Script) on(incarnation string) *redis.Script {
 	s.mu.Lock()
 	defer s.mu.Unlock()

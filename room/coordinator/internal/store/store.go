@@ -199,7 +199,6 @@ var (
 	conflict  = []any{"conflict"}
 )
 
-// answerOf returns the reply of a script on a room.
 func answerOf(cmd *redis.Cmd) ([]any, error) {
 	switch cmd.Val() {
 	case int64(0):
@@ -332,7 +331,6 @@ func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, 
 	return kept, nil
 }
 
-// saidField is the field of a stream's entry that holds a message.
 const saidField = "message"
 
 // JournalField is the field of a journal's entry that holds the commit, encoded as its event.

@@ -41,7 +41,6 @@ const (
 	resultInternal = "internal" // an error missing in results, or one that only an operator can mend
 )
 
-// resultOf returns the label for an action's error.
 func resultOf(err error) string {
 	if err == nil {
 		return resultOK
@@ -59,7 +58,6 @@ type actions struct {
 	other  *actionKind
 }
 
-// actionKind counts actions of one kind.
 type actionKind struct {
 	took     prometheus.Observer
 	ok       prometheus.Counter
@@ -87,7 +85,6 @@ func newActions(r prometheus.Registerer) *actions {
 	return a
 }
 
-// done counts a finished action.
 func (a *actions) done(name room.Kind, err error, took time.Duration) {
 	kind := a.byKind[name]
 	if kind == nil {

@@ -9,7 +9,6 @@ import (
 	"roomd/transport/protocol"
 )
 
-// clients counts the connections' events.
 type clients struct {
 	connected, merged prometheus.Counter
 	closed            map[int]prometheus.Counter // by code; never changes

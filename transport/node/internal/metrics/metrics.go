@@ -72,7 +72,6 @@ func counter(r prometheus.Registerer, name, help string) prometheus.Counter {
 	return c
 }
 
-// counters registers counters with labels, and returns them.
 func counters(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	r.MustRegister(c)
@@ -86,7 +85,6 @@ func histogram(r prometheus.Registerer, name, help string, buckets []float64) pr
 	return h
 }
 
-// histograms registers histograms with a label, and returns them.
 func histograms(r prometheus.Registerer, name, help, label string, buckets []float64) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help,
 		Buckets: buckets}, []string{label})

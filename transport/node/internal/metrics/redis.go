@@ -111,7 +111,6 @@ func isGreeting(cmd redis.Cmder) bool {
 	return false
 }
 
-// isReply reports whether Redis has answered.
 func isReply(err error) bool {
 	var reply redis.Error
 	return err == nil || errors.As(err, &reply)

@@ -9,7 +9,6 @@ import (
 	"roomd/room/coordinator"
 )
 
-// locks counts holds of the rooms' locks.
 type locks struct {
 	waited, held, actions prometheus.Histogram
 	stale, unknown        prometheus.Counter
@@ -27,7 +26,6 @@ func newLocks(r prometheus.Registerer) *locks {
 	}
 }
 
-// ended counts a finished hold.
 func (l *locks) ended(held time.Duration, actions int, lost error) {
 	l.held.Observe(held.Seconds())
 	l.actions.Observe(float64(actions))
@@ -59,7 +57,6 @@ func newTrouble(r prometheus.Registerer) *trouble {
 	}
 }
 
-// evicted counts removed members of a node.
 func (t *trouble) evicted(members int, stopped bool) {
 	if stopped {
 		t.stopped.Add(float64(members))

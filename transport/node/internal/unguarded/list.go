@@ -50,7 +50,6 @@ func (l *lists) admit(id string) error {
 	return nil
 }
 
-// read does the first step: GET the list.
 func (l *lists) read(ctx context.Context, id string) ([]string, error) {
 	text, err := l.client.Get(ctx, l.key(id)).Result()
 	if errors.Is(err, redis.Nil) {

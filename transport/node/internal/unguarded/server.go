@@ -64,7 +64,6 @@ func (s *Server) Close() {
 	s.wait.Wait()
 }
 
-// enter counts a connection. It returns false if there are too many.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,14 +133,12 @@ func (s *Server) register(ws *websocket.Conn) bool {
 	return s.life.Err() == nil
 }
 
-// player has the parameters of a connection.
 type player struct {
 	user     string
 	capacity int           // of lists that it joins
 	gap      time.Duration // between reading a list and writing it
 }
 
-// serve answers requests until the client leaves, or has sent too many.
 func (s *Server) serve(ws *websocket.Conn, p player) {
 	ws.SetReadLimit(maxFrame)
 	for range maxRequests {
@@ -158,7 +155,6 @@ func (s *Server) serve(ws *websocket.Conn, p player) {
 	}
 }
 
-// answer handles a frame.
 func (s *Server) answer(frame []byte, p player) *protocol.Reply {
 	req, failed := protocol.DecodeRequest(frame)
 	if failed != nil {
@@ -188,7 +184,6 @@ func (s *Server) answer(frame []byte, p player) *protocol.Reply {
 	return reply
 }
 
-// seated returns the users of a list, each with the index as seat.
 func seated(users []string) []protocol.Seated {
 	list := make([]protocol.Seated, 0, len(users))
 	for seat, user := range users {

@@ -21,8 +21,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// accept turns a request for /ws into a connection with a goroutine of its own, so that net/http frees its request
-// and buffers.
+// accept turns a request for /ws into a connection with its own goroutine, so that net/http frees its buffers.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	joinProtocols(r.Header)
 	if !s.AllowsOrigin(r) {
@@ -99,8 +98,7 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	return http.StatusServiceUnavailable, refusal
 }
 
-// identify returns the user and the access of a new connection: user is "" until the client has shown a token, a is
-// nil if the server asks for none.
+// identify returns the user, "" before the first token, and the access, nil if the server asks for none.
 func (s *Server) identify(r *http.Request) (user string, a *session.Access, err error) {
 	named, err := userOf(r, s.opts.Auth == nil)
 	if err != nil {
@@ -124,8 +122,8 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	return "", nil, protocol.NewError(protocol.CodeUnauthorized, "the request has more than one token")
 }
 
-// userOf returns the user that ?user= names. If it is required, nothing else identifies the client: that is safe only
-// on a server that nobody else can reach.
+// userOf returns the user that ?user= names. Where it is required nothing else identifies the client, so nobody else
+// may reach that server.
 func userOf(r *http.Request, required bool) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -165,11 +163,10 @@ func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
 
 const forwardedFor = "X-Forwarded-For"
 
-// clientAddress returns the address of a client, the zero Addr if there is none, as with a Unix socket.
-//
-// Behind a trusted proxy it is the right-most address of X-Forwarded-For that is not a trusted proxy's: the client
-// may have made up the entries to the left of it. An entry that is no address ends the search, and the last address
-// read counts. The header of other peers is ignored.
+// clientAddress returns the address of a client, the zero Addr if there is none, as with a Unix socket. Behind a
+// trusted proxy it is the right-most address of X-Forwarded-For that is not a trusted proxy's: the client may have
+// made up the entries to the left of it. It stops at an entry that is no address. The header of other peers is
+// ignored.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	address, ok := parseAddress(r.RemoteAddr)
 	if !ok {
@@ -191,8 +188,7 @@ func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	return address
 }
 
-// entriesBackward yields the entries of a list from the last to the first, without empty ones (RFC 9110, section
-// 5.6.1).
+// entriesBackward yields the entries of a list from the last to the first, without empty ones (RFC 9110, 5.6.1).
 func entriesBackward(list string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for list != "" {

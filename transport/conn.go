@@ -75,8 +75,7 @@ func (c *conn) read() (err error) {
 
 var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
 
-// connections are the open connections of a server: at most max in all, and perAddress per address; a negative
-// perAddress sets no limit.
+// connections are a server's open connections: at most max, and perAddress per address, where negative is no limit.
 type connections struct {
 	wg sync.WaitGroup // open connections
 
@@ -106,9 +105,9 @@ func (cs *connections) setLimits(max, perAddress int) {
 	cs.max, cs.perAddress = max, perAddress
 }
 
-// add registers a connection, or returns why it is refused. If connections without a token are too many, it returns
-// the one to evict, which [pending.Set] chooses, so that nobody without a token fills the server, and no address
-// fills the share for logging in.
+// add registers a connection, or returns why it is refused. If there are too many, in all or without a token, it
+// returns the one to evict, which [pending.Set] chooses. So nobody without a token fills the server, and no address
+// fills the slots for logging in.
 func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -177,7 +176,6 @@ func (cs *connections) find(session string) (c *conn, draining bool) {
 	return cs.open[session], cs.draining
 }
 
-// list returns the open connections, and how many of them are unauthenticated.
 func (cs *connections) list() (open []*conn, unauthenticated int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -204,7 +202,6 @@ func (cs *connections) isDraining() bool {
 	return cs.draining
 }
 
-// abort closes the sockets of all connections at once.
 func (cs *connections) abort() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"roomd/transport/internal/session"
 )
 
-// disconnectTimers keep the seats of users whose connections have ended for Options.Grace, and then make the users
-// leave. A leave counts only if its session is still the active session of the user: a user who came back stays.
+// disconnectTimers keep the seats of users without a connection for Options.Grace, and then make the users leave. A
+// leave counts only if its session is still the active session of the user: a user who came back stays.
 type disconnectTimers struct {
 	retry           retrier
 	rateLimitedLogs *rateLimitedLogs
@@ -129,9 +129,8 @@ func (g *disconnectTimers) leave(one *disconnectTimer) {
 	}
 }
 
-// detach records in the rooms that the session's connection has ended: others see the user as away, and the user can
-// come back with another session. It retries until the grace is over, or stop. The returned group waits until each
-// room was tried once.
+// detach records in the rooms that the connection has ended: others see the user as away, and another session may
+// take over. It retries until the grace is over, or stop. The returned group waits until each room was tried once.
 func (g *disconnectTimers) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
 	first = new(sync.WaitGroup)
 	for _, id := range rooms {

@@ -79,8 +79,7 @@ func writeText(w http.ResponseWriter, text string) {
 }
 
 const (
-	// sealed is the Content-Security-Policy of anything but a page: it loads nothing, and no page frames it. A page
-	// that needs more sets its own.
+	// sealed is the Content-Security-Policy unless a page sets its own: nothing is loaded, and no page frames it.
 	sealed = "default-src 'none'; frame-ancestors 'none'"
 
 	// alwaysTLS makes browsers use https for a year, for this host name only.
@@ -107,8 +106,7 @@ func SecureHeaders(next http.Handler) http.Handler {
 // ErrorOf turns an error of package room into the client's error. It returns an error of the protocol as it is.
 func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
 
-// retryAfter is the pause that refused clients are asked for, in seconds: long enough to spread a crowd, and shorter
-// than the grace.
+// retryAfter is the pause asked of refused clients, in seconds: it spreads a crowd, and is shorter than the grace.
 const retryAfter = "5"
 
 // Refuse answers an HTTP request, on /ws or beside it, with an error.

@@ -37,14 +37,12 @@ const (
 // Options say how a [Server] treats its connections. The zero value is ready to use.
 type Options struct {
 	// AllowOrigins are the web origins, such as https://game.example, whose pages may connect besides the server's
-	// own. https://*.game.example allows subdomains of any depth with this scheme and port, but not game.example. "*"
-	// allows all origins, "null" those of files and sandboxes. Their hosts are also names of the server: see
-	// [Server.AllowsHost].
+	// own. https://*.game.example allows its subdomains of any depth, but not itself. "*" allows all origins, "null"
+	// those of files and sandboxes. Their hosts are also names of the server: see [Server.AllowsHost].
 	AllowOrigins []string
 
 	// Auth verifies the tokens that identify clients. A client that sends no Origin must send its token with the
-	// handshake. Nil believes the user that a client names in the URL: anyone who can reach such a server can act as
-	// anybody.
+	// handshake. Nil believes the user in the URL: anyone who can reach such a server can act as anybody.
 	Auth *auth.Verifier
 
 	// MaxConnections is how many WebSockets may be open at once; further ones get HTTP 503. Zero means
@@ -80,9 +78,8 @@ type Options struct {
 	WriteTimeout time.Duration
 
 	// PingInterval is how long a client may be silent before it is pinged. The connection ends if the client sends
-	// nothing, not even a pong, for two intervals (or an eighth of one longer) although it has read all before the
-	// ping (checked on Linux), or if a message that has begun does not end within that time. Zero means
-	// DefaultPingInterval, 5 s.
+	// nothing, not even a pong, for two intervals (and up to an eighth) although it has read all before the ping
+	// (checked on Linux), or if a message takes longer than that to end. Zero means DefaultPingInterval, 5 s.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a further one gets bad_request. Zero
@@ -93,13 +90,11 @@ type Options struct {
 	// a room that does not exist gets rate_limited. Zero means 64, a negative value sets no limit.
 	MaxNewRooms int
 
-	// MatchSettings limits the settings of rooms that players create by a match. Admins are not bound. Nil lets
-	// players choose.
+	// MatchSettings limits the settings of rooms that players create by a match. Nil lets players choose.
 	MatchSettings MatchSettings
 
 	// MaxQueue is how many bytes may wait for a slow reader: of replies, before its next request waits, and of
-	// changes in its rooms, before a snapshot replaces them. A single reply or snapshot may be longer. Zero means 256
-	// KiB.
+	// changes, before a snapshot replaces them. A single reply or snapshot may be longer. Zero means 256 KiB.
 	MaxQueue int
 
 	// Grace is how long a user whose connection has ended keeps the seats, and is shown as away. Zero means 10 s;
@@ -110,12 +105,12 @@ type Options struct {
 	// means 15 s.
 	LeaveTimeout time.Duration
 
-	// Duplicate is the one of the rooms' Rules. With room.Reject a connection is closed only when its rooms know that
+	// Duplicate must be as in the rooms' Rules. With room.Reject a connection is closed only when its rooms know that
 	// the user is away, so that the user can come back at once.
 	Duplicate room.Duplicate
 
-	// DrainSpread is the time over which Shutdown spreads the closing of the connections, so that not all clients
-	// reconnect in the same instant. Zero means 3 s; a negative value closes them at once.
+	// DrainSpread is the time over which Shutdown spreads the closing of connections, so that clients do not
+	// reconnect all at once. Zero means 3 s; a negative value closes them at once.
 	DrainSpread time.Duration
 
 	// Trace is told events that operators count. Nil tells nobody.
@@ -126,9 +121,8 @@ type Options struct {
 }
 
 // MatchSettings are the settings with which players may create a room by a match. A match may give one whose labels
-// include the match's, and must leave the rest as it is there; a match without settings gets the first such one. If
-// none has these labels, players create no room by a match. Nil lets players choose, except keep and closed, which
-// are for admins.
+// include the match's, with no other change; without settings it gets the first such one. If there is none, players
+// create no room by a match. Nil lets players choose, except keep and closed, which are for admins.
 type MatchSettings = session.MatchSettings
 
 func (o Options) withDefaults() Options {
@@ -174,8 +168,7 @@ func (o Options) validate() error {
 	return o.validateLimits()
 }
 
-// minFrame holds a join with room to spare. maxFrame is bounded because each connection may keep one in memory. A
-// rate above maxRate is no limit.
+// A join fits into minFrame. Each connection may keep maxFrame bytes in memory. A rate above maxRate is no limit.
 const (
 	minFrame = 1 << 10
 	maxFrame = 16 << 20

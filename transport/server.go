@@ -107,26 +107,23 @@ func (s *Server) clock() time.Duration { return time.Since(s.began) }
 // Connections returns how many WebSockets are open.
 func (s *Server) Connections() int { return s.conns.count() }
 
-// answersFor reports whether a session should still be in a room: its connection is open, or its disconnect timer
-// runs, or the node drains and keeps all seats.
+// answersFor reports whether a session should still be in a room: its connection is open, its timer runs, or the node
+// drains and keeps all seats.
 func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
 	return draining || c != nil && c.session.Claims(room) || s.disconnectTimers.has(room, session)
 }
 
-// Retire makes /readyz fail, so that load balancers send no more clients; it still serves everybody. Call Shutdown
-// next.
+// Retire makes /readyz fail, so that load balancers send no more clients; it still serves all. Call Shutdown next.
 func (s *Server) Retire() { s.retired.Store(true) }
 
 // Shutdown refuses new connections, and closes the open ones with 1012, one after the other over Options.DrainSpread.
 // Until its turn a connection is served as usual; it finishes a running request, and gets the reply before the close
 // frame: a request without a reply was never run. When ctx ends first, Shutdown cuts off the rest and returns the
-// cause of ctx.
+// cause of ctx. Shutdown of net/http may be called before or after it.
 //
-// All users keep their seats, also those whose grace runs already. The other nodes end it, once this node's
-// coordinator is closed.
-//
-// Shutdown of net/http may be called before or after it.
+// All users keep their seats, also those whose grace runs: other nodes end that once this node's coordinator is
+// closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	conns := s.conns.drain()
 	s.disconnectTimers.stop()
@@ -147,8 +144,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// closeSpread closes connections at even intervals, within half of the time that ctx leaves, so that the last one can
-// finish its request.
+// closeSpread closes connections evenly, within half of the time of ctx, so that the last can finish its request.
 func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 	spread := max(s.opts.DrainSpread, 0)
 	if deadline, ok := ctx.Deadline(); ok {

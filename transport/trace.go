@@ -9,7 +9,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Trace are callbacks of a [Server] for metrics. Nil ones are not called. They must not block, and run on many
+// Trace are callbacks of a [Server] for metrics; nil ones are skipped. They must not block, and run on many
 // goroutines.
 type Trace struct {
 	// Refused is called with a Limit constant when a limit refuses a connection or a request, or ends a connection,
@@ -19,8 +19,8 @@ type Trace struct {
 	// Connected is called when a WebSocket is open.
 	Connected func()
 
-	// Closed is called with the close code when the server closes a WebSocket. Clients that close, or vanish, do not
-	// count.
+	// Closed is called with the close code when the server closes a WebSocket, not when the client closes or
+	// vanishes.
 	Closed func(code int)
 
 	// Merged is called when events of a slow reader's room are merged into the frame of the event before them.
@@ -81,8 +81,8 @@ func (t *Trace) merged(events int) {
 // probeQuiet is longer than a load balancer's interval between probes.
 const probeQuiet = time.Minute
 
-// rateLimitedLogs are for events that an outage of Redis, or a client, can cause any number of times: each logs when
-// a series begins and when it is over.
+// rateLimitedLogs are for events that an outage of Redis, or a client, can cause in any number: each logs the first
+// of a series, and its end.
 type rateLimitedLogs struct {
 	session.Logs
 	logs        *ratelog.Set
@@ -115,8 +115,8 @@ func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 	}
 }
 
-// RefusalLogs returns, by error code, the logs of requests that failed through no fault of the caller, or for their
-// token.
+// RefusalLogs returns, by error code, the logs of requests that failed for their token, or for no fault of the
+// caller.
 func RefusalLogs(set *ratelog.Set) map[string]*ratelog.Log {
 	return map[string]*ratelog.Log{
 		protocol.CodeUnavailable:  set.Warn("requests are refused: unavailable"),

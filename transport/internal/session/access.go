@@ -32,8 +32,7 @@ func (a *Access) Show(token string) (user string, err error) {
 	return a.granted.User, err
 }
 
-// verify returns the identity in a token, or a *protocol.Error. If ?user= names a user, the token must be for that
-// one.
+// verify returns the identity in a token, or a *protocol.Error. A user in ?user= must be the token's.
 func (a *Access) verify(token string) (auth.Identity, error) {
 	identity, err := a.verifier.Verify(token)
 	if err != nil {
@@ -118,7 +117,6 @@ func (a *Access) check(action, id string, member bool) error {
 	return granted.May(use, id, member)
 }
 
-// allows reports whether the newest token allows an action to a session outside the room.
 func (a *Access) allows(action, id string) bool {
 	return a.check(action, id, false) == nil
 }
@@ -135,7 +133,7 @@ func (a *Access) identity() auth.Identity {
 
 func (a *Access) isAdmin() bool { return a.identity().Role == auth.RoleAdmin }
 
-// viewer returns the viewer that the client is in a room.
+// viewer returns the client's rights to see a room.
 func (s *Session) viewer(id string) room.Viewer {
 	granted := s.access.identity()
 	return granted.Viewer(s.User, id)

@@ -66,8 +66,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
 	"a newer session of the user has taken over the last room of this one; nothing was written")
 
-// beginSubscribed is begin for a join or a watch. It subscribes to the room's events before the request runs, so that
-// none is missing after the reply.
+// beginSubscribed is begin for a join or a watch. It first subscribes to the room's events: the reply must miss none.
 func (r *request) beginSubscribed() (*presence, error) {
 	s, id := r.session, r.in.Room
 	if err := s.admit(id); err != nil {
@@ -143,7 +142,6 @@ func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 // NewRoomPrefix starts the ids of rooms that a match creates, unless a token demands another prefix.
 const NewRoomPrefix = "m-"
 
-// match finds a room, and joins it.
 func match(r *request) {
 	s, identity := r.session, r.session.access.identity()
 	w := coordinator.Wanted{
@@ -164,7 +162,7 @@ func match(r *request) {
 	}
 }
 
-// mayBegin sets the settings with which the request may create a room, and the error if it may create none.
+// mayBegin sets the settings of a new room in w, or w.NoNew if the request may create none.
 func (r *request) mayBegin(w *coordinator.Wanted) error {
 	s := r.session
 	if wait := s.throttle.user.newRooms.wait(s.shared.limits.Load().newRooms, s.shared.Clock()); wait > 0 {
@@ -200,7 +198,6 @@ func (r *request) mayBegin(w *coordinator.Wanted) error {
 	return nil
 }
 
-// tryRoom joins a room that the match found.
 func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
 	r.finish() // with the room tried before
 	r.in.Room = id
@@ -211,9 +208,8 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 }
 
 // MatchSettings are the settings with which players may create a room by a match. A match may give one whose labels
-// include the match's, and must leave the rest as it is there; a match without settings gets the first such one. If
-// none has these labels, players create no room by a match. Nil lets players choose, except keep and closed, which
-// are for admins.
+// include the match's, with no other change; without settings it gets the first such one. If there is none, players
+// create no room by a match. Nil lets players choose, except keep and closed, which are for admins.
 type MatchSettings []room.Settings
 
 // Check returns a [room.InvalidError] if players can create no room with one of the settings.

@@ -26,8 +26,8 @@ func leave(r *request) {
 	}
 }
 
-// leave removes the session from the room, also if its user was moved there and the session has not followed yet. If
-// the session was removed before, the client is told of the loss before the reply.
+// leave removes the session from the room, even if it has not followed its user there yet. If it was removed before,
+// the client is told of the loss before the reply.
 func (p *presence) leave() (result room.Result, err error) {
 	s := p.session
 	left := false    // an earlier iteration left, and then a move came
@@ -59,8 +59,8 @@ func (p *presence) leave() (result room.Result, err error) {
 	return result, err
 }
 
-// notTaken records that the seat to which the user was moved could not be taken before leaving it. left says that the
-// session has left in an earlier iteration.
+// notTaken records that the session could not take its user's seat before leaving it. left says that it has left
+// once.
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()
@@ -79,8 +79,7 @@ func (p *presence) notTaken(left bool, result, taken room.Result, err error) (ro
 	return result, room.Refuse(room.ErrNotMember, "%s is not in room %s", s.User, p.room)
 }
 
-// recordLeave records the result of a leave. It reports whether the user was moved into the room meanwhile: then the
-// session has to leave again.
+// recordLeave records the result of a leave. It reports whether the user came back by a move: then leave again.
 func (p *presence) recordLeave(result room.Result, err error) (again bool) {
 	s := p.session
 	s.mu.Lock()

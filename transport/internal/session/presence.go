@@ -89,8 +89,8 @@ func (p *presence) subscribe() (begun bool, err error) {
 	return begun, nil
 }
 
-// endEvents ends the subscription, unless the session is a member or watches. Queued events are still written if
-// sendQueued is true, and dropped if not.
+// endEvents ends the subscription, unless the session is a member or watches. It drops queued events unless
+// sendQueued.
 func (p *presence) endEvents(sendQueued bool) {
 	s := p.session
 	s.mu.Lock()
@@ -140,8 +140,7 @@ func (p *presence) judgeLocked(e *room.Event) {
 	}
 }
 
-// afterLocked reports a loss, or pauses the queue, after a step of the membership. e is the event behind the step, or
-// nil.
+// afterLocked reports a loss, or pauses the queue, after a step of the membership. e is the step's event, or nil.
 func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 	switch {
 	case lost != nil:
@@ -188,8 +187,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 // already sent, such as joins of its other rooms after a reconnect.
 const LastRoomWait = time.Second
 
-// endIfNothingLeft closes the connection of a session replaced by a newer one, if it is in no room, watches none, and
-// follows no move.
+// endIfNothingLeft closes the connection of a replaced session that is in no room, watches none, and follows no move.
 func (s *Session) endIfNothingLeft() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +207,7 @@ func (s *Session) endIfNothingLeft() {
 	s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
 }
 
-// tellLocked queues the last frames about the room, which end the queue unless the client watches. It skips nil
-// events.
+// tellLocked queues the last frames about the room, skipping nil; they end the queue unless the client watches.
 func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.Event) {
 	var written [][]byte
 	for _, e := range last {
@@ -307,7 +304,7 @@ func (s *Session) begin(id string) (*presence, error) {
 	return p, nil
 }
 
-// end is the end of begin's control.
+// end ends the control that begin gave.
 func (p *presence) end() {
 	s := p.session
 	s.mu.Lock()

@@ -19,7 +19,6 @@ type recovery struct {
 	done   chan struct{}
 }
 
-// startRecoveryLocked starts a recovery, unless one runs.
 func (p *presence) startRecoveryLocked() {
 	if p.recovery != nil {
 		return
@@ -101,8 +100,7 @@ func (p *presence) take(ctx context.Context, action room.Action, left bool) (res
 // maxLeft is how many rooms a session remembers as left.
 const maxLeft = 64
 
-// leftLocked remembers that the client left a room. A session in no other room cannot be moved back, and needs no
-// record.
+// leftLocked remembers that the client left a room, unless it is in no other: then no move can bring it back.
 func (s *Session) leftLocked(id string) {
 	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
 		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)
@@ -130,7 +128,7 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
 	if err == nil {
-		// After a move, a watcher that has just listed the room gets the snapshot, too: it shows the user as a
+		// After a move a watcher gets the snapshot even if it has just listed the room: it shows the user as a
 		// member.
 		p.queue.Restart(listEvent(p.room, result.Snapshot), needed, followed)
 	}
@@ -139,13 +137,12 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	return wait
 }
 
-// listEvent returns an event with a snapshot.
 func listEvent(id string, now room.Snapshot) *room.Event {
 	return &room.Event{Room: id, Epoch: now.Epoch, Version: now.Version, Snapshot: &now}
 }
 
-// ifListed returns an error if an action succeeded and yet the room lacks its user: another action of the same commit
-// has removed it. An event says why.
+// ifListed returns an error if a successful action's room lacks its user: another action of that commit has removed
+// it. An event says why.
 func ifListed(result room.Result, user string) error {
 	if isListed(result.Snapshot, result.Seat, user) {
 		return nil
@@ -165,8 +162,8 @@ const (
 	LastPause  = 5 * time.Second
 )
 
-// NewBackoff returns the pauses between retries that no client asked for. They are jittered, so that sessions spread
-// out after an outage of Redis.
+// NewBackoff returns the pauses between retries that no client asked for, jittered for the time after an outage of
+// Redis.
 func NewBackoff() pause.Backoff {
 	return pause.Backoff{First: firstPause, Max: LastPause, Jitter: .5}
 }

@@ -20,7 +20,6 @@ func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
 	}
 }
 
-// replyCount queues a reply about the room at a version.
 func (r *request) replyCount(now room.Snapshot) {
 	r.push(now.Epoch, now.Version, r.countReply(now))
 }
@@ -44,7 +43,6 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	}
 }
 
-// countReply returns a reply with the room's version and number of members.
 func (r *request) countReply(now room.Snapshot) *protocol.Reply {
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Epoch: now.Epoch, Version: now.Version, Count: now.Count()}
 }

@@ -13,7 +13,6 @@ import (
 	"roomd/transport/protocol"
 )
 
-// request is one request of a session.
 type request struct {
 	session *Session
 	in      protocol.Request
@@ -131,8 +130,8 @@ func (a *actor) Session() string { return a.session.ID }
 func (a *actor) Now() int64      { return a.session.shared.Now() }
 func (a *actor) Authority() bool { return a.session.viewer(a.in.Room).Authority }
 
-// Claim returns the right to act as host or admin: an admin's by the token; otherwise the room checks, at the commit,
-// that the user is the host.
+// Claim returns the right to act as host or admin. The token makes an admin; the room checks at the commit who is
+// host.
 func (a *actor) Claim() room.Claim {
 	if a.session.access.isAdmin() {
 		return room.Claim{}
@@ -153,8 +152,7 @@ func (a *actor) RequireAuthority(action string) error {
 	return nil
 }
 
-// doAsMember is do for an action of a member. During a recovery it waits and tries again: the client does not know
-// that the place was lost.
+// doAsMember is do for an action of a member. It waits for a recovery: the client does not know of the lost place.
 func (s *Session) doAsMember(id string, action room.Action) (result room.Result, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
 		result, err = s.shared.do(id, action)

@@ -17,8 +17,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Session is a user for the lifetime of one connection: it runs the client's requests, and knows the rooms that the
-// user is in or watches.
+// Session is a user on one connection: it runs the client's requests, and knows the rooms that the user is in or
+// watches.
 type Session struct {
 	ID      string
 	User    string // "" until the client has shown a token; then constant
@@ -44,8 +44,8 @@ type Session struct {
 
 // Conn is the connection of a session.
 type Conn interface {
-	// End closes the connection once the running request has ended and the queue is written, with the code and text
-	// of a close frame. Only the first call counts, and returns true. It does not block.
+	// End closes the connection with this close frame, once the running request has ended and the queue is written.
+	// Only the first call counts, and returns true. It does not block.
 	End(code int, text string) (first bool)
 
 	// IsOver reports whether the client's close has arrived behind the running request.
@@ -55,8 +55,7 @@ type Conn interface {
 	Named()
 }
 
-// New returns the session of a user, or of an unauthenticated client if user is "". It queues frames in out; the
-// writer fetches them by Take.
+// New returns the session of a user, "" if unauthenticated. It queues frames in out; the writer fetches them by Take.
 func New(shared *Shared, user string, access *Access, out *outbox.Outbox, conn Conn) *Session {
 	if access != nil {
 		access.conn, access.late = conn, func() { shared.Refused(LimitAuth) }
@@ -167,8 +166,7 @@ func (s *Session) admit(id string) error {
 		Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 }
 
-// Claims reports whether the session is in a room, or may be soon. A closed one claims all rooms until its disconnect
-// timers run.
+// Claims reports whether the session is or may soon be in a room. A closed one claims all until its timers run.
 func (s *Session) Claims(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

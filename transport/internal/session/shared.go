@@ -131,7 +131,6 @@ func (d *DebugLog) Write(message string, attrs ...slog.Attr) {
 	d.log.LogAttrs(context.Background(), slog.LevelDebug, message, attrs...)
 }
 
-// runLogged runs a request about a room, and logs its result and duration.
 func (r *request) runLogged() {
 	start := time.Now()
 	r.session.outcome = "ok"

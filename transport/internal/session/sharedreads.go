@@ -9,9 +9,8 @@ import (
 	"roomd/room"
 )
 
-// SharedReads merges the reads of one room: whatever number of clients asks for a long list, Redis sends it to this
-// node once at a time, and it is encoded once. A caller never gets a read that began before its call: it shares the
-// next one.
+// SharedReads merges the reads of one room: for any number of clients, Redis sends a list to this node once at a
+// time, and it is encoded once. A caller never gets a read that began before its call: it shares the next one.
 type SharedReads struct {
 	Rooms
 	life context.Context // of reads
@@ -112,7 +111,6 @@ func shows(s room.Snapshot, at room.Position) bool {
 	return s.Epoch == at.Epoch && s.Version >= at.Version
 }
 
-// keep stores a result for recentTime.
 func (s *SharedReads) keep(id string, snapshot room.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

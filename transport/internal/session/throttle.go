@@ -39,14 +39,13 @@ func (l rateLimit) times(n int) rateLimit {
 }
 
 // gcra counts against a limit by the generic cell rate algorithm (ITU-T I.371). A rate.Limiter of x/time takes 80
-// bytes in place of 8, and loses tokens when connections of a user reserve and cancel at the same time, so that
-// refused requests would count.
+// bytes in place of 8, and loses tokens when several connections reserve and cancel at once: refused requests would
+// count.
 type gcra struct {
 	arrival atomic.Int64 // the theoretical arrival time
 }
 
-// take counts one, and returns 0. If there were too many, it counts none, and returns how long to wait. now is
-// monotonic.
+// take counts one, and returns 0. If there were too many, it counts none, and returns the wait. now is monotonic.
 func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	if l.interval == 0 {
 		return 0
@@ -67,7 +66,6 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	}
 }
 
-// undo reverts take.
 func (g *gcra) undo(l rateLimit) { g.arrival.Add(-int64(l.interval)) }
 
 // wait returns how long to wait before take, and counts none.
@@ -83,8 +81,8 @@ func (g *gcra) backlog(now time.Duration) time.Duration {
 	return max(0, time.Duration(g.arrival.Load())-now)
 }
 
-// throttle bounds the requests of a connection, alone and together with the user's other connections on this server.
-// Only the connection's reader uses it.
+// throttle bounds a connection's requests, alone and with its user's other ones on this server. Only the reader uses
+// it.
 type throttle struct {
 	shared   *Shared
 	access   *Access       // admins have no limit of requests
@@ -102,8 +100,8 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts a request of a cost. It returns an error if there are too many, and cutOff if the client ignores
-// such errors.
+// request counts a request of a cost. It returns an error if there are too many; cutOff says that the client ignores
+// those.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.limits.Load(), t.shared.Clock()
 	p := limits.requests.times(cost)
@@ -128,7 +126,6 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 		whose, limits.Rate, roundUp(wait)), cutOff
 }
 
-// tooManyRooms returns the error of a join that would have created a room.
 func (t *throttle) tooManyRooms(wait time.Duration) error {
 	return fmt.Errorf("%w: %w", room.ErrNoRoom, protocol.NewError(protocol.CodeRateLimited,
 		"there is no such room, and a user may begin %d rooms a minute; wait %v",
@@ -140,8 +137,8 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Users are the throttles of connected users. One is kept after its user's last connection until nothing counts any
-// more: a new connection brings no new burst.
+// Users are the throttles of users. One outlives the last connection until nothing counts any more: a new connection
+// brings no new burst.
 type Users struct {
 	clock func() time.Duration
 
@@ -184,8 +181,7 @@ func (u *Users) Known() int {
 	return len(u.byName)
 }
 
-// Penalty returns how long a user who has caused too many no-op frames may not connect again: otherwise handshakes
-// would do as a flood.
+// Penalty returns how long a user with too many no-op frames may not connect: handshakes would be a flood as well.
 func (u *Users) Penalty(name string) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -43,9 +43,9 @@ func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	return snapshot, cmp.Or(lacking, err)
 }
 
-// retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between. It stops early
-// if try reports that membership does not matter, or if the session is no member. It fails with [room.ErrUnavailable]
-// if that takes too long.
+// retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between. It stops if
+// try reports that membership does not matter, or if the session is no member, and fails with [room.ErrUnavailable]
+// in time.
 func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
 	ctx, cancel := context.WithTimeout(s.shared.Life, SeatWait)
 	defer cancel()
@@ -70,9 +70,8 @@ func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 	}
 }
 
-// doubt returns nil if the client may be shown a snapshot. If a member is missing in it, or listed without this
-// session, doubt starts a recovery unless one runs, and returns a channel that is closed at its end. It returns an
-// error if the connection ends.
+// doubt returns nil if the client may see a snapshot. If a member is missing in it, or only its user's seat is there,
+// doubt makes sure that a recovery runs, and returns its done channel. It fails if the connection ends.
 func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

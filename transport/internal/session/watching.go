@@ -33,8 +33,7 @@ func watch(r *request) {
 	}
 }
 
-// tryWatch reads the room first: if a member's place is in doubt, that waits for the recovery, which beginSubscribed
-// would cancel.
+// tryWatch reads the room first: that waits for a running recovery, which beginSubscribed would cancel.
 func (r *request) tryWatch(patient bool) (again bool) {
 	s, id := r.session, r.in.Room
 	if s.isMember(id) {
@@ -70,8 +69,8 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch succeeds even if the session does not watch. A member's events go on. A session that may not see the room
-// is told nothing about it.
+// unwatch succeeds even without a watch. A member's events go on. A session that may not see the room learns nothing
+// of it.
 func unwatch(r *request) {
 	s := r.session
 	p, err := s.begin(r.in.Room)
@@ -92,14 +91,12 @@ func unwatch(r *request) {
 	r.replyCount(now)
 }
 
-// beginWatch records that the client watches the room, from the snapshot on.
 func (p *presence) beginWatch(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
 	p.watch = watching{true, room.Position{Epoch: now.Epoch, Version: now.Version}, now.WatchRule(p.session.User)}
 }
 
-// unwatch records that the client does not watch any more. It reports whether it did.
 func (p *presence) unwatch() (watched bool) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
@@ -116,8 +113,8 @@ func (w *watching) heed(e *room.Event, user string) bool {
 	return true
 }
 
-// endWatchLocked ends a non-member's watch if the room or the token does not allow it. It returns the event for the
-// client, or nil.
+// endWatchLocked ends a non-member's watch if the room or the token forbids it, and returns the client's event, or
+// nil.
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())
@@ -134,8 +131,8 @@ func (p *presence) endWatchLocked() *protocol.Event {
 	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
-// endWatchAfterLeave ends the watch of a session that has left, if only members may watch. The client does not get
-// the event of its own leave.
+// endWatchAfterLeave ends the watch of a session that left, if only members may watch. The client misses its own
+// leave.
 func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()

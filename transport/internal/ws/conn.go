@@ -123,8 +123,7 @@ func (c *Conn) Open(raw net.Conn) {
 	c.group.heartbeats.add(c)
 }
 
-// IsOver reports whether the client's close has arrived behind frames that are not read yet. Only the goroutine of
-// Read may call it.
+// IsOver reports whether the client's close has arrived behind unread frames. Only the goroutine of Read may call it.
 func (c *Conn) IsOver() bool {
 	if c.frames == nil {
 		return false
@@ -174,7 +173,6 @@ func socketOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// closeReason returns the code and text that End was called with.
 func (c *Conn) closeReason() (code int, text string, closing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,8 +42,7 @@ func newFrameReader(
 	return &frameReader{socket: newSocket(src), max: max, control: control, noop: noop}
 }
 
-// next reads the header of a frame between two messages, and handles a control frame. message is true if the frame
-// begins a message.
+// next reads a header between messages, and handles a control frame. message is true if the frame begins a message.
 func (r *frameReader) next() (h frameHeader, message bool, err error) {
 	h, err = r.readHeader()
 	switch {
@@ -60,8 +59,7 @@ func (r *frameReader) next() (h frameHeader, message bool, err error) {
 	return h, false, err
 }
 
-// readText appends a message that begins with h. It fails as soon as the message cannot become valid UTF-8, or is too
-// long.
+// readText appends a message that begins with h. It fails once the message is too long, or cannot become valid UTF-8.
 func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 	r.inMessage = true
 	defer func() { r.inMessage = false }()
@@ -235,8 +233,7 @@ func unmask(content []byte, mask uint32) uint32 {
 	return mask
 }
 
-// wholeCharacters returns how many bytes of content are whole characters. It reports false if no valid UTF-8 begins
-// with content.
+// wholeCharacters returns how many bytes of content are whole characters, or false if it does not begin valid UTF-8.
 func wholeCharacters(content []byte) (n int, ok bool) {
 	n = len(content)
 	for i := n - 1; i >= max(0, n-utf8.UTFMax+1); i-- {
@@ -256,8 +253,7 @@ const Final = 0x80
 // headerRoom is the longest header of a server's frame, in bytes.
 const headerRoom = 10
 
-// NewFrame returns a text frame with room for its header and about size bytes. The caller appends the content, and
-// calls Seal.
+// NewFrame returns a text frame for about size bytes of content. The caller appends them, and calls Seal.
 func NewFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
 
 // Seal puts the header before the content of a text frame, and returns the frame.

@@ -99,12 +99,10 @@ type liveness struct {
 	taken int64         // of these, the bytes that the client's kernel had acknowledged
 }
 
-// hear records that the client is alive.
 func (c *Conn) hear() { c.alive.heard.Store(int64(c.group.Clock())) }
 
 // beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
-// client could have answered. It returns when to check again, 0 for never. During a write, the write time-out
-// decides.
+// client could have answered. It returns when to check again, 0 for never. WriteTimeout decides during a write.
 func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 	interval := c.group.PingInterval
 	heard := time.Duration(c.alive.heard.Load())
@@ -137,8 +135,7 @@ func (c *Conn) ask(now time.Duration) {
 	c.out.Ping(Control(websocket.PingMessage, nil))
 }
 
-// isReading reports whether the client has read some bytes since the ping, but not all before it: a slow reader
-// cannot have answered yet.
+// isReading reports whether the client has read some since the ping, but not up to it: it cannot have answered yet.
 func (c *Conn) isReading() bool {
 	taken := c.writer.sent.Load() - c.unsent()
 	return taken > c.alive.taken && taken < c.alive.queue

@@ -10,8 +10,8 @@ import (
 
 var errEnded = errors.New("ended by the server")
 
-// Read passes the client's requests to the handler, one after the other, until the connection ends, and returns why.
-// The error is a [websocket.CloseError] if the client closed it.
+// Read passes the client's requests to the handler, one after the other, until the connection ends, and returns why:
+// a [websocket.CloseError] if the client closed it.
 func (c *Conn) Read() error {
 	for {
 		if err := c.readOne(); err != nil {

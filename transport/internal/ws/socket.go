@@ -13,8 +13,8 @@ const readBufferSize = 1024
 // readBuffers are for sockets with unread bytes.
 var readBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBufferSize) }}
 
-// socket is the reading side of a connection. It borrows a buffer only while bytes are there to read: most
-// connections are silent most of the time.
+// socket is the reading side of a connection. It borrows a buffer only for bytes that are there: most clients are
+// silent.
 type socket struct {
 	conn   io.Reader
 	raw    syscall.RawConn // nil if reading needs a buffer at hand, as with TLS
@@ -109,7 +109,6 @@ func (s *socket) borrow() {
 	s.buffer.Reset(s)
 }
 
-// giveBack returns the buffer to the pool, and drops its content.
 func (s *socket) giveBack() {
 	if s.buffer != nil {
 		s.buffer.Reset(nil)

@@ -14,8 +14,7 @@ import (
 // batchSize is how many bytes are written at once. The last frame may exceed it.
 const batchSize = 16 << 10
 
-// chunkSize is how much of a long frame has to be written within Options.WriteTimeout, so that slow readers get long
-// frames.
+// chunkSize is how much of a long frame has to be written within WriteTimeout, so that slow readers get long frames.
 const chunkSize = 4 * batchSize
 
 // writer writes a connection's queue to its socket, without a goroutine that waits for frames. The reader writes the
@@ -32,8 +31,7 @@ type writer struct {
 	rest     []byte    // of the write that failed
 }
 
-// flush writes the queue once, unless a writer runs. It leaves later frames to another goroutine: the reader goes
-// back to its client.
+// flush writes the queue once, unless a writer runs. It leaves later frames to the flusher: the reader has to read.
 func (w *writer) flush() {
 	if w.conn.out.Claim() && w.send() {
 		w.conn.StartWriting()
@@ -93,8 +91,7 @@ func (w *writer) writeTaken() error {
 	return w.writeFrames(w.frames)
 }
 
-// tryTaken writes the fetched frames by one system call that does not block, and reports whether it wrote all.
-// Otherwise the rest stays to be written.
+// tryTaken writes the fetched frames by one system call that does not block. If it reports false, a rest stays.
 func (w *writer) tryTaken(try *attempt) (done bool) {
 	size := 0
 	for _, f := range w.frames {
@@ -154,7 +151,6 @@ func (w *writer) writeFrames(frames [][]byte) error {
 	return w.writeShort(short)
 }
 
-// writeShort writes a buffer of short frames, and empties it.
 func (w *writer) writeShort(short *bytes.Buffer) error {
 	err := w.write(short.Bytes())
 	w.rest = bytes.Clone(w.rest) // the buffer is reused
@@ -162,8 +158,8 @@ func (w *writer) writeShort(short *bytes.Buffer) error {
 	return err
 }
 
-// write writes whole frames. It fails with os.ErrDeadlineExceeded if the client reads nothing for
-// Options.WriteTimeout; then rest is the unwritten part.
+// write writes whole frames. It fails with os.ErrDeadlineExceeded if the client reads nothing for WriteTimeout; rest
+// is then the unwritten part.
 func (w *writer) write(p []byte) (err error) {
 	for n := 0; len(p) > 0; p = p[n:] {
 		began := w.extendDeadline()
@@ -206,8 +202,7 @@ func putBuffer(b *bytes.Buffer) {
 	}
 }
 
-// flushesAtOnce is how many connections a goroutine of the flusher fetches at a time. If more per goroutine wait,
-// another goroutine starts.
+// flushesAtOnce is how many connections a goroutine fetches at a time. If more per goroutine wait, another starts.
 const flushesAtOnce = 8
 
 // flusher writes events and pings, as far as the sockets accept them at once. A few goroutines serve all connections,

@@ -65,7 +65,7 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	}
 	wg.Wait()
 	for _, v := range n.lists {
-		if !v.looked.Before(start) { // also if another list, or a room, is slow
+		if !v.looked.Before(start) { // this list was read, even if another one or a room was slow
 			v.looked = time.Now()
 		}
 	}

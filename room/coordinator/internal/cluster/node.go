@@ -8,8 +8,8 @@
 // On a Cluster all keys of a node share a hash slot (identity.go); if its master is away the node moves to another
 // slot.
 //
-// From [Node.Start] until [Node.Close] three goroutines run: one prolongs the lease, one watches the other nodes, one
-// compares records with rooms. Requests to several rooms at once have goroutines of their own.
+// From [Node.Start] until the open context of [New] ends three goroutines run: one prolongs the lease, one watches
+// the other nodes, one compares records with rooms. Requests to several rooms at once have goroutines of their own.
 package cluster
 
 import (
@@ -62,7 +62,7 @@ type Node struct {
 	watchers Watchers
 	logs     logs
 	open     context.Context // of the loops
-	life     context.Context // of requests that Close waits for
+	life     context.Context // of requests that finish after open has ended
 
 	lease         *lease
 	registrations registrations
@@ -81,7 +81,7 @@ type Node struct {
 // logs limit the rate of messages that an outage of Redis can repeat.
 type logs struct{ lease, renamed, eviction, unanswered, registration *ratelog.Log }
 
-// New returns a Node that other nodes do not know yet. open ends its loops, life the requests that Close waits for.
+// New returns a Node that other nodes do not know yet. open ends its loops, life the requests that may run longer.
 func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *ratelog.Set, opts Options) *Node {
 	n := &Node{
 		opts: opts, store: st, actions: actions, watchers: watchers, open: open, life: life, lease: newLease(st, opts),

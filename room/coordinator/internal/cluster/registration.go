@@ -16,8 +16,8 @@ import (
 
 // Redis has two records of a node's use of a room: the room in Node:<node>:Rooms, and by:<node> in the room. This
 // file writes the first, before the node writes to the room; the node's commits write the second. Both are deleted
-// once the node has no members there. Because another node may remove the last of them, each node compares its
-// records with the rooms in rounds. A failure is retried in the next round.
+// once the node has no members there. Another node may remove the last member, so each node compares its records with
+// the rooms in rounds. A failure is retried in the next round.
 const (
 	// comparePause is the least time between two compared rooms, compareRound between the starts of two rounds.
 	comparePause = 100 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"roomd/room"
 )
 
-// Settings must be the same on all nodes that share a Redis. Each node writes its own into its lease.
+// Settings should be the same on all nodes that share a Redis. Each node writes its own into its lease.
 type Settings struct {
 	LockTTL, NodeTTL, Grace time.Duration
 	Seats                   int // of a room

@@ -153,8 +153,7 @@ func (f *feed) beginsAnewLocked(epoch string) bool {
 	return was != "" && was != epoch
 }
 
-// saw records the room as read or written. It returns true if a snapshot must be read; while one is under way that
-// suffices.
+// saw records the room as read or written. It returns true if a snapshot must be read and none is under way.
 func (f *feed) saw(now *room.Room) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

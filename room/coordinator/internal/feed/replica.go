@@ -160,7 +160,7 @@ func (r *Replica) CatchUp() {
 	r.missed = false
 }
 
-// catchUpLocked applies the events that waited: all if is is nil, otherwise only until Room is at least at is.
+// catchUpLocked applies the events that waited: all without is, otherwise only until Room is at least at that room.
 func (r *Replica) catchUpLocked(is *room.Room) {
 	if r.missed { // the buffer overflowed
 		r.Room = nil
@@ -187,8 +187,8 @@ func (r *Replica) Adopt(is *room.Room) {
 }
 
 // Meet applies events until Room is at the version of is, a room read since Use, or eventLag is over. It returns
-// Room's position, how is compares with it, and the differences if both have the same commit. known is false if Room
-// is nil.
+// Room's position, how the position of is compares with that, and the differences if both are the same. known is
+// false if Room is nil.
 func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, order room.Order, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)
 	defer cancel()

@@ -38,9 +38,9 @@ type Wanted struct {
 	Seats    int           // number of seats in one room
 	Settings room.Settings // of a new room; its labels are Labels
 	Prefix   string        // of a new room's id, followed by NewIDLength characters; empty if no room may be created
-	NoNew    error         // error if no room is found and none may be created for another reason; nil if one may
+	NoNew    error         // the error if no room is found and a reason other than Prefix forbids a new one; else nil
 	By       string        // the user
-	Key      string        // identifies a request that may be sent again, among By's for these labels; else empty
+	Key      string        // identifies a request for these labels that By may send again; else empty
 
 	// Allow reports whether an occupied room is suitable; nil allows all. Rooms whose ids begin with Prefix always
 	// are.
@@ -86,7 +86,7 @@ type Found struct {
 }
 
 // Claim finds a room and claims its seats. not are unsuitable rooms, which it skips. If begin is true it skips all,
-// and chooses the id of a new room.
+// and creates a room.
 func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {

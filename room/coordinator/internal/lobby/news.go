@@ -17,8 +17,8 @@ const (
 	closeTimeout = time.Second // limits the write of Close
 )
 
-// news are the rooms that this node has changed and not yet written to the index. If the node dies before, the next
-// search finds them.
+// news are this node's recent changes of rooms. They are written to the index, and kept until readers here have seen
+// that. If the node dies before the write, the next search finds them.
 type news struct {
 	index   *index
 	life    context.Context

@@ -12,8 +12,8 @@ import (
 )
 
 // sendAcked sends a commit and waits until enough replicas have it. ErrUnacked leaves the outcome open: the commit is
-// written, but a failover might still lose it. A second sending writes once more that it was written, so its WAIT
-// covers the commit as well.
+// written, but a failover might still lose it. Sending it again repeats the record of the commit, so that the new
+// WAIT covers it.
 func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis.Script, c *Commit) (*redis.Cmd,
 	error) {
 	send := func(ctx context.Context, command []any) *redis.Cmd {
@@ -57,8 +57,8 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 }
 
 // RunNumber runs a script that answers with a number. With Options.Replicas on a Cluster it fails with ErrUnacked
-// unless enough replicas have the result: its keys may be on another master than the next commit, whose WAIT does not
-// cover them. On any other Redis the WAIT of a later commit covers them. It waits while a slot moves.
+// unless enough replicas have the script's writes: its keys may be on another master than the next commit, whose WAIT
+// does not cover them. On any other Redis that WAIT does. RunNumber waits while a slot moves.
 func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []string, args ...any) (n int, err error) {
 	if !s.Cluster || s.acks == 0 {
 		return s.RunPlain(ctx, script, keys, args...).Int()

@@ -15,8 +15,8 @@ import (
 	"roomd/room"
 )
 
-// Errors of a commit. All except ErrUnacked mean that nothing was written. Any other error leaves the outcome open;
-// sending the same commit again decides it.
+// Errors of a commit. All except ErrUnacked mean that nothing was written. An error that is not listed leaves the
+// outcome open; sending the same commit again decides it.
 var (
 	ErrLost     = errors.New("the lock is not the writer's any more")
 	ErrQueued   = errors.New("another holds the lock, and the slot's token waits for it")
@@ -71,8 +71,8 @@ type Hold struct {
 	OnConflict OnConflict // if Token is empty
 	Moves      bool       // the commit is part of a move
 
-	// Next is the token of the node's next hold. A commit with a Token puts it into the queue, unless it is empty. If
-	// no other node waits, Next gets the lock at once, or leaves it free if OnlyQueue is set.
+	// Next is the token of the node's next hold, empty for none. A commit with a Token puts it into the queue. If no
+	// other node waits, Next gets the lock at once; with OnlyQueue the lock stays free instead.
 	Next      string
 	OnlyQueue bool
 }
@@ -214,8 +214,8 @@ func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal
 }
 
 // idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
-// nobody has configured expires soon, because any player can create many of them. Bans and removals last as long as
-// anywhere, except in a room with a host: there a player made them.
+// nobody has configured expires after Unused, because any player can create many of them. With bans or removals it
+// expires after Idle, unless it has a host: then a player made them.
 func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {

@@ -11,7 +11,7 @@ import (
 	"roomd/room/coordinator/internal/keys"
 )
 
-// keyTypes find keys that hold what roomd has not written.
+// keyTypes finds keys whose values roomd has not written.
 type keyTypes struct {
 	client redis.UniversalClient
 	keys.Space

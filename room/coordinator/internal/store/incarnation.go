@@ -149,7 +149,8 @@ func (i *Servers) ask(ctx context.Context, key string) (string, error) {
 	return i.share(ctx, key, "", i.askOn)
 }
 
-// share has the master of a key asked, by a connection of its own. Those who ask the same meanwhile share the answer.
+// share calls ask with a connection to the master that has key. Concurrent callers with the same question share one
+// call.
 func (i *Servers) share(ctx context.Context, key, what string,
 	ask func(context.Context, *masterConn) (string, error)) (string, error) {
 	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key)+" "+what, func() (any, error) {

@@ -60,7 +60,7 @@ type Keys struct {
 	Users, Meta, Log, Said, Events string
 
 	Both    []string // Users and Meta
-	Held    []string // what the lock guards: Both, and Log if there is a journal
+	Held    []string // keys that the lock guards: Both, and Log if there is a journal
 	channel any      // Events, ready to be an argument
 
 	node    string // the node of byField
@@ -80,7 +80,7 @@ type Options struct {
 	KeyPrefix string // of all keys and channels
 
 	LockTTL  time.Duration
-	Replicas int           // that must have a commit
+	Replicas int           // number of replicas that must have a commit
 	Idle     time.Duration // how long Redis keeps an empty room
 	Unused   time.Duration // how long it keeps an empty room that nobody has configured
 	Journal  int           // approximate number of entries in a room's log; 0: no journal
@@ -99,7 +99,7 @@ type Store struct {
 	wait time.Duration // for replicas
 }
 
-// retention is for how long Redis keeps a lock, a room and its journal. Times are in ms.
+// retention is how long Redis keeps a lock, a room and its journal, in ms.
 type retention struct {
 	ttl          string    // of the lock
 	asks         [3]string // see asks
@@ -193,7 +193,7 @@ func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copi
 	return false, nil, fmt.Errorf("acquire.lua answered %q", reply[0])
 }
 
-// Answers of a commit without the lock that commit.lua shortens to a number.
+// Replies to a commit without a hold that commit.lua shortens to a number.
 var (
 	doneAlone = []any{"done", int64(0)}
 	conflict  = []any{"conflict"}

@@ -40,7 +40,7 @@ func limitsFor(clients, files int) (limits, error) {
 	return l, nil
 }
 
-// spareFor returns the number of connections beside n WebSockets.
+// spareFor returns the number of connections allowed beside n WebSockets.
 func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 
 // listener limits the open connections. At the limit it evicts one that is not a WebSocket yet; [pending.Set] decides

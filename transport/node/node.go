@@ -1,7 +1,7 @@
 // Package node assembles a roomd node: a Redis client, a coordinator of rooms, and a server of game clients on a TCP
 // port. Start with [Start], and end with [Node.Shutdown].
 //
-// [Main] is the program roomd, flags, environment, check, token, pages, metrics and signals, for a main function of
+// [Main] runs the program roomd (flags, environment, check, token, pages, metrics, signals) from a main function of
 // your own:
 //
 //	func main() {

@@ -212,7 +212,7 @@ var flagOf = map[string]string{
 	"Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
 }
 
-// others are options that an error about another one may name.
+// others renames options that an error about another one mentions.
 var others = strings.NewReplacer("LockTTL", "--lock-ttl", "Journal must", "--journal must")
 
 // inFlags replaces options by flags in an error.

@@ -18,7 +18,7 @@ func catchSignals() *signals {
 	s := &signals{hangups: make(chan os.Signal, 1)}
 	s.ctx, s.stop = signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(s.ctx, s.stop)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup
 		signal.Notify(s.hangups, syscall.SIGHUP)
 	}
 	return s

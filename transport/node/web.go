@@ -110,8 +110,8 @@ func hostOf(addr string) string {
 	return strings.Trim(addr, "[]")
 }
 
-// isLoopback reports whether an address, with or without a port, names this machine's loopback. An HTTP Host does not
-// if a page uses another name that leads here (DNS rebinding), or for the clients of most proxies.
+// isLoopback reports whether an address, with or without a port, is a loopback name or IP. The Host of a request is
+// not, if another site's name leads here (DNS rebinding), or if the request comes through most proxies.
 func isLoopback(addr string) bool {
 	host := hostOf(addr)
 	ip := net.ParseIP(host)

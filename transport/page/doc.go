@@ -8,8 +8,8 @@
 // The files in assets, from page.js on: table.js shows a table, lobby.js the list of tables, stampede.js compares how
 // many players get the same table at once with and without a lock; crowd.js plays these players.
 //
-// Admin returns the handler of the operators' page in admin, from admin.js on. It polls the operators' API about once
-// a second; nodes.js, charts.js, rooms.js and room.js show the results.
+// Admin returns the handler of the operators' page in admin, from admin.js on. The page polls the operators' API
+// about once a second; nodes.js, charts.js, rooms.js and room.js show the results.
 //
 // The package runs no goroutines.
 package page

@@ -11,12 +11,12 @@ type Action interface {
 	// kind names the action; it is constant.
 	kind() Kind
 
-	// subject returns the user whom the action is about, "" for nobody in particular, and whether the action has to
-	// be alone in its commit.
+	// subject returns the user whom the action is about, "" for nobody in particular, and whether it must be alone in
+	// its commit.
 	subject() (user string, alone bool)
 
-	// check returns the action with its names and data in their normal form, or nil if they are so already. It fails
-	// with an InvalidError.
+	// check returns the action with its names and data in their normal form, nil if they are so already, or an
+	// InvalidError.
 	check(rules Rules) (Action, error)
 
 	// apply applies the action, and returns the seat it was about. On an error the caller undoes its updates.
@@ -125,7 +125,7 @@ type Result struct {
 	Snapshot        // the room right after the commit, also if that refused the action
 }
 
-// Apply runs one action by the rules, and returns the seat it was about. On an error ([ErrNotMember], [ErrDuplicate],
+// Apply runs one action by the rules, and returns its seat. On an error ([ErrNotMember], [ErrDuplicate],
 // [ErrRoomClosed], [ErrBanned], [ErrForbidden], [ErrConflict], [ErrInvalid], or one of Rules.Seating) the room is
 // unchanged.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {

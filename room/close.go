@@ -1,8 +1,7 @@
 package room
 
 // Close closes a room: everybody leaves, nobody may come in, its timers are cancelled, and Redis forgets the room
-// after a while. It needs authority over the room, or a [Claim] of its host; the host cannot close a room that is
-// kept.
+// after a while. It needs authority over the room, or a [Claim] of its host; the host cannot close a kept room.
 type Close struct {
 	As Claim // of the host; zero with authority
 }

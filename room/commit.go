@@ -20,8 +20,7 @@ const (
 	ReasonMoved   Reason = "moved"   // the user was moved to another room
 )
 
-// Commit is what one commit changed: enough to bring a copy of the room from the version before to this one. Nodes
-// send it to each other as JSON.
+// Commit is one commit's changes: they bring a copy of the version before to this one. Nodes exchange it as JSON.
 type Commit struct {
 	Position
 	Prev    string   `json:"prev"`    // id of the commit that this one builds on; empty for the first
@@ -139,7 +138,6 @@ func (r *Room) update(node string, u Update) {
 	r.state = r.state.heed(&u, true, r.Next())
 }
 
-// updateState applies and records an update of the room.
 func (r *Room) updateState(u Update) {
 	r.updates = append(r.updates, u)
 	r.before = append(r.before, former{state: r.state})

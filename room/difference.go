@@ -10,8 +10,7 @@ import (
 // maxDifferences is how many differences are described one by one.
 const maxDifferences = 3
 
-// Differences describes how r, somebody's copy of a room, differs from the room as it is, apart from positions; "" if
-// it does not.
+// Differences describes how a copy r differs from the room as it is, except for positions; "" if it does not.
 func (r *Room) Differences(is *Room) string {
 	found := r.members.differences(&is.members)
 	if r.state.settled != is.state.settled || r.state.settings != is.state.settings {
@@ -39,7 +38,6 @@ func (r *Room) Differences(is *Room) string {
 	return strings.Join(found, "; ")
 }
 
-// differences describes how the members differ, by user.
 func (m *roster) differences(is *roster) (found []string) {
 	for user, known := range m.byUser {
 		switch m, there := is.byUser[user]; {

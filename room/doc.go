@@ -1,16 +1,13 @@
 // Package room has the rules of rooms, and nothing else: who is in a room and on which seat, what joins and leaves
-// do, which events watchers get, and what those mean for a session. Package coordinator runs the rules under a lock
-// in Redis.
+// do, and what events mean for watchers and sessions. Package coordinator runs them under a lock in Redis.
 //
-// Start with the actions [Join] and [Leave], and with [Rules], which say what rooms allow. A game with rules of its
-// own implements [Seating].
+// Start with the actions [Join] and [Leave] and with the [Rules] of rooms. A game's own rules implement [Seating].
 //
 // # Rooms
 //
 // A [Room] is a set of members at a [Position]. [Room.Apply] runs actions on it, one after the other; [Room.Commit]
 // makes them the next version, and [Room.Revert] undoes them. A [Commit] describes the next version, and
-// [Room.Advance] brings a copy of the version before up to date with it. A [Snapshot] is a room at one version and
-// does not change.
+// [Room.Advance] brings a copy of the version before up to date with it. A [Snapshot] is one version of a room.
 //
 // # Settings
 //
@@ -29,8 +26,7 @@
 // compare-and-set with an [Expect]. [Deal] gives members private data: [Change.IsFor] tells who may see a [Change],
 // and [Snapshot.Private] returns the private data that a viewer may see. [Ready] marks a member as ready; a [Starter]
 // may begin the game in the same commit. [Say] sends a message, which is a version like any change, so that everybody
-// gets both in one order; [Kept] holds the last messages, if the room's settings keep any. [Limits] bound all of
-// them.
+// gets both in one order; [Kept] holds the last ones, if the settings keep any. [Limits] bound all of them.
 //
 // # Authority
 //

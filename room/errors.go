@@ -34,12 +34,10 @@ var (
 	// ErrConflict: the room, or the data to be set, has changed since the expected version. Nothing was written.
 	ErrConflict = errors.New("the room has changed")
 
-	// errSeating: Rules.Seating returned an impossible seat, or it or Rules.Starter panicked: a fault in the game's
-	// rule. Nothing was written.
+	// errSeating: Rules.Seating returned an impossible seat, or it or Rules.Starter panicked. Nothing was written.
 	errSeating = errors.New("the game's rule is faulty")
 
-	// ErrNotMember: the user is not in the room, or another session is active for the user there; then it is also an
-	// ErrDuplicate. Nothing was written.
+	// ErrNotMember: the user is not in the room, or with another session (also an ErrDuplicate). Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
 	// ErrDuplicate: another live session is the user's active one in the room, and by Rules.Duplicate it stays.
@@ -99,7 +97,6 @@ func Foreign(format string, args ...any) error {
 	return &ForeignError{fmt.Sprintf(format, args...)}
 }
 
-// refusal is an error with a reason and its own text.
 type refusal struct {
 	reason error
 	text   string

@@ -21,8 +21,7 @@ type Event struct {
 	// Snapshot, if not nil, replaces everything before.
 	Snapshot *Snapshot
 
-	// Rejoin reports that this node has a new name, and nothing else: every live session here has to adopt it, with
-	// [Keep].
+	// Rejoin reports only that this node has a new name: every live session here has to adopt it, with [Keep].
 	Rejoin bool
 
 	commit *Commit // nil for a snapshot or a new name
@@ -79,8 +78,7 @@ func (e *Event) SeatOf(user string) (seat int, seated bool) {
 	return m.Seat, seated
 }
 
-// Shared returns the result of the first call's make. It is computed once per event for all watchers, such as an
-// encoding.
+// Shared returns the result of the first call's make, computed once per event, such as an encoding for all watchers.
 func (e *Event) Shared(make func() any) any {
 	e.once.Do(func() { e.shared = make() })
 	return e.shared
@@ -126,8 +124,7 @@ func (e *Event) Concerns(user string) bool {
 	return false
 }
 
-// isAway reports whether the event leaves the user away. Any node may report that, and the session stays on its own
-// node.
+// isAway reports whether the event leaves the user away. Any node may report that; the session stays on its own.
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
 		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {

@@ -37,8 +37,7 @@ func (a Evict) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
 	return n, nil
 }
 
-// Renew begins a new epoch if the room is still in Epoch, of which commits were lost: their versions will be used
-// again.
+// Renew begins a new epoch if the room is still in Epoch, which has lost commits: their versions will be reused.
 type Renew struct{ Epoch string }
 
 func (Renew) kind() Kind                  { return kindRenew }
@@ -55,8 +54,7 @@ func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
 var errOfNodes = &InvalidError{"action", "is one that only nodes run"}
 
 // Undo undoes the half of a move in the room that users were to enter, because the other half could not be written.
-// It changes only what is still as the move left it: a user who has come or gone meanwhile stays so. Only nodes run
-// it.
+// It changes only what is still as the move left it: users who came or went meanwhile stay so. Only nodes run it.
 type Undo struct {
 	Session string // for which seats are reserved; see Reserve
 	Written bool   // the half was certainly written; otherwise only seats reserved for the session prove it

@@ -70,8 +70,7 @@ func (a Reserve) carry(r *Room, user string) {
 	}
 }
 
-// Release removes users: all of them, or none. It fails with [ErrNotMember] if a user is not in the room. It needs
-// authority over the room.
+// Release removes users, all or none. It fails with [ErrNotMember] if one is not there. It needs authority.
 type Release struct {
 	Users  []string
 	Target string // the room to which they are moved; "" if they just leave

@@ -15,8 +15,7 @@ const (
 	MaxUserLength = 64 // characters (code points) of a user's name in NFC
 
 	maxSession = 64
-	// No name of MaxUserLength code points is longer than this in any accepted normal form; it bounds the work of
-	// normalizing.
+	// No name of MaxUserLength code points is longer in any accepted normal form; it bounds the work of normalizing.
 	maxUserBytes = 16 * MaxUserLength
 
 	// maxMarks is how many combining marks Unicode's Stream-Safe Text Format (UAX #15) allows in a row. Package norm
@@ -25,8 +24,8 @@ const (
 	joiner   = "\u034f" // combining grapheme joiner
 )
 
-// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and neither "." nor "..", which a
-// URL's path cannot contain.
+// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and not "." or "..", which no URL's
+// path contains.
 func CheckID(id string) error {
 	if !utf8.ValidString(id) {
 		return &InvalidError{"room", "is not valid UTF-8"}

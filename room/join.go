@@ -13,8 +13,7 @@ type Join struct {
 	Yield    bool       // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the version at which the user was a member. If somebody with authority has removed the user since,
-	// the join fails with a [GoneError] instead of undoing a removal that the user has missed. The room may be in
-	// another epoch.
+	// the join fails with a [GoneError], even in another epoch: it must not undo a removal that the user missed.
 	Expect Expect
 
 	dead string // a node that is known to be dead; "" for none

@@ -111,7 +111,6 @@ func makeRoomForBan(r *Room, user string, now int64, lift bool) bool {
 	return len(r.state.bans) < maxBans
 }
 
-// checkBan fails with ErrBanned if a user is banned.
 func (s *state) checkBan(id, user string, now int64) error {
 	return checkBan(id, user, s.bans[user], now)
 }

@@ -32,9 +32,8 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// Detach records that a session is disconnected and may come back. Its user is away and keeps the seat, and any
-// session of the user may take it over, even where by the Rules a live one stays. A [Leave] of the session still
-// works.
+// Detach records that a session is disconnected and may come back. Its user is away and keeps the seat, which any
+// session of the user may take over, whatever Rules say. A [Leave] of the session still works.
 type Detach struct{ User, Session string }
 
 func (Detach) kind() Kind                { return kindDetach }

@@ -2,9 +2,8 @@ package room
 
 import "strings"
 
-// Membership is a session's knowledge of its membership: that it was its user's active session at a version, or, if
-// Out, that the user was no member then, by any session. Make one with [Membership.Joined] from one with User and
-// Session.
+// Membership is a session's knowledge at a version: it was its user's active session, or, if Out, the user was no
+// member by any session. [Membership.Joined] makes one from one with User and Session.
 type Membership struct {
 	User, Session string
 	Node          string // the node's name with which the session joined
@@ -12,8 +11,7 @@ type Membership struct {
 	Version       uint64
 	Out           bool
 
-	// outSince is the version at which the session was out before it was restored at Version; 0 if it was not
-	// restored.
+	// outSince is the version at which the session was out before it was restored at Version; else 0.
 	outSince uint64
 }
 
@@ -70,8 +68,7 @@ func (s Membership) out(epoch string, version uint64) Membership {
 // Within an epoch a user leaves a room only by a commit: a leave of this session, which its connection knows; a leave
 // of a newer session, which replaced this one before; or the removal of a dead node's members. Events show which it
 // was. A snapshot in place of missed events does not; but a node's members are removed only after its lease and the
-// grace have expired, so until then a missing user was replaced and has left. A new epoch means that the room was
-// lost.
+// grace have expired, so until then a missing user was replaced and has left. In a new epoch the room was lost.
 //
 // If the node was cut off for longer and missed the events, nobody can tell; then the session counts as Removed.
 func (s Membership) After(e *Event) (Outcome, Membership) {

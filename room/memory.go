@@ -30,8 +30,7 @@ func (m *Memory) Epoch() string {
 	return m.room.Epoch
 }
 
-// Follow applies an event, and reports whether the memory then knows the room. It forgets a room of which it misses
-// something.
+// Follow applies an event, and reports whether the memory then knows the room. It forgets a room after a gap.
 func (m *Memory) Follow(e *Event) bool {
 	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
 		m.room = nil

@@ -16,8 +16,7 @@ type Deal struct {
 	Hands     []Hand // of 1 to MaxGroup different members
 	Authority bool   // the user has authority over the room: need not be a member, and may deal to others
 
-	// Expect makes it fail with [ErrConflict] if any of this data has changed since that version, or the room is in
-	// another epoch.
+	// Expect makes it fail with [ErrConflict] if any of this data has changed since that version, or the epoch has.
 	Expect Expect
 }
 
@@ -51,8 +50,7 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 	return a, nil
 }
 
-// check returns the hand in its normal form. Errors of an only hand name the field user or data, as in a request for
-// one.
+// check returns the hand in its normal form. Errors of an only hand name the field user or data.
 func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if normal.User, err = ParseUser(h.User); err != nil {
 		if invalid, ok := errors.AsType[*InvalidError](err); ok && !only {
@@ -104,8 +102,7 @@ type Viewer struct {
 }
 
 // IsFor reports whether v may see a change. A message is for everybody; or for its sender and the users it names; or,
-// if it names none, for authority. Private data is for its member and for authority. All other changes are for
-// everybody.
+// if it names none, for authority. Private data is for its member and authority. Other changes are for all.
 func (c *Change) IsFor(v Viewer) bool {
 	switch c.Type {
 	case KindMessage:

@@ -151,8 +151,7 @@ func (p Position) Lost(next Position) bool {
 	return order == Earlier || order == Forked
 }
 
-// Gone reports whether commits known at p are missing at next: they were lost, or the room has begun anew. A zero p
-// misses nothing.
+// Gone reports whether commits known at p are missing at next: lost, or in another epoch. A zero p misses nothing.
 func (p Position) Gone(next Position) bool {
 	return p.Version > 0 && (p.Lost(next) || p.Compare(next) == OtherEpoch)
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Rules are what the rooms of a coordinator allow. With the zero value a room has MaxSeats seats, and a newer session
-// replaces an older one.
+// Rules are what the rooms of a coordinator allow. By the zero value a room has MaxSeats, and newer sessions replace
+// older ones.
 type Rules struct {
 	// Name tells these rules from others, also from earlier versions: 0 to 64 of A-Z a-z 0-9 . _ -. Nodes on one
 	// Redis compare it. Empty means the Go types of Seating and Starter.
@@ -32,8 +32,7 @@ type Duplicate int
 const (
 	// Replace lets a newer session take the seat over.
 	Replace Duplicate = iota
-	// Reject refuses the newer session with ErrDuplicate, unless the older one is detached, or the lease of its node
-	// has expired.
+	// Reject refuses the newer one with ErrDuplicate, unless the older is detached, or its node's lease has expired.
 	Reject
 )
 
@@ -69,7 +68,6 @@ func (r Rules) ID() string {
 	return strings.Map(allowed, fmt.Sprintf("%T.%T", r.Seating, r.Starter))
 }
 
-// defaults returns the settings of a new room.
 func (r Rules) defaults() Settings {
 	if n := r.Seats(); n < MaxSeats {
 		return Settings{Capacity: n}
@@ -93,8 +91,7 @@ func (r Rules) Seats() int {
 	return MaxSeats
 }
 
-// seat returns a seat for a user who joins. back means that a failure removed the user before, who is admitted even
-// to a closed room.
+// seat returns a seat for a user who joins. back says that a failure removed the user, who may enter a closed room.
 func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err error) {
 	all, most := seats(in, r), r.most()
 	switch {

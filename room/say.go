@@ -8,11 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Say sends a message to the room. It changes nothing, but counts as a version, so that everybody gets messages and
-// changes in one order.
+// Say sends a message to the room. It counts as a version, so that everybody gets messages and changes in one order.
 type Say struct {
-	// User is a member with the active session Session. Both are empty if somebody with authority over the room
-	// speaks.
+	// User is a member with the active session Session. Both are empty for somebody with authority over the room.
 	User, Session string
 
 	Text string   // either Text

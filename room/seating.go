@@ -9,12 +9,10 @@ import "fmt"
 // may read. The join also fails if the seat is taken or does not exist, or if Seat panics.
 //
 // Seat must be pure: it decides at once, by its arguments and by what never changes, without locks or I/O, because
-// the room's lock is held meanwhile. It runs again when a hold of the lock was lost, and another node may decide the
-// same join.
+// the room's lock is held meanwhile. It runs again after a lost hold, and another node may decide the same join.
 //
-// A Seating may also have a method Seats() int, which returns how many seats its rooms have, from 1 to MaxSeats;
-// without it they have MaxSeats. A join that requests a seat beyond fails with [ErrInvalid] before it waits for the
-// room.
+// A Seating may also have a method Seats() int, for the number of seats of its rooms, from 1 to MaxSeats, which is
+// the default. A join that requests a seat beyond fails at once with [ErrInvalid].
 type Seating interface {
 	Seat(in View, user string, asked int) (seat int, err error)
 }

@@ -19,7 +19,6 @@ type chunk struct {
 	private *[chunkSeats]string // shown to each user only; likewise
 }
 
-// set returns bits with the seat's bit set or cleared.
 func set(bits uint16, seat int, on bool) uint16 {
 	bit := uint16(1) << (seat % chunkSeats)
 	if on {
@@ -94,8 +93,7 @@ func (s *seatMap) show(seat int, m Member) {
 	}
 }
 
-// with returns a chunk's texts with that of one seat replaced, and whether that changes them. Nil stands for empty
-// texts.
+// with returns a chunk's texts with one seat's replaced, and whether that changes them. Nil is all empty.
 func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
 	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
 		return all, false
@@ -124,7 +122,6 @@ func (s *seatMap) own(i int) *chunk {
 	return s.chunks[i]
 }
 
-// highest returns the highest taken seat, -1 for none.
 func (s *seatMap) highest() int {
 	for i, word := range slices.Backward(s.taken) {
 		if word != 0 {

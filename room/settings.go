@@ -9,12 +9,10 @@ import (
 )
 
 // Settings are decided for one room. They are stored with the room, count as versions of it, and bind every node,
-// whatever its Rules are. A room gets those of the Rules with its first commit, so that nodes with other Rules agree
-// about it from then on.
+// whatever its Rules are. A room gets those of the Rules with its first commit, so that all nodes agree about it.
 //
-// The tags are the table of the settings: JSON names, the largest number, or the choices with the zero value first,
-// meaning, and whether the host of the room may change them. See [SettingFields]. [Configure] sets all but those that
-// are readOnly.
+// The tags are the table of the settings: JSON name, largest number or choices (the zero value first), meaning, and
+// whether the host may change it. See [SettingFields]. [Configure] sets all except readOnly ones.
 type Settings struct {
 	Capacity int         `json:"capacity" minimum:"0" maximum:"65536" host:"may" doc:"How many seats there are; 0 is as many as there can be."`
 	Closed   bool        `json:"closed,omitzero" host:"may" doc:"Nobody comes in; members stay, and come back."`
@@ -30,9 +28,8 @@ type Settings struct {
 	Default bool `json:"default,omitzero" readOnly:"true"`
 }
 
-// Adapt makes settings read from Redis usable by this version, although a later version or somebody by hand has
-// written something unknown: an unknown choice becomes the last one, a number the nearest, and labels are left out.
-// [Configure] refuses such settings.
+// Adapt makes settings usable that a later version, or somebody by hand, has written to Redis: an unknown choice
+// becomes the last one, a number the nearest, and labels are left out. [Configure] refuses such settings.
 func (s *Settings) Adapt() {
 	for _, f := range SettingFields {
 		switch value := f.In(s).(type) {
@@ -119,7 +116,6 @@ const (
 	HostLongest                   // the first member; when the host leaves, the member who joined first
 )
 
-// choices returns the names of a setting's choices.
 func choices(setting string) []string {
 	i := slices.IndexFunc(SettingFields, func(f Setting) bool { return f.Name == setting })
 	return SettingFields[i].Values
@@ -191,8 +187,7 @@ func (s Settings) check(rules Rules) error {
 }
 
 // Configure replaces a room's settings. It needs authority over the room, or a [Claim] of its host; the host may not
-// change every setting, and fails with [ErrForbidden]: see [Setting]. It fails with [ErrInvalid] if the members would
-// not fit.
+// change every [Setting], and fails with [ErrForbidden]. It fails with [ErrInvalid] if members would not fit.
 type Configure struct {
 	Settings Settings // all of them; zero values are set, too. Default is ignored
 	Expect   Expect   // makes it fail with [ErrConflict] unless the room is at that version

@@ -12,8 +12,7 @@ type Occupant struct {
 	Data  string // set by the user, as JSON; empty for none
 }
 
-// Snapshot is a room at one version. It is cheap, and does not change. The zero value is a room that nobody has ever
-// joined.
+// Snapshot is a room at one version. It is cheap, and does not change. The zero value is a room never joined.
 type Snapshot struct {
 	Epoch   string // empty for a room that nobody has ever joined
 	Version uint64
@@ -41,8 +40,8 @@ func (s Snapshot) Users() []Occupant {
 	return s.view.occupants()
 }
 
-// Shared returns the result of the first call's make. It is computed once per snapshot for all viewers, such as an
-// encoding.
+// Shared returns the result of the first call's make, computed once per snapshot, such as an encoding for all
+// viewers.
 func (s Snapshot) Shared(make func() any) any {
 	if s.view == nil {
 		return make()
@@ -92,8 +91,7 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 	return w
 }
 
-// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch the room of that id at a time, in ms since
-// 1970.
+// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch room id at now, in ms since 1970.
 func (w WatchRule) Check(id, user string, now int64) error {
 	if err := checkBan(id, user, w.until, now); err != nil || !w.onlyMembers {
 		return err

@@ -114,8 +114,7 @@ func (u *Update) gone(version uint64) Gone {
 	return Gone{version, u.Reason, d.Text, d.Target, u.At}
 }
 
-// GoneError is an [ErrConflict]: somebody with authority has taken the user out since the version that a join
-// expects.
+// GoneError is an [ErrConflict]: authority has taken the user out since the version that a join expects.
 type GoneError struct {
 	Gone
 	text string
@@ -143,8 +142,7 @@ func (l *goneList) of(user string) (g Gone, found bool) {
 	return g, found
 }
 
-// with returns the list with one more entry. If there are too many it drops the oldest; of equally old ones the first
-// by name, so that all nodes agree.
+// with adds an entry. If there are too many it drops the oldest, among equals the first by name, as all nodes do.
 func (l *goneList) with(user string, g Gone) *goneList {
 	next := &goneList{make(map[string]Gone)}
 	if l != nil {

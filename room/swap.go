@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Swap exchanges the seats of two members, without asking Rules.Seating. It needs authority over the room, or a
-// [Claim] of its host.
+// Swap exchanges two members' seats, whatever Rules.Seating says. It needs authority over the room, or a host's
+// [Claim].
 type Swap struct {
 	Users []string
 	As    Claim // of the host; zero with authority
@@ -44,8 +44,7 @@ func (a Swap) apply(r *Room, _ Rules, by Origin) (int, error) {
 }
 
 // Shuffle gives each member another member's seat at random: each arrangement in which nobody keeps the seat is
-// equally likely. A member who is alone stays. Rules.Seating is not asked. It needs authority over the room, or a
-// [Claim] of its host.
+// equally likely. A member who is alone stays. Rules.Seating is not asked. It needs authority, or a host's [Claim].
 type Shuffle struct {
 	As   Claim  // of the host; zero with authority
 	Seed uint64 // random, chosen by the caller: one seed has one result for one room, however often it is applied
@@ -78,7 +77,6 @@ func (a Shuffle) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// keepsAny reports whether a permutation keeps an element in its place.
 func keepsAny(order []int) bool {
 	for i, to := range order {
 		if i == to {

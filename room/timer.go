@@ -37,8 +37,7 @@ type Timers struct {
 	ByName  map[string]Timer `json:"timers"`
 }
 
-// SetTimer sets a timer of the room, replacing one of that name, or cancels it. Cancelling a timer that does not
-// exist succeeds.
+// SetTimer sets a timer, replacing one of that name, or cancels it. Cancelling a timer that does not exist succeeds.
 type SetTimer struct {
 	// User is a member with the active session Session, who may set timers if the settings allow members to set data;
 	// the effects Close and Kick need authority. Both are empty if somebody with authority over the room acts.
@@ -57,8 +56,7 @@ type SetTimer struct {
 	due int64 // when it fires; see DueAt
 }
 
-// DueAt returns the action with the time at which the timer fires: in ms since 1970 by the clock that all nodes
-// share, and unique in the room.
+// DueAt sets the time at which the timer fires: in ms since 1970 by the clock of all nodes, and unique in the room.
 func (a SetTimer) DueAt(due int64) SetTimer {
 	a.due = due
 	return a
@@ -231,7 +229,6 @@ func (t *Timers) since() uint64 {
 	return t.Version
 }
 
-// after returns the timers after an update at that version.
 func (t *Timers) after(set *Countdown, version uint64) *Timers {
 	next := &Timers{Version: version, ByName: make(map[string]Timer, t.Len()+1)}
 	if t != nil {

@@ -8,11 +8,9 @@ import (
 // MaxTxn is how many actions a [Txn] may have.
 const MaxTxn = 32
 
-// Txn runs several actions in one commit, all or none, such as a game's move that sets the data, deals, and starts a
-// clock. The name is etcd's.
+// Txn (etcd's name) runs actions in one commit, all or none: a game's move that sets data, deals, and starts a clock.
 type Txn struct {
-	// Actions run in order, 1 to MaxTxn of them: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and
-	// Close.
+	// Actions run in order, 1 to MaxTxn: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and Close.
 	Actions []Action
 
 	// Expect makes it fail with [ErrConflict] if since that version the room's data has changed or a timer was set,

@@ -83,7 +83,6 @@ func tooLong(field string, size, limit int) error {
 	return &InvalidError{field, fmt.Sprintf("must be at most %d bytes long, not %d", limit, size)}
 }
 
-// depthOf returns how deep arrays and objects are nested in valid JSON.
 func depthOf(v jsontext.Value) (deepest int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(v); i++ {

@@ -100,8 +100,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	return c, nil
 }
 
-// Node returns the coordinator's name in what it writes. It changes when the node's lease is lost. On Redis Cluster
-// it begins with a hash tag.
+// Node returns the node's name, which changes when its lease is lost. On Redis Cluster it begins with a hash tag.
 func (c *Coordinator) Node() string { return c.node.Name() }
 
 // Start announces the node: other nodes know it, and it removes the members of dead nodes. Without Start that begins
@@ -210,8 +209,7 @@ func (c *Coordinator) doTimed(ctx context.Context, id string, a room.Action) (re
 	return result, err
 }
 
-// Now returns the time in ms since 1970 by the clock that all nodes share and timers are due by: a Redis server's, as
-// this node has measured it.
+// Now returns the time in ms since 1970 by the clock of all nodes and timers: a Redis server's, as measured here.
 func (c *Coordinator) Now() int64 { return c.timers.Now() }
 
 // Read returns a room as it is. It takes no lock, unless it must repair the room first. It fails with
@@ -257,8 +255,7 @@ func (c *Coordinator) Watch(ctx context.Context, id string, fn func(*room.Event)
 var ErrReplicas = store.ErrUnacked
 
 // Ready checks that actions can run: Redis answers, has Options.Replicas replicas, and has taken this node's lease.
-// It fails with [room.ErrUnavailable], which wraps [ErrReplicas] or the error of Redis, and after Close with
-// [room.ErrClosed].
+// It fails with [room.ErrUnavailable], which wraps [ErrReplicas] or Redis' error, or with [room.ErrClosed].
 func (c *Coordinator) Ready(ctx context.Context) error {
 	if err := c.Ping(ctx); err != nil {
 		return err

@@ -1,5 +1,4 @@
-// Package coordinator runs actions on rooms when many nodes act on the same rooms in one Redis. Package room has the
-// rules.
+// Package coordinator runs actions on rooms that many nodes share in one Redis. Package room has the rules.
 //
 // Start with [New]. [Coordinator.Do] runs a [room.Join] or a [room.Leave], [Coordinator.Read] returns who is in a
 // room, and [Coordinator.Watch] reports changes:
@@ -17,8 +16,7 @@
 // The rules apply the actions to the node's copy of the room. The commit is one script. It checks that the lock is
 // free and nobody waits for it, or that the writer's token has it; and that the room is as the node knows it, by the
 // id of the last commit. Then it writes the changes, counts the version, publishes the event, and releases the lock
-// if the writer had it. So an action in a quiet room is one request with a hold of no length, and still respects
-// everybody else who uses the lock.
+// if the writer had it. So an action in a quiet room is one request, and still respects all others who use the lock.
 //
 // If another holds the lock or waits for it, the writer's token waits, too, and a wake-up lets the node commit. If
 // the copy is old, the writer reads the room or builds it from events, applies the actions again and commits: a few
@@ -26,28 +24,26 @@
 // nothing only needs the answer that the copy is not old. The cost of a hold does not grow with the room.
 //
 // While several nodes compete for a room, they hand the lock from one to the next, and each node's copy follows the
-// events of the others. The commit also queues the node's next token if more actions wait, or by experience soon
-// will.
+// events of the others. The commit also queues the node's next token if more actions wait or probably soon will.
 //
 // Room:<id>:Users is a hash, user to member as JSON, so a commit writes only the members it changes. Room:<id>:Meta
 // counts the members: a node that finds another number begins a new epoch with what is known of the room, or with the
 // members that are there. Meta also has the room's settings, data, bans and the users taken out (gone), each as JSON,
 // where set. If one of the two keys has another type, or a field that roomd does not write, every action fails with
-// [room.ErrForeign], which names it. Options.Journal also adds each commit to a stream; a commit counts even if Redis
-// does not take its entry.
+// [room.ErrForeign], which names it. Options.Journal adds each commit to a stream; a commit counts without it.
 //
 // # Moves
 //
 // [Coordinator.Move] moves users from one room to another under the locks of both. It does not wait in their queues:
 // it reads the rooms, applies the rules, and writes with one script, on Redis Cluster with one per room. The field
-// moved of Meta keeps the id of the last move, which identifies a move whose reply was lost. A worker then finds its
-// copy of the room old.
+// moved of Meta keeps the id of the last move, which identifies a move whose reply was lost. Workers then find their
+// copies old.
 //
 // # Timers
 //
 // A room keeps its timers in the field timers of Meta. When one is due any node may run [room.Fire] on the room,
 // which fires each due timer once. Normally the node that set it does; internal/timers cares for the timers of dead
-// nodes with an index (Timers:due), which is written before the commit that sets a timer. They are due by the clock
+// nodes with an index (Timers:due), which is written before the commit that sets a timer. Their clock is
 // [Coordinator.Now].
 //
 // # Inside
@@ -114,6 +110,5 @@
 // have not fired. Options.Report starts two, which write reports and check rooms; their requests may use goroutines
 // of their own. The first watch, or the first wait for a lock, starts four for events and wake-ups. The first list of
 // rooms, or with Options.Report the first action, starts one that keeps the index complete. [Coordinator.Close]
-// returns when all of them have ended. go-redis has some for requests that share round trips, until the client is
-// closed.
+// returns when all of them have ended. go-redis has some of its own until the client is closed.
 package coordinator

@@ -28,8 +28,8 @@ type FeedEntry struct {
 }
 
 // FeedGap says that commits of a room are missing, because its journal or the feed dropped them before they were
-// read: those after After and before Before. If After is zero they begin at whatever the reader knows, and if Before
-// is zero they reach up to Now.
+// read: those after After and before Before. A zero After stands for whatever the reader knows, a zero Before for
+// Now.
 type FeedGap struct {
 	After, Before room.Position
 	Now           *room.Snapshot // the room after the missing commits; nil if it cannot be read
@@ -37,8 +37,7 @@ type FeedGap struct {
 }
 
 // FeedList says that commits of any rooms are missing: a list of all rooms begins or ends, with a gap for each room.
-// A room that the reader knew before the list and does not find in it no longer exists. A list may begin again before
-// it has ended.
+// A room that the reader knows and does not find in the list is gone. A list may begin again before it has ended.
 type FeedList string
 
 // The ends of a list of all rooms.
@@ -64,7 +63,7 @@ func (h *history) HasFeed() bool { return h.feed > 0 }
 // remaining one if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in
 // order, and each comes at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
 //
-// If the feed has dropped entries that follow after, all rooms come first, each as a gap, between two entries with a
+// If entries that follow after were dropped, all rooms come first, each as a gap, between two entries with a
 // FeedList.
 //
 // It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
@@ -168,8 +167,7 @@ func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, erro
 	return &now, err
 }
 
-// AwaitFeed waits until the feed may have an entry after Next of a page. It fails with [room.ErrUnavailable] or the
-// cause of ctx.
+// AwaitFeed waits for an entry after Next of a page. It fails with [room.ErrUnavailable] or the cause of ctx.
 func (h *history) AwaitFeed(ctx context.Context, after string) error {
 	if strings.Contains(after, "~") {
 		return nil
@@ -191,10 +189,9 @@ func (h *history) explainFeed(ctx context.Context, err error) error {
 const feedLock = "~feed-"
 
 // ReadFeedAs calls read for the named reader, with the place that the reader kept last, on one node at a time. name
-// consists of letters and digits. A reader that has kept no place begins before the first remaining entry, as soon as
-// there is one. place is Next of a [FeedPage]; keep keeps one, even after ctx has ended. read's context ends when
-// another node may read. ReadFeedAs returns read's error, lockmgr.ErrHeld if another node reads, or an error of
-// Redis.
+// consists of letters and digits. A new reader begins before the first remaining entry, once there is one. place is
+// Next of a [FeedPage]; keep keeps one, even after ctx has ended. read's context ends when another node may read.
+// ReadFeedAs returns read's error, lockmgr.ErrHeld if another node reads, or an error of Redis.
 func (h *history) ReadFeedAs(ctx context.Context, name string,
 	read func(ctx context.Context, place string, keep func(place string) error) error) error {
 	lock, err := h.locks.TryAcquire(ctx, feedLock+name)

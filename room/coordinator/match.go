@@ -28,8 +28,7 @@ type Wanted = lobby.Wanted
 // NewIDLength is how many characters follow Wanted.Prefix in the id of a room that [Coordinator.Match] begins.
 const NewIDLength = lobby.NewIDLength
 
-// maxMatches is how many rooms Match tries before it begins one. Each of them either was taken by faster users or
-// refused this one.
+// maxMatches is how many rooms Match tries before it begins one; each was taken by others, or refused this user.
 const maxMatches = 20
 
 // Match finds a room with the labels and enough free seats, the fullest first, or begins one, and calls join to take

@@ -43,6 +43,5 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 	return left, joined, err
 }
 
-// ErrUndone marks an error of a Move that failed after writing something, or possibly so, and undid it. Its session
-// may still have seats reserved.
+// ErrUndone marks the error of a Move that undid what it had or may have written. Seats may still be reserved.
 var ErrUndone = work.ErrUndone

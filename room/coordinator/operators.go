@@ -33,8 +33,7 @@ type (
 	// Foreign is another program's value under the key of a room's members.
 	Foreign = store.Foreign
 
-	// Check names an invariant that each node checks in its rooms, Checked is its result, and Difference a room that
-	// violates it.
+	// Check names an invariant of rooms that each node checks, Checked is the result, and Difference a violation.
 	Check      = checks.Check
 	Checked    = checks.Checked
 	Difference = checks.Difference
@@ -109,7 +108,7 @@ func (o *operators) Checks() map[Check]Checked { return o.checks.Results() }
 // as CheckKeys does, or with [room.ErrUnavailable]. It logs whatever else the servers report that is wrong with them.
 func (o *operators) Check(ctx context.Context) error { return o.redis().Check(ctx) }
 
-// MissingRights returns what Redis does not allow this user, each as a command and a key or channel. It fails with
+// MissingRights lists the commands, each with a key or channel, that Redis forbids. It fails with
 // [room.ErrUnavailable].
 func (o *operators) MissingRights(ctx context.Context) ([]string, error) {
 	return o.redis().MissingRights(ctx)

@@ -54,8 +54,7 @@ type Options struct {
 	// LockTTL is how long a crashed holder can block a room. Zero means lockmgr.DefaultTTL.
 	LockTTL time.Duration
 
-	// LockPoll is the pause between two attempts at a lock that another program holds. Zero means
-	// lockmgr.DefaultPoll.
+	// LockPoll is the pause between attempts at another program's lock. Zero means lockmgr.DefaultPoll.
 	LockPoll time.Duration
 
 	// LockWait is how long an action waits for its room's lock before it fails with ErrBusy. Zero means
@@ -72,27 +71,23 @@ type Options struct {
 
 	// Replicas is how many replicas of Redis must have a commit before it is acknowledged. Zero waits for none. If
 	// too few have it within a LockTTL, its actions fail with ErrUnknown. A refused action writes nothing, and is
-	// answered at once. A repeated join, which changes nothing, succeeds only if that many replicas have the first
-	// one.
+	// answered at once. A repeated join succeeds only if that many replicas have the first.
 	Replicas int
 
-	// MaxBatch is how many actions may share one hold. Zero means DefaultMaxBatch; with 1 each action acquires the
-	// lock.
+	// MaxBatch is how many actions may share one hold of the lock. Zero means DefaultMaxBatch.
 	MaxBatch int
 
 	// MaxCopies limits the copies of idle rooms: the sum of their members, and 8 for each copy. A room without a copy
-	// is read when it is used again. A copy is dropped in any case after a minute without use. Zero means
-	// DefaultMaxCopies.
+	// is read again. A minute without use ends a copy anyway. Zero means DefaultMaxCopies.
 	MaxCopies int
 
-	// Idle is how long Redis keeps an empty room. A room that a player has begun and nobody has configured is kept
-	// for only a minute, unless it has bans or remembers users taken out. At least a millisecond; zero means
-	// DefaultIdle.
+	// Idle is how long Redis keeps an empty room. One that nobody has configured is kept for a minute, unless it has
+	// bans or remembers users taken out. At least a millisecond; zero means DefaultIdle.
 	Idle time.Duration
 
 	// Journal is about how many of its last commits each room keeps in a stream, for [Coordinator.Journal] and for
-	// audits. At most MaxJournal; zero keeps none. All nodes should have the same: a journal lacks the commits of
-	// nodes without one.
+	// audits. At most MaxJournal; zero keeps none. All nodes should have the same: it lacks the commits of nodes
+	// without one.
 	Journal int
 
 	// Feed is about how many of the last commits of all rooms [Coordinator.Feed] can return. At most MaxFeed; zero
@@ -111,8 +106,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// unusedIdle is how long Redis keeps an empty room that nobody has configured. A repeated commit must find its record
-// there.
+// unusedIdle is how long Redis keeps an empty unconfigured room: a repeated commit must find its record there.
 const unusedIdle = time.Minute
 
 // shared returns the settings that all coordinators should have in common.
@@ -179,8 +173,7 @@ func (o Options) withDefaults() Options {
 
 // CheckKeyPrefix returns a [room.InvalidError] unless prefix is empty or a valid Options.KeyPrefix: at most 64 of A-Z
 // a-z 0-9 . _ - and colons, with a colon at the end, and no part that begins like a name of roomd's own: LockRoom,
-// Room, Node, Lobby, Timers, Feed. So deployments with different prefixes share no name, even if one prefix is empty
-// or begins with the other.
+// Room, Node, Lobby, Timers, Feed. So deployments with different prefixes share no name.
 func CheckKeyPrefix(prefix string) error { return keys.Check(prefix) }
 
 // maxAddress limits an Address, in bytes, because each prolongation of the lease carries it.

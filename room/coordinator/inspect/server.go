@@ -50,8 +50,8 @@ type Config struct {
 }
 
 // Servers describes the server of a client, or all masters of a Cluster, by address. If thorough, it also reads the
-// configuration, if that is allowed, and measures clock and round trip. It fails if a server does not answer, and
-// still returns the others.
+// configuration, if that is allowed, and measures clock and round trip. If a server does not answer it returns the
+// others, and fails.
 func Servers(ctx context.Context, client redis.UniversalClient, thorough bool) ([]Server, error) {
 	var mu sync.Mutex
 	var all []Server

@@ -17,8 +17,7 @@ var words = []string{"LockRoom", "Room", "Node", "Lobby", "Timers", "Feed"}
 //
 // A prefix ends with a colon, and none of its parts between colons begins with one of the words. So a name continues
 // with a word where a longer prefix cannot: no two Spaces share a name, even if one prefix is empty or begins the
-// other. A prefix contains no signs of patterns, which searches and ACLs use, and no braces, which would make a hash
-// tag.
+// other. A prefix has no signs of patterns, for searches and ACLs, and no braces of hash tags.
 func Check(prefix string) error {
 	if problem := problemOf(prefix); problem != "" {
 		return &room.InvalidError{Field: "KeyPrefix", Problem: fmt.Sprintf("is %.100q, it %s", prefix, problem)}

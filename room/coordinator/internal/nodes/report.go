@@ -51,7 +51,6 @@ type Webhook struct {
 	LagMS int64 `json:"lag_ms"`
 }
 
-// memory returns how many bytes the process holds from the operating system.
 func memory() uint64 {
 	read := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(read)

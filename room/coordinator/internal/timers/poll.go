@@ -33,7 +33,6 @@ const (
 	maxLooks   = 64  // at rooms concurrently
 )
 
-// loop polls the index until the coordinator closes.
 func (t *Timers) loop() {
 	for round := 1; t.open.Err() == nil; round++ {
 		var rooms []string
@@ -113,8 +112,7 @@ func rest(list []entry, n int) []entry {
 }
 
 // look fires the timers of a room that are due. If the entry's timer is not due yet, because the entry was hastened
-// or the clock was set back, this node adopts it. An entry without a timer is kept until no commit can set that timer
-// any more.
+// or the clock was set back, this node adopts it. An entry without a timer stays until no commit can set the timer.
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -12,8 +12,7 @@
 // Once a minute a node reviews its alarms: it removes those whose timers Redis has lost or another node has
 // cancelled, and writes the entries of the others again.
 //
-// When a node stops or dies, its timers' entries are hastened: a node that looks at an entry early adopts the timer,
-// so that it fires on time.
+// When a node stops or dies, its timers' entries are hastened: nodes look at them early, and adopt the timers.
 //
 // Timers are due by the clock of the Redis server with the index.
 //
@@ -70,8 +69,7 @@ type Timers struct {
 	closed  bool                         // guarded by mu
 }
 
-// New returns Timers that send nothing yet. Within settled after Announce, the commit that sets the timer is done or
-// will never be.
+// New returns Timers that send nothing yet. A commit that sets a timer is decided within settled after Announce.
 func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration, set *ratelog.Set) *Timers {
 	return &Timers{
 		store: st, actions: actions, open: open, life: life, settled: settled, alarms: make(map[string]map[string]*alarm),

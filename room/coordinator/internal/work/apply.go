@@ -22,16 +22,14 @@ type batch struct {
 	stale    int           // how often the room under the lock was at another version
 }
 
-// hold runs one batch: apply, commit, answer. Without the lock, the commit succeeds only where the lock is free; see
-// [store.Store.Send].
+// hold runs one batch: apply, commit, answer. A commit without the lock needs it to be free: [store.Store.Send].
 func (w *worker) hold() {
 	if b := w.nextBatch(); b != nil {
 		w.finish(b, w.commit(b))
 	}
 }
 
-// nextBatch takes a batch from the queue, applies it to the copy and prepares its commit. It returns nil if the batch
-// has to wait.
+// nextBatch dequeues a batch, applies it to the copy and prepares its commit. It returns nil if it has to wait.
 func (w *worker) nextBatch() *batch {
 	w.copy.CatchUp()
 	if w.copy.Room == nil {
@@ -41,8 +39,7 @@ func (w *worker) nextBatch() *batch {
 		return nil
 	}
 	if !w.status.holds() {
-		// Yield, so that callers just answered can queue their next action: on a busy node more actions then share a
-		// commit.
+		// Yield, so that callers just answered can queue their next action: on a busy node more then share a commit.
 		runtime.Gosched()
 	}
 	b := &w.batch
@@ -95,8 +92,7 @@ func (w *worker) apply(b *batch) {
 	b.commit, b.sent = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold), time.Now()
 }
 
-// MaxStale limits how often a batch is applied again under its lock. Once is usual; a second time needs Redis to lose
-// data at that moment.
+// MaxStale limits how often a batch is reapplied under its lock. More than once needs Redis to lose data just then.
 const MaxStale = 10
 
 // reapply applies a batch again, to the room that its stale commit has read (now) and whose lock it has, or took. It
@@ -124,8 +120,8 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	return nil
 }
 
-// conflict updates the copy after a commit without the lock met another version: to now if the commit has read the
-// room, else by events.
+// conflict updates the copy after a commit without the lock met another version: to now if that was read, else by
+// events.
 func (w *worker) conflict(now *room.Room) {
 	call(w.pool.opts.Trace.Reapplied)
 	w.status.take(metOthers)

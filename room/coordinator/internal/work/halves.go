@@ -54,7 +54,6 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 	return from.result, to.result, err
 }
 
-// load reads one of the rooms.
 func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	h := &half{result: room.Result{Node: node}, since: make(map[string]int64)}
 	known := m.pool.Feeds.At(id)

@@ -10,7 +10,6 @@ const (
 	EmptyCopySize = 8
 )
 
-// openLocked creates the worker of a room.
 func (p *Pool) openLocked(id string) (*worker, error) {
 	keys := p.store.KeysOf(id)
 	slot, err := p.locks.Slot(id, keys.Held...)

@@ -35,8 +35,7 @@ type Options struct {
 	Trace                       *Trace
 }
 
-// Pool has a worker for each room that this node uses or used recently, and what is told of each commit. It is safe
-// for concurrent use.
+// Pool has the workers of all rooms in recent use, and those told of each commit. It is safe for concurrent use.
 type Pool struct {
 	Feeds  *feed.Feeds
 	Node   *cluster.Node
@@ -99,8 +98,7 @@ func (p *Pool) Run(ctx context.Context, id string, a room.Action) (room.Result, 
 	return p.RunSince(ctx, id, a, time.Now())
 }
 
-// Renew begins a new epoch unless the room has left this one. Feeds call it, Lost and KeptNames to repair a room of
-// which Redis has lost something.
+// Renew begins a new epoch unless the room has left this one. Feeds repair rooms with it, Lost and KeptNames.
 func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
 	_, err := p.Run(ctx, id, room.Renew{Epoch: epoch})
 	if err != nil && ctx.Err() == nil {
@@ -130,7 +128,6 @@ func (p *Pool) runAccepted(ctx context.Context, id string, a room.Action) (room.
 	return p.await(ctx, id, r)
 }
 
-// await enqueues a request, and returns its outcome.
 func (p *Pool) await(ctx context.Context, id string, r *request) (room.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return room.Result{}, fmt.Errorf("did not wait for room %s: %w", id, context.Cause(ctx))
@@ -166,8 +163,7 @@ func (p *Pool) await(ctx context.Context, id string, r *request) (room.Result, e
 	}
 }
 
-// enqueue appends a request to its room's queue. If first, no goroutine serves the queue, and the caller must call
-// serve or serveCaller.
+// enqueue appends a request to its room's queue. If first, the caller must call serve or serveCaller.
 func (p *Pool) enqueue(id string, r *request) (w *worker, first bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

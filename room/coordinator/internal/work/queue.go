@@ -22,7 +22,6 @@ type request struct {
 	inBatch  bool         // guarded by queue.mu: it is part of a hold
 }
 
-// outcome is the result of a request.
 type outcome struct {
 	result room.Result
 	err    error
@@ -110,8 +109,7 @@ func (q *queue) differingLocked(max int) (n int) {
 	return n
 }
 
-// requeue puts a batch back in front of the queue, without the requests whose callers gave up. If unshared, each of
-// them gets a commit of its own.
+// requeue puts a batch back in front, without requests whose callers gave up. If unshared, each gets its own commit.
 func (q *queue) requeue(batch []*request, unshared bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,8 +141,7 @@ func (q *queue) failIf(err error, fails func(*request) bool) {
 	})
 }
 
-// context returns a context for waiting for the lock. It ends with life, when the first request is overdue, or when
-// all callers gave up.
+// context bounds the wait for the lock: it ends with life, when the first request is overdue, or all callers gave up.
 func (q *queue) context(life context.Context) (context.Context, context.CancelFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +159,6 @@ func (q *queue) context(life context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// overdue reports whether a request's deadline has passed.
 func (q *queue) overdue() bool {
 	actions, deadline := q.first() // the oldest
 	return actions > 0 && !time.Now().Before(deadline)

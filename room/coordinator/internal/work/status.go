@@ -23,9 +23,8 @@ import (
 //	  ▼ │ metNobody          │  holdingAlone
 //	alone  ──────────────────┘
 //
-// A commit that carries the token spends it, and so does giving it up: waiting and holding lead to shared,
-// holdingAlone to alone. kept leads back: the commit passed the lock to the worker's next token. The
-// whole table is transitions.
+// A token is spent by a commit or by giving it up: waiting and holding lead to shared, holdingAlone to alone. kept
+// leads back: the commit passed the lock to the worker's next token. The whole table is transitions.
 type status int
 
 const (

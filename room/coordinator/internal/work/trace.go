@@ -25,8 +25,7 @@ type Trace struct {
 	// Committed is called when a commit has been written. A move commits in two rooms.
 	Committed func()
 
-	// Reapplied is called when a commit finds the room at another version than this node's copy, so that its actions
-	// are applied again.
+	// Reapplied is called when actions are applied again, because the node's copy was at another version.
 	Reapplied func()
 
 	// Evicted is called when that many members of a dead or stopped node were removed from a room. stopped says that
@@ -42,12 +41,10 @@ type Trace struct {
 
 // The reasons of Trace.Ended. In both cases the lock has expired, or somebody has deleted it.
 var (
-	// ErrStaleCommit: Redis refused the commit, because the node no longer had the lock. The actions run again under
-	// a new hold.
+	// ErrStaleCommit: Redis refused a commit whose lock was lost. The actions run again under a new hold.
 	ErrStaleCommit = errors.New("a stale commit was refused")
 
-	// ErrHoldUnknown: Redis did not answer the commit until the lock had expired. The actions failed with
-	// [room.ErrUnknown].
+	// ErrHoldUnknown: Redis did not answer before the lock expired. The actions failed with [room.ErrUnknown].
 	ErrHoldUnknown = errors.New("a hold ended without an answer")
 )
 

@@ -94,8 +94,7 @@ func (w *worker) serveCaller(ctx context.Context) {
 	}
 }
 
-// serveOn continues for a caller that sent the commit of b within ctx. a says that the commit was not written, or is
-// in doubt.
+// serveOn continues for a caller whose commit of b, sent within ctx, was answered by a: not written, or in doubt.
 func (w *worker) serveOn(b *batch, ctx context.Context, a answer) {
 	if errors.Is(a.err, store.ErrRefused) && ctx.Err() != nil { // for lack of time
 		a = w.send(w.pool.timeout.Context(), b)
@@ -153,7 +152,6 @@ type answer struct {
 	err error
 }
 
-// send sends the commit of a batch once.
 func (w *worker) send(ctx context.Context, b *batch) (a answer) {
 	a.at, a.now, a.err = w.pool.store.Send(ctx, w.slot, b.commit)
 	return a
@@ -166,8 +164,7 @@ func (w *worker) commit(b *batch) answer {
 }
 
 // decide returns the final answer to the commit of a batch that was sent once and answered by a. While that is in
-// doubt it sends the commit again, until LockTTL has passed since the first sending: then no copy of it can take
-// effect any more.
+// doubt it sends the commit again, until LockTTL after the first sending: then no copy of it can take effect.
 func (w *worker) decide(b *batch, a answer) answer {
 	if !store.IsDecided(a.err) {
 		ctx, cancel := context.WithDeadline(w.pool.life, b.sent.Add(w.pool.opts.LockTTL))
@@ -216,7 +213,6 @@ func (w *worker) holdEnded(b *batch, err error) {
 	}
 }
 
-// call calls a Trace's function unless it is nil.
 func call(fn func()) {
 	if fn != nil {
 		fn()

@@ -35,8 +35,8 @@ func (q *request) admit(op *operation) error {
 	return q.allow(q.room, op)
 }
 
-// allow returns an error unless the token allows op in a room. Changes, and reads for admins, need authority over the
-// room. [readRoom] itself checks members.
+// allow returns an error unless the token allows op in a room: changes, and reads for admins, need authority over it.
+// [readRoom] itself checks members.
 func (q *request) allow(id string, op *operation) error {
 	switch {
 	case id == "", op.id == "readRoom":
@@ -52,8 +52,7 @@ func (q *request) lists(id string) bool {
 	return q.token.May(auth.Enter, id, false) == nil || q.token.May(auth.Watch, id, false) == nil
 }
 
-// identify sets the caller's identity. With a key, callers need a token, except operators, who are admins even
-// without one. Open operations ignore tokens.
+// identify sets the caller's identity. With a key, callers need a token; operators are admins without one.
 func (q *request) identify(open bool) error {
 	if q.operator {
 		q.token.Role = auth.RoleAdmin
@@ -87,8 +86,8 @@ func unauthorized(format string, args ...any) error {
 // corsAge is how long a browser may remember which requests a page of another origin may send, in seconds.
 const corsAge = "600"
 
-// admitOrigin refuses pages of other sites, and lets pages of allowed origins read the answer. No cookie identifies
-// the caller, so a page has no more rights than its token.
+// admitOrigin refuses pages of other sites, and lets pages of allowed origins read the answer. A page has the rights
+// of its token: no cookie identifies the caller.
 func (q *request) admitOrigin() error {
 	if q.operator {
 		return nil // the operators' address has its own checks

@@ -65,16 +65,13 @@ type Options struct {
 	Auth *auth.Verifier
 
 	// Rate is how many requests a second a user may send, or an address where there are no tokens; Burst is how many
-	// at once. Further ones get HTTP 429. Zero means 50 and 100; a negative Rate sets no limit. Operators have no
-	// limit.
+	// at once. Further ones get HTTP 429. Zero means 50 and 100, a negative Rate no limit. Operators have none.
 	Rate, Burst int
 
-	// Timeout is how long a request may take. It must be shorter than the HTTP server's limit for a connection. Zero
-	// means 8 s.
+	// Timeout bounds a request; it must be shorter than the limits of the HTTP server. Zero means 8 s.
 	Timeout time.Duration
 
-	// Refused is called with a Limit constant of package transport when that limit refuses a request. Nil is not
-	// called.
+	// Refused is called with a Limit constant of package transport when that refuses a request. Nil is skipped.
 	Refused func(limit string)
 
 	// Log gets messages for the operator. Nil is silent.
@@ -135,8 +132,8 @@ func (a *API) SetRate(perSecond, burst int) {
 // Public returns the API for everybody.
 func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false)) }
 
-// Operators returns the API for operators: every caller has authority over all rooms, unless with a token, which has
-// to be an admin's and allow the room.
+// Operators returns the API for operators. They have authority over all rooms; a token must be an admin's for the
+// room.
 func (a *API) Operators() http.Handler { return transport.SecureHeaders(a.mux(true)) }
 
 // EndWatches ends the requests that watch the lobby or the feed, which have no end of their own.

@@ -1,10 +1,7 @@
 // Package api is roomd's HTTP API: the lobby for everybody, and authority over rooms for admins.
 //
-// Start with [New]. [API.Public] is for the game clients' address, where a token grants rights. [API.Operators] is
-// for an address that only operators reach.
-//
-// Each request is an operation of a table. The routes of an http.ServeMux and the description at /api/openapi.yaml
-// follow from it.
+// Start with [New]. [API.Public] is for the game clients' address, where a token grants rights; [API.Operators] for
+// an address that only operators reach. The routes, and the description at /api/openapi.yaml, come from one table.
 //
 // # What it promises
 //

@@ -49,8 +49,7 @@ func pointOf(at room.Position) *feedPoint {
 	return &feedPoint{at.Epoch, at.Version}
 }
 
-// newFeedEntry returns an entry with everything that an admin may see. now is the time by the clock that all nodes
-// share, in ms since 1970.
+// newFeedEntry returns an entry as admins see it, at a time by the clock that all nodes share, in ms since 1970.
 func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	one := feedEntry{Next: e.Next, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Mark: e.CommitID, Node: e.Node}
 	if !e.Time.IsZero() {
@@ -70,8 +69,8 @@ func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	return one
 }
 
-// EncodeFeedEntry returns an entry of the feed as JSON, with everything that an admin may see. now is the time by the
-// clock that all nodes share, in ms since 1970.
+// EncodeFeedEntry returns an entry of the feed as JSON, as admins see it, at now by the clock that all nodes share,
+// in ms since 1970.
 func EncodeFeedEntry(e *coordinator.FeedEntry, now int64) []byte {
 	text, _ := json.Marshal(newFeedEntry(e, now), json.Deterministic(true)) // our own types, of valid UTF-8
 	return text
@@ -110,14 +109,12 @@ func (f *FeedFilter) Has(e *coordinator.FeedEntry) bool {
 		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return slices.Contains(f.Kinds, string(c.Type)) })
 }
 
-// feedPage is a page of the feed.
 type feedPage struct {
 	Entries []feedEntry `json:"entries"`
 	Next    string      `json:"next,omitzero" doc:"What after gets to read on, also if this page has no entries; absent while the feed is empty."`
 	More    bool        `json:"more" doc:"There is more already. Else ask again a little later."`
 }
 
-// feedQuery is the query of the feed.
 type feedQuery struct {
 	Room  []string `query:"room" doc:"Only rooms whose ids match this pattern, such as table-*; several times for rooms that match one of them."`
 	Kind  []string `query:"kind" doc:"Only commits with a change of this type, such as join; several times for commits with one of them. All changes of such a commit are there. Gaps are told always."`

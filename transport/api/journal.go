@@ -33,13 +33,11 @@ type change struct {
 	In       **int64   `json:"in,omitzero" minimum:"0" doc:"Of a countdown: in how many ms from the entry's time on the timer fires, or null if it was cancelled."`
 }
 
-// journal is a page of a room's journal.
 type journal struct {
 	Entries []entry `json:"entries" maxItems:"1000"`
 	Next    string  `json:"next,omitzero" doc:"What after gets for the next page; absent on the last."`
 }
 
-// journalPage is the query of the journal.
 type journalPage struct {
 	After string `query:"after" pattern:"^([0-9]{1,19}-[0-9]{1,19})?$" doc:"Only entries behind this one; next of the page before."`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How long the page may be."`

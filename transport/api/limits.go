@@ -24,7 +24,6 @@ func newGate(total, each int) *gate {
 	return &gate{total: total, each: each, of: make(map[netip.Prefix]int)}
 }
 
-// limitError is a refusal by a limit.
 type limitError struct {
 	error
 	limit string        // a Limit constant of package transport

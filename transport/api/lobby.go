@@ -12,8 +12,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// lobbyAge prevents showing an old list: a user who has just created a room looks for it. It is private, because the
-// list depends on the token.
+// lobbyAge is no-cache: the creator of a room looks for it. It is private, because the list depends on the token.
 const lobbyAge = "private, no-cache"
 
 // listed is a room in the lobby.
@@ -56,7 +55,6 @@ const (
 	byAge     = "age"
 )
 
-// filter selects the rooms that a caller asks for.
 type filter struct {
 	search
 	labels room.Labels
@@ -85,7 +83,6 @@ func newFilter(in search) (f filter, err error) {
 	return f, nil
 }
 
-// has reports whether the filter selects a room.
 func (f *filter) has(r *coordinator.Listed) bool {
 	return strings.HasPrefix(r.ID, f.Prefix) && strings.Contains(r.ID, f.Contains) &&
 		(f.Free == 0 || !r.Closed && r.Free() >= f.Free) &&

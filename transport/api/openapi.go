@@ -40,7 +40,6 @@ nothing was written, except with the code unknown. If-Match counts for PUT and d
 something is refused with it, and all of them with If-None-Match or If-Unmodified-Since.
 `
 
-// openAPI returns the description, in YAML.
 var openAPI = sync.OnceValue(func() []byte {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	d := describer{registry, &huma.OpenAPI{
@@ -228,7 +227,6 @@ func (d *describer) refine() {
 	all["Change"].Properties["reason"].Enum = enum(protocol.Reasons())
 }
 
-// enum returns the values of an enumeration for a schema.
 func enum(values []string) (all []any) {
 	for _, value := range values {
 		all = append(all, value)

@@ -68,7 +68,6 @@ var kinds = map[string]struct {
 	codeType:                   {http.StatusUnsupportedMediaType, "Unsupported content type"},
 }
 
-// fail returns an error with a code of kinds.
 func fail(code, format string, args ...any) error { return protocol.NewError(code, format, args...) }
 
 func notFound(format string, args ...any) error { return fail(codeNotFound, format, args...) }
@@ -117,8 +116,7 @@ func (q *request) problem(err error) *answer {
 	return &answer{status: kind.status, kind: "application/problem+json", body: p}
 }
 
-// Refuse answers a request to the operators' address that does not reach the API: with HTTP 401 if status is that,
-// otherwise 403.
+// Refuse answers a request to the operators' address that the API does not get, with HTTP 401, or else 403.
 func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why error) {
 	code := protocol.CodeForbidden
 	if status == http.StatusUnauthorized {
@@ -148,8 +146,7 @@ func (q *request) setRetry(status int, err error) {
 	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 }
 
-// troubles are the logs of events that an outage of Redis, or a caller, can cause any number of times, worded as
-// those of WebSockets.
+// troubles are logs of events that an outage of Redis, or a caller, can cause in any number, worded as WebSockets'.
 type troubles struct {
 	logs    *ratelog.Set
 	byCode  map[string]*ratelog.Log

@@ -78,8 +78,7 @@ func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*ans
 	return answer, ended(err)
 }
 
-// ended turns the bare error of a context, the caller's or an inner one, into ErrBusy. All errors but ErrUnknown say
-// that nothing was written.
+// ended turns the bare error of a context into ErrBusy: all errors but ErrUnknown say that nothing was written.
 func ended(err error) error {
 	bare := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if bare && transport.ErrorOf(err).Code == protocol.CodeInternal {

@@ -26,7 +26,6 @@ type position struct {
 
 func at(id string, s room.Snapshot) position { return position{id, s.Epoch, s.Version, s.Count()} }
 
-// member is a user in a room.
 type member struct {
 	User string `json:"user" minLength:"1" maxLength:"64"`
 	Seat int    `json:"seat" minimum:"0" maximum:"65535"`
@@ -96,8 +95,7 @@ func readRoom(q *request) (*answer, error) {
 	return &answer{status: http.StatusOK, version: version, body: state}, nil
 }
 
-// stateOf returns a room as the viewer may see it. now is the time by the clock that all nodes share, in ms since
-// 1970.
+// stateOf returns a room for a viewer, at a time by the clock that all nodes share, in ms since 1970.
 func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomState {
 	body := roomState{position: at(id, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(),
 		Users: make([]member, 0, s.Count())}
@@ -171,7 +169,6 @@ func shut(q *request) (*answer, error) {
 	return q.do(room.Close{})
 }
 
-// kick is the body of POST …/kick.
 type kick struct {
 	User string `json:"user" minLength:"1" maxLength:"64"`
 	Text string `json:"text,omitzero" doc:"Why; at most 200 bytes. The others are told."`
@@ -211,7 +208,6 @@ func setPrivate(q *request, data rawJSON) (*answer, error) {
 	return q.deal(room.Hand{User: q.PathValue("user"), Data: string(data)})
 }
 
-// deal is the body of POST …/deal.
 type deal struct {
 	Hands map[string]rawJSON `json:"hands" minProperties:"1" maxProperties:"64" doc:"By user: the member's private data from now on. Null removes them."`
 }
@@ -236,7 +232,6 @@ func (q *request) deal(hands ...room.Hand) (*answer, error) {
 	return q.do(room.Deal{Hands: hands, Expect: expected})
 }
 
-// timer is the body of PUT …/timers/{timer}.
 type timer struct {
 	In   int    `json:"in" minimum:"0" maximum:"86400000" doc:"In how many ms it fires."`
 	Then effect `json:"then,omitzero" doc:"What it does besides: one of these things, or nothing."`
@@ -262,7 +257,6 @@ func stopTimer(q *request) (*answer, error) {
 	return q.do(room.SetTimer{Name: q.PathValue("timer"), Stop: true})
 }
 
-// message is the body of POST …/messages.
 type message struct {
 	Text string   `json:"text,omitzero" minLength:"1"`
 	Data rawJSON  `json:"data,omitzero" doc:"Any JSON, but with no number that a double (IEEE 754) cannot hold, such as 1e999 or 9007199254740993."`
@@ -276,7 +270,6 @@ func say(q *request, in message) (*answer, error) {
 	return q.do(room.Say{Text: in.Text, Data: string(in.Data), To: in.To})
 }
 
-// users is a body with a list of users.
 type users struct {
 	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
 }
@@ -307,7 +300,6 @@ func reserve(q *request, in users) (*answer, error) {
 		body: partyOf(q.room, result.Snapshot, in.Users)}, nil
 }
 
-// wanted is the body of POST /api/match.
 type wanted struct {
 	Users    []string    `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Who are to sit together."`
 	Labels   room.Labels `json:"labels" doc:"That the room has, perhaps among others."`
@@ -329,7 +321,6 @@ func match(q *request, in wanted) (*answer, error) {
 		body: partyOf(id, result.Snapshot, in.Users)}, nil
 }
 
-// released is the query of DELETE …/seats.
 type released struct {
 	User []string `query:"user" required:"true" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Once for each user. About 20 KiB are all there is for the headers of a request; POST …/release takes more."`
 }
@@ -346,13 +337,11 @@ func release(q *request, in released) (*answer, error) {
 
 func releaseUsers(q *request, in users) (*answer, error) { return q.do(room.Release{Users: in.Users}) }
 
-// move is the body of POST …/move.
 type move struct {
 	Users []string `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true"`
 	To    string   `json:"to" pattern:"^[A-Za-z0-9._-]{1,64}$" doc:"The id of a room."`
 }
 
-// moved is the state of both rooms after a move.
 type moved struct {
 	From position `json:"from"`
 	To   party    `json:"to"`

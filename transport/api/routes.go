@@ -185,7 +185,6 @@ var operations = []operation{
 	},
 }
 
-// methods are the operations at one path.
 type methods map[string]*operation
 
 // mux returns the handler of one of the two addresses.
@@ -232,7 +231,6 @@ func (m methods) find(q *request) (*operation, error) {
 	return nil, fail(codeMethod, "%s allows %s, not %.20q", q.URL.Path, m.allow(), q.Method)
 }
 
-// allow returns the methods of a path.
 func (m methods) allow() string {
 	names := []string{http.MethodOptions}
 	for name := range m {

@@ -22,15 +22,13 @@ const (
 	watchTimeout = 10 * time.Second // of a write
 )
 
-// lobbyEvent is one event for a watcher of the lobby.
 type lobbyEvent struct {
 	Rooms []listed `json:"rooms"`
 	Gone  []string `json:"gone,omitzero"`
 	More  bool     `json:"more,omitzero"` // the list is complete only with the next event
 }
 
-// watchLobby answers with the rooms of a filter, and then with their changes, until the caller leaves, the token
-// expires or the node stops.
+// watchLobby answers with the rooms of a filter, then with their changes, until watchBy ends it.
 func (q *request) watchLobby(f *filter) (*answer, error) {
 	if f.Sort != "" || f.After != "" || q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with sort, after or limit")
@@ -69,7 +67,6 @@ type eventStream struct {
 	control *http.ResponseController
 }
 
-// lobbyStream is the stream of one watcher of the lobby.
 type lobbyStream struct {
 	events *eventStream
 	q      *request

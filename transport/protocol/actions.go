@@ -71,8 +71,8 @@ type Action struct {
 	Reply Shape
 	Host  bool // for the host of the room, and admins
 
-	// Repeats says that repeating it does no harm: a client whose connection ends before the reply sends it again,
-	// whatever the close code.
+	// Repeats says that it may be repeated: a client does so if its connection ends before the reply, by whatever
+	// code.
 	Repeats bool
 	// Stays says that a member of the room may do it, whatever a newer token says.
 	Stays bool
@@ -174,8 +174,7 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns the room's action for a request of by. It fails if the action is for admins and the user is none,
-// or if no room does it.
+// ActionBy returns the room's action for a request of by. It fails if only admins may, or if it is not for rooms.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {
@@ -255,7 +254,6 @@ func (a *Action) check(req *Request, seen fieldSet, part bool) *Error {
 
 func required(f field) *Error { return NewError(CodeBadRequest, "%s: required", f.name()) }
 
-// refuse returns the error for a field that does not go with the action.
 func (a *Action) refuse(foreign field) *Error {
 	var others []string
 	for _, other := range Actions {

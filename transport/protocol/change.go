@@ -18,14 +18,12 @@ const (
 	ReasonMoved   = "moved"   // an admin moved the user to another room
 )
 
-// LostReplaced is the reason of an [EventLost] that other members do not see: a newer session of the user has taken
-// over the seat.
+// LostReplaced is the reason of an [EventLost] that others do not see: a newer session of the user has the seat.
 const LostReplaced = "replaced"
 
 // Change is a change of a room.
 type Change struct {
-	// Type is one of the Change constants. A newer server may send others: ignore those, but take over the event's
-	// version.
+	// Type is one of the Change constants. Ignore unknown ones of a newer server, but not the event's version.
 	Type string `json:"type"`
 	// User is the user whom the change is about: also the one who set the room's data or a timer, sent the message,
 	// or is the host now. It is empty for the room, an admin, or nobody.
@@ -47,8 +45,7 @@ type Change struct {
 	To Target `json:"to"`
 	// Name is the timer's, in ChangeCountdown and ChangeTimer.
 	Name string `json:"name"`
-	// In is, in a ChangeCountdown, the time until the timer fires, in ms since the server sent it. Nil means
-	// cancelled.
+	// In is, in a ChangeCountdown, the time until the timer fires, in ms since the server sent it; nil if cancelled.
 	In *int64 `json:"in"`
 	// Version is the version of a ChangeMessage if it is not the event's; otherwise 0.
 	Version uint64 `json:"version"`

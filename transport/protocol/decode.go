@@ -31,12 +31,12 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Error: e.Err} }
 
 // DecodeRequest reads a frame from a client. The error is nil, or the fault in the frame's shape; it has a concrete
-// type, so compare it with nil before storing it in an error variable. The request keeps no part of frame. The caller
-// limits the length of a frame.
+// type, so compare it with nil before storing it in an error variable. The request keeps no part of frame, whose
+// length the caller limits.
 //
-// Of several faults, it reports the first in this order: broken JSON; an id, action or room with a wrong value or
-// given twice; an unknown action; the same of another known field; an unknown field; a missing field; a field that
-// does not belong there. So a request of a later protocol, whose action has new fields or values, gets
+// Of several faults, it reports the first in this order: broken JSON; an id, action or room that is wrong or
+// repeated; an unknown action; another field that is wrong or repeated; an unknown field; a missing field; a field
+// that does not belong there. So a request of a later protocol, with new fields or values of its action, gets
 // unknown_action.
 //
 // It reads tokens instead of unmarshalling a struct, because a refusal needs more than the library's error: the id,
@@ -72,8 +72,8 @@ func (d *decoder) decode(text []byte, part bool) *Error {
 	return d.check()
 }
 
-// tolerant lets the decoder go on after a repeated name or bad UTF-8, because the id may come later. readMember, text
-// and readData refuse both.
+// tolerant lets the decoder go on to the id after a repeated name or bad UTF-8. readMember, text and data refuse
+// both.
 var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // decoders are reused: a new one for each frame would take 700 ns instead of 280.
@@ -87,7 +87,6 @@ type decoder struct {
 	findings
 }
 
-// findings are a decoder's results for one frame.
 type findings struct {
 	req     Request
 	action  *Action // nil if it is unknown
@@ -151,7 +150,6 @@ func (d *decoder) syntaxError(err error) *Error {
 	return NewError(CodeBadRequest, "not valid JSON")
 }
 
-// check returns the fault to report, after all members were read.
 func (d *decoder) check() *Error {
 	for _, err := range [...]*Error{d.badCommon, d.badAction, d.badOther, d.badName} {
 		if err != nil {

@@ -5,14 +5,12 @@
 // [DecodeRequest]. The server answers with one Reply, which has the request's id and either a result or an [Error],
 // and sends an Event whenever a room of the client has changed. A client decodes both with [DecodeFrame].
 //
-// A decoded request has one meaning: the package refuses unknown fields, repeated fields, names in other letter case
-// and anything after the object, because another reader could understand such a frame differently. It keeps clients'
-// data as written, as a [JSON], but refuses a repeated name in one of its objects. Package room, not this one, checks
-// room ids, user names, and the length and depth of data and texts. A server's frame may have unknown fields, so that
-// an old client works with a newer server.
+// A decoded request has one meaning: the package refuses unknown and repeated fields, names in other letter case and
+// anything after the object, because another reader could understand such a frame differently. It keeps clients' data
+// as written, as a [JSON] without repeated names. Package room checks room ids, user names, and the length and depth
+// of data and texts. A server's frame may have unknown fields, so that an old client works with a newer server.
 //
-// The package does no I/O and runs no goroutines. All of it is safe for concurrent use, as long as nobody changes the
-// values handed in.
+// The package does no I/O and runs no goroutines. It is safe for concurrent use, unless values handed in are changed.
 package protocol
 
 // Subprotocol is the WebSocket subprotocol that both sides must agree on in the handshake.
@@ -22,8 +20,7 @@ const Subprotocol = "roomd.v1"
 // client offers it beside [Subprotocol]; the server never selects it.
 const TokenSubprotocol = "roomd.token."
 
-// MaxFrame is the default length of the longest request that a server reads, in bytes. A longer one ends the
-// connection with [CloseTooBig].
+// MaxFrame is the default limit of a request, in bytes. A longer one ends the connection with [CloseTooBig].
 const MaxFrame = 16 << 10
 
 // Close codes of a server, and how a client should react.

@@ -78,8 +78,8 @@ func appendRefusal(dst []byte, r *Reply) []byte {
 	return append(dst, '}')
 }
 
-// AppendEvent appends e to dst as one JSON object and returns the longer slice. A snapshot gets the room's state; a
-// lost seat reason, text and to; a node degraded; and any other event from and changes. Data must be JSON. Other
+// AppendEvent appends e to dst as one JSON object and returns the longer slice: the room's state for a snapshot;
+// reason, text and to for a lost seat; degraded for a node; otherwise from and changes. Data must be JSON. Other
 // bytes that are not UTF-8 become U+FFFD.
 func AppendEvent(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"event":`...)
@@ -121,7 +121,6 @@ func appendLost(dst []byte, e *Event) []byte {
 	return append(dst, '}')
 }
 
-// appendWhy writes why a seat is lost.
 func appendWhy(dst []byte, reason, text, to string) []byte {
 	dst = append(dst, `,"reason":`...)
 	dst = appendString(dst, reason)
@@ -172,7 +171,6 @@ func appendChange(dst []byte, c *Change) []byte {
 	return append(dst, '}')
 }
 
-// appendText writes a text unless it is empty.
 func appendText(dst []byte, text string) []byte {
 	if text == "" {
 		return dst
@@ -180,7 +178,6 @@ func appendText(dst []byte, text string) []byte {
 	return appendString(append(dst, `,"text":`...), text)
 }
 
-// appendState writes the settings and data of a room that has some.
 func appendState(dst []byte, s *room.Settings, data JSON) []byte {
 	if s != nil {
 		dst = appendSettings(append(dst, `,"settings":`...), *s)
@@ -215,7 +212,6 @@ func appendPrivate(dst []byte, private map[string]JSON) []byte {
 	return append(dst, '}')
 }
 
-// appendSaid writes earlier messages, if any.
 func appendSaid(dst []byte, said []Said) []byte {
 	next := `,"said":[{`
 	for i := range said {

@@ -54,8 +54,7 @@ var (
 	ErrInternal      = NewError(CodeInternal, "")
 )
 
-// Error is the reason for a refusal: the "error" object of a reply, or of the HTTP response to a refused connection.
-// The zero value is not a valid error.
+// Error is the "error" of a refusal, by reply or HTTP. The zero value is not a valid error.
 type Error struct {
 	// Code is one of the Code constants, or an unknown one of a newer server.
 	Code string `json:"code"`

@@ -145,8 +145,7 @@ func (d *decoder) readAction(value jsontext.Value) (wrong string) {
 	return ""
 }
 
-// delimited reports whether a comma or brace follows the last value. The decoder reads 01 as a 0 and fails at the 1,
-// but the id of that frame is not 0.
+// delimited reports whether a comma or brace follows the last value: the 0 that the decoder reads of 01 is no id.
 func (d *decoder) delimited() bool {
 	rest := bytes.TrimLeft(d.json.UnreadBuffer(), " \t\r\n")
 	return len(rest) > 0 && (rest[0] == ',' || rest[0] == '}')
@@ -168,7 +167,6 @@ func (d *decoder) field(raw jsontext.Value) field {
 	return fieldUnknown
 }
 
-// badName returns the fault of an unknown name.
 func badName(name string, valid bool, known []string) string {
 	if !valid {
 		return "a field's name is not valid UTF-8: " + excerpt(name)

@@ -49,8 +49,7 @@ type Reply struct {
 	// Data is the room's, if Users are listed; empty if there is none. With CodeConflict it is the data that the
 	// request would have replaced, even if a member's.
 	Data JSON
-	// Private are the private data that the client may see, by user, if Users are listed: its own, and everybody's
-	// for an admin.
+	// Private are the private data that the client may see, by user, if Users are listed: its own, or all for admins.
 	Private map[string]JSON
 	// Said are the room's last kept messages, oldest first, in the answer to a join or a watch.
 	Said []Said
@@ -98,8 +97,7 @@ func (s *Said) Change() Change {
 
 // Event is news about a room. [AppendEvent] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
 type Event struct {
-	// Degraded says in an EventNode that the node cannot reach Redis: rooms stand still until a later EventNode
-	// without it.
+	// Degraded says in an EventNode that the node cannot reach Redis: rooms stand still until one without it.
 	Degraded bool
 	// Event is one of the Event constants. A newer server may send others: ignore those.
 	Event string

@@ -29,13 +29,12 @@ const (
 
 // Request is one frame from a client. The zero value is not valid: it has no action.
 type Request struct {
-	// ID is chosen by the client, from 0 to MaxID, and comes back in the reply. It may be used twice, but then the
-	// client cannot tell the replies apart.
+	// ID is chosen by the client, from 0 to MaxID, and comes back in the reply. Unique ones tell replies apart.
 	ID int64
 	// Action is one of the Action constants.
 	Action string
-	// Room is the room's id as the client wrote it, unchecked and perhaps empty. It goes with every action except
-	// ActionMatch, ActionAuth and ActionPing.
+	// Room is the room's id as written, unchecked and perhaps empty. ActionMatch, ActionAuth and ActionPing have
+	// none.
 	Room string
 	// Token goes with ActionAuth only. It is not checked here.
 	Token string
@@ -75,16 +74,14 @@ type Request struct {
 	In *int64
 	// Then is the effect of a timer that fires; nil means none. Only with ActionTimer.
 	Then *room.Effect
-	// Actions are the parts of a txn, in order, 1 to MaxTxn. They have no id, room, expect and epoch. Only with
-	// ActionTxn.
+	// Actions are the parts of a txn, in order, 1 to MaxTxn, without id, room, expect and epoch. Only with ActionTxn.
 	Actions []Request
 	// Ban is for how long a kick keeps the user out, in seconds, at most MaxBan. 0 means not at all.
 	Ban int
 	// Expect is the version, from 0 to MaxVersion, that a set, a timer, a txn or a configure builds on, or that the
 	// client had before a join or a watch. Nil sets no condition.
 	Expect *uint64
-	// Epoch is the room's life in which Expect counts. Empty means the current one, and leaves the field out of the
-	// frame.
+	// Epoch is the room's life in which Expect counts. Empty means the current one, and is not sent.
 	Epoch string
 }
 

@@ -13,8 +13,7 @@ import (
 // Timers are the rest of each of a room's timers, in ms, by name. In JSON they are an object.
 type Timers map[string]int64
 
-// TimersOf returns timers as clients see them at now, by the clock that all nodes share, in ms since 1970; nil for
-// none.
+// TimersOf returns timers as clients see them at now, by the nodes' clock in ms since 1970; nil for none.
 func TimersOf(t *room.Timers, now int64) Timers {
 	if t.Len() == 0 {
 		return nil

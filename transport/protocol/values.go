@@ -52,8 +52,7 @@ func truth(value jsontext.Value) (is bool, wrong string) {
 	return false, "must be true or false, not " + kindName(value.Kind())
 }
 
-// number reads a whole number from least to most, in digits only. It refuses 1.0 and 1e3: not every JSON reader holds
-// them as whole numbers.
+// number reads a whole number from least to most. It refuses 1.0 and 1e3: not every JSON reader takes them for whole.
 func number(value jsontext.Value, least, most int64) (n int64, wrong string) {
 	got := kindName(value.Kind())
 	if value.Kind() == jsontext.KindNumber {
@@ -87,8 +86,7 @@ func digits(raw []byte, limit int64) (n int64, ok bool) {
 	return n, true
 }
 
-// data reads any value. It refuses what the tolerant decoder let pass, and other readers could understand
-// differently.
+// data reads any value. It refuses what tolerant let pass, and other readers could understand differently.
 func data(value jsontext.Value) (text JSON, wrong string) {
 	switch {
 	case value.IsValid():
@@ -116,8 +114,7 @@ func (d *decoder) readActions() error {
 	})
 }
 
-// readArray reads an array, and calls each for its values, up to the field's limit. It fails only where the JSON is
-// broken.
+// readArray reads an array, and calls each for its first values. It fails only where the JSON is broken.
 func (d *decoder) readArray(f field, what string, each func(i int64, value jsontext.Value)) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
 		d.bad(f, "must be an array of "+what+", not "+kindName(kind))

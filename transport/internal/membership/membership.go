@@ -49,8 +49,7 @@ const ReasonReplaced room.Reason = "replaced"
 
 var replaced = Loss{Gone: room.Gone{Reason: ReasonReplaced}}
 
-// step applies an input, and returns the loss to tell the client of, or nil. An overtaken membership is always lost
-// to the newer session.
+// step applies an input, and returns the loss for the client, or nil: if overtaken, always to the newer session.
 func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
@@ -110,8 +109,8 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	return nil
 }
 
-// JoinReply records the result of the client's join. It returns a loss that the result shows; the client is told of
-// it before the reply.
+// JoinReply records the result of the client's join. It returns the loss that this shows, to be told before the
+// reply.
 func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	gone, found := m.gone(result, err)
 	switch {
@@ -131,8 +130,7 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	return nil
 }
 
-// LeaveReply records the result of the client's leave. It returns the loss if the session was removed before; the
-// client is told of it before the reply.
+// LeaveReply records the result of the client's leave. It returns an earlier loss, to be told before the reply.
 func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	switch {
 	case err == nil:
@@ -182,8 +180,8 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	return nil, false
 }
 
-// Answer records the result of Next's action. wait says to try again after a pause: the action failed for now, or an
-// event on its way has to come first.
+// Answer records the result of Next's action. wait asks for a pause before the next try, because the action failed
+// for now, or an event on its way has to come first.
 func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait bool) {
 	absent := errors.Is(err, room.ErrNotMember) || errors.Is(err, room.ErrConflict)
 	switch {
@@ -209,7 +207,6 @@ func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait boo
 	return m.step(Refused, Loss{Refusal: err}), false
 }
 
-// absent records that an action did not find the user in the room.
 func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait bool) {
 	why := missed
 	gone, found := m.gone(result, err)
@@ -228,8 +225,7 @@ func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait boo
 	return m.step(Removed, Loss{}), false
 }
 
-// IsTransient reports whether to retry an action that failed with err. A join or a leave may be retried even if it
-// was written: the second one changes nothing.
+// IsTransient reports whether to retry an action that failed with err: a second join or leave changes nothing.
 func IsTransient(err error) bool {
 	return errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrBusy) || errors.Is(err, room.ErrUnknown) ||
 		errors.Is(err, context.DeadlineExceeded)

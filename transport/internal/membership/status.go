@@ -14,8 +14,8 @@ const (
 	Doubtful
 	// Missing: a member that has lost its place, and joins again.
 	Missing
-	// Returned: a member that was missing and is back according to an event, or that an old list lacked. It asks
-	// whether it still is one, and for the list.
+	// Returned: was missing and is back by an event, or an old list lacks it. It asks whether it is one, and for the
+	// list.
 	Returned
 	// Unsure: a member whose further join had no answer. It asks whether it is one; events may be older.
 	Unsure
@@ -66,7 +66,7 @@ const (
 	Seen
 	// Questioned: the session's node has another name, or a list lacks the session.
 	Questioned
-	// Contradicted: a snapshot that is older than what the session knows lacks it.
+	// Contradicted: a snapshot lacks the session, but is older than the version that the session knows.
 	Contradicted
 	// Removed: the session has lost its place by a failure.
 	Removed

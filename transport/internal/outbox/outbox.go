@@ -44,8 +44,7 @@ type item struct {
 	room   *Room
 }
 
-// load counts bytes in an outbox. Snapshots do not count: there is at most one of each room, which all waiting
-// connections share.
+// load counts bytes, except snapshots: there is one of each room at most, and all waiting connections share it.
 type load struct{ frames, changes int }
 
 // New returns an outbox that calls start when a writer is needed.
@@ -141,8 +140,7 @@ func (o *Outbox) claimLocked() bool {
 	return true
 }
 
-// KeepWriting reports whether the writer goes on. Once the outbox is finished it does not: the connection's goroutine
-// writes the rest.
+// KeepWriting reports whether the writer goes on. In a finished outbox the connection's goroutine writes the rest.
 func (o *Outbox) KeepWriting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,7 +182,6 @@ func (o *Outbox) TakeStale() (rooms []*Room) {
 	return rooms
 }
 
-// largestLocked returns the room with most bytes of pending changes, nil if there are none.
 func (o *Outbox) largestLocked() (largest *Room) {
 	for r := range o.rooms {
 		if r.size > 0 && (largest == nil || r.size > largest.size) {

@@ -32,8 +32,7 @@ func (r *Room) notifyLocked() {
 }
 
 // Reply queues the reply to a request that left the room at a version, or found it there: after older events and all
-// notices, and before the version's own event. unclear are events that may yet turn out to show the room without the
-// session.
+// notices, and before the version's own event. unclear are events that may show the room without the session.
 func (r *Room) Reply(epoch string, version uint64, frame []byte, unclear []*room.Event) {
 	o := r.out
 	o.mu.Lock()
@@ -130,13 +129,11 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 	o.startLocked()
 }
 
-// A list of the room, from a reply, a recovery's action or a refill, replaces the events that it covers, including
-// dropped ones.
+// A list of the room, by a reply, a recovery or a refill, replaces the events that it covers, even dropped ones.
 
 // behind returns the pending events after a list. Another epoch counts only if it began later: with a snapshot, or
-// with an event from version 0 if the list shows that there was no room. (If that room was gone again before the list
-// was read, a snapshot follows.) If the first of them is lack, of another epoch, that epoch came before the list and
-// is over.
+// from version 0 if the list shows no room. (If that room was gone again before the list was read, a snapshot
+// follows.) If the first of them is lack, of another epoch, that epoch came before the list and is over.
 func (r *Room) behind(epoch string, version uint64) (events []*room.Event) {
 	begins := len(r.pending) > 0 && (r.pending[0].Snapshot != nil || version == 0 && r.pending[0].From == 0)
 	for _, e := range r.pending {
@@ -164,8 +161,7 @@ func (r *Room) Restart(now *room.Event, needed, again bool) {
 	}
 }
 
-// restartLocked replaces pending events up to a snapshot, unless the client has that version, or dropped events are
-// newer.
+// restartLocked replaces pending events up to a snapshot, unless the client has it, or it lacks dropped events.
 func (r *Room) restartLocked(now *room.Event) {
 	at := position{now.Epoch, now.Version}
 	if !r.isCovered(at) {

@@ -69,8 +69,7 @@ func (r *Room) SetViewer(to room.Viewer) {
 	r.resizeLocked(size - r.size)
 }
 
-// Hold keeps the events back until the reply to a request about the room: else the client could get a list that is
-// older than the events before it.
+// Hold keeps events back until the reply to a request: its list must not be older than the events before it.
 func (r *Room) Hold() {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
@@ -94,8 +93,7 @@ func (r *Room) releaseLocked() {
 	o.placeLocked(r)
 }
 
-// sealLocked moves the first n pending events of a room to the end of the outbox: they are written before all that is
-// queued later.
+// sealLocked moves the first n pending events of a room to the end of the outbox, before all that is queued later.
 func (o *Outbox) sealLocked(r *Room, n int) {
 	o.dequeueLocked(r)
 	if n == 0 {
@@ -111,8 +109,7 @@ func (o *Outbox) sealLocked(r *Room, n int) {
 	r.pending, r.size = r.pending[n:], r.size-size
 }
 
-// Push adds an event, unless the client has it. It reports false if it dropped events because too many changes wait:
-// a snapshot will replace them.
+// Push adds an event, unless the client has it. It reports false if it had to drop events: a snapshot replaces them.
 func (r *Room) Push(e *room.Event) (fits bool) {
 	o := r.out
 	o.mu.Lock()
@@ -143,14 +140,13 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 	return fits
 }
 
-// isLate reports whether an event is of an epoch that the client has left. A new epoch starts with a snapshot, or
-// where there was no room.
+// isLate reports whether an event is of an epoch that the client has left. A new one starts with a snapshot, or where
+// there was no room.
 func (r *Room) isLate(e *room.Event) bool {
 	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
 }
 
-// Pause keeps the events back until Resume. lack is nil, or an event that shows the room without the session, perhaps
-// not pushed yet.
+// Pause keeps the events back until Resume. lack shows the room without the session, and may come later; or is nil.
 func (r *Room) Pause(lack *room.Event) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()

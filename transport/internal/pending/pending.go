@@ -36,8 +36,7 @@ func entryOf[T any](place *list.Element) *Entry[T] { return place.Value.(*Entry[
 
 func (a *address[T]) oldest() *Entry[T] { return entryOf[T](a.entries.Front()) }
 
-// Network returns the network that counts as one address: of IPv6 the first 64 bits, all of which one owner has. It
-// is the zero Prefix for the zero Addr.
+// Network returns the prefix that counts as one address: 64 bits of IPv6 have one owner. Zero for the zero Addr.
 func Network(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {

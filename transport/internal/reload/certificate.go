@@ -35,8 +35,7 @@ func Pair(cert, key string) (*tls.Certificate, error) {
 }
 
 // ServeTLS returns a server's configuration with such a pair, for TLS 1.2 or later, and HTTP/1.1. When the files
-// change, new connections get the new pair, at most [Interval] later. Files that cannot be used, or do not match,
-// leave the old pair in force, and are logged.
+// change, new connections get the new pair, at most [Interval] later. It logs unusable pairs, and keeps the old one.
 func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	read := parsePair(cert, key)
 	parse := func(texts [][]byte) (*tls.Certificate, error) {

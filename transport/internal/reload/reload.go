@@ -62,9 +62,9 @@ type Value[T any] struct {
 // Messages are logged when new files are in force, or are unusable.
 type Messages struct{ Changed, Unusable string }
 
-// New returns the value that parse makes of the files' texts. It fails with a [FileError]; other errors of parse are
-// wrapped with the first path. Later errors are logged, each once in a row. parse runs in one goroutine at a time,
-// and must not call Current.
+// New returns the value that parse makes of the files' texts, or a [FileError]; other errors of parse are wrapped
+// with the first path. Later errors are logged, each once in a row. parse must not call Current, and never runs twice
+// at a time.
 func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T],
 	error) {
 	v := &Value[T]{paths: paths, parse: parse, said: said, log: log, checked: time.Now()}

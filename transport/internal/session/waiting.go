@@ -44,8 +44,7 @@ func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 }
 
 // retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between. It stops if
-// try reports that membership does not matter, or if the session is no member, and fails with [room.ErrUnavailable]
-// in time.
+// membership does not matter to try, or has ended, and fails with [room.ErrUnavailable] after SeatWait.
 func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
 	ctx, cancel := context.WithTimeout(s.shared.Life, SeatWait)
 	defer cancel()

@@ -131,8 +131,7 @@ func (p *presence) endWatchLocked() *protocol.Event {
 	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
-// endWatchAfterLeave ends the watch of a session that left, if only members may watch. The client misses its own
-// leave.
+// endWatchAfterLeave ends the watch of a session that left, if only members may watch, and hides its own leave.
 func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()

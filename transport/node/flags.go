@@ -43,7 +43,8 @@ func (c *config) Validate(parsed *kong.Context) error {
 	if err := checkLeast(parsed.Flags()); err != nil {
 		return err
 	}
-	c.NodeTTL = cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL)) // so that the log shows the value in force
+	// The log shall show the value in force.
+	c.NodeTTL = cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL))
 	switch {
 	case len(c.Webhook) > 0 && c.Feed == 0:
 		return errors.New("--webhook needs --feed and --journal, from which it is told, such as --feed 1000000 --journal 1000")

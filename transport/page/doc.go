@@ -5,8 +5,8 @@
 // modules, without a build. Its Content-Security-Policy allows files of this server only: no inline script or style,
 // no frame around it. Names and messages are shown as text, never as markup.
 //
-// The files in assets, from page.js on: table.js shows a table, lobby.js the list of tables, stampede.js compares how
-// many players get the same table at once with and without a lock; crowd.js plays these players.
+// The files in assets, from page.js on: table.js shows a table, and lobby.js the list of tables. In stampede.js many
+// players want one table at once, with and without a lock; crowd.js plays them.
 //
 // Admin returns the handler of the operators' page in admin, from admin.js on. The page polls the operators' API
 // about once a second; nodes.js, charts.js, rooms.js and room.js show the results.

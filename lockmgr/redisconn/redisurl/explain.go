@@ -18,7 +18,7 @@ const probeTimeout = time.Second
 // ErrLogin means that Redis has answered, and does not accept the user or the password.
 var ErrLogin = errors.New("it does not accept the user or the password")
 
-// ErrSentinelLogin means the same of the Sentinels and their own user.
+// ErrSentinelLogin means that Sentinels have answered, and do not accept their own user or password.
 var ErrSentinelLogin = errors.New("its Sentinels do not accept their user or their password")
 
 // Explain replaces err, a failure of this Redis, by a better error if it finds one: URL and server disagree about

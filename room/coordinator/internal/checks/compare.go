@@ -131,7 +131,8 @@ func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 			continue
 		}
 		f := d.of[check]
-		if f == nil || check == CheckVersions && f.what != what { // the fault continues
+		// A new fault. A wrong version is new whenever its text changes.
+		if f == nil || check == CheckVersions && f.what != what {
 			f = &finding{since: now}
 			d.of[check] = f
 		}

@@ -59,7 +59,7 @@ func (n *news) add(kind, at, text string) {
 	n.size += len(text)
 }
 
-// copy appends the new entries of these rooms' journals to the feed. It returns the rooms that have more.
+// copy appends the new entries of these rooms' journals to the feed. It returns the rooms that have more to copy.
 func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err error) {
 	known, err := r.places(ctx, ids)
 	if err != nil {

@@ -90,7 +90,9 @@ func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 			if found[id] {
 				continue
 			}
-			known, err := r.places(ctx, []string{id}) // before the search for the journal: a later journal has another place
+			// Read the place first: a journal that is created after that has another place, and append refuses this
+			// one.
+			known, err := r.places(ctx, []string{id})
 			if err == nil {
 				var there int64
 				if there, err = r.store.Client.Exists(ctx, r.store.Room(id, keys.Log)).Result(); there == 0 && err == nil {

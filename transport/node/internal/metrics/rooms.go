@@ -41,7 +41,7 @@ func (l *locks) ended(held time.Duration, actions int, lost error) {
 // trouble counts rare events.
 type trouble struct {
 	reapplied, resynced, renamed prometheus.Counter
-	died, stopped                prometheus.Counter // members of such nodes
+	died, stopped                prometheus.Counter // removed members of dead and of stopped nodes
 }
 
 func newTrouble(r prometheus.Registerer) *trouble {

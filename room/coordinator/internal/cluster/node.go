@@ -50,7 +50,7 @@ type Options struct {
 
 	Renamed func()                          // called when the node has taken a new name
 	Died    func(node string)               // called when a node counts as dead; other nodes may call it, too
-	Evicted func(members int, stopped bool) // called when members of a dead node are removed from a room; stopped: it had drained
+	Evicted func(members int, stopped bool) // called for removed members of a dead node; stopped: it had drained
 	Log     *slog.Logger
 }
 

@@ -189,7 +189,6 @@ func (r *Replica) Adopt(is *room.Room) {
 // Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position,
 // order tells if is comes later or earlier than that, and differences compares the two if both are at the same
 // commit. known is false if Room is nil.
-// is nil.
 func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, order room.Order, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)
 	defer cancel()

@@ -143,7 +143,7 @@ func withAPI(api, others http.Handler) http.Handler {
 	})
 }
 
-// withPage serves the page, its comparison, and the server's own paths.
+// withPage serves the page, the list without a lock with which it compares rooms, and the server's own paths.
 func (n *Node) withPage(c *Config) http.Handler {
 	others := n.server.Handler()
 	options := page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version}

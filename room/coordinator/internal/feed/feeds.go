@@ -199,8 +199,8 @@ func (fs *Feeds) At(id string) room.Position {
 	return at
 }
 
-// Compare requests a snapshot if known, the watchers' position before the room was read, is lost in now. Without it
-// they would only learn that from the next commit.
+// Compare requests a snapshot if Redis has lost commits: the room as read is at now, and its watchers were at known
+// before that. Without it they would only learn of the loss from the next commit.
 func (fs *Feeds) Compare(id string, known, now room.Position) {
 	if !known.Gone(now) {
 		return

@@ -78,7 +78,7 @@ func (e *Event) SeatOf(user string) (seat int, seated bool) {
 	return m.Seat, seated
 }
 
-// Shared returns the result of the first call's make, computed once per event, such as an encoding for all watchers.
+// Shared returns the result of the first call's make, computed once per event, such as an encoding.
 func (e *Event) Shared(make func() any) any {
 	e.once.Do(func() { e.shared = make() })
 	return e.shared

@@ -87,7 +87,7 @@ func (a Undo) apply(r *Room, _ Rules, by Origin) (int, error) {
 			r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}
 	}
-	// Rules.Starter has set it
+	// the Starter has replaced the data in the move's commit
 	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() {
 		r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(a.Data.String())}})
 	}

@@ -24,8 +24,8 @@ const (
 	joiner   = "\u034f" // combining grapheme joiner
 )
 
-// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and not "." or "..", which no URL's
-// path contains.
+// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, not "." or "..": URLs have no such
+// parts.
 func CheckID(id string) error {
 	if !utf8.ValidString(id) {
 		return &InvalidError{"room", "is not valid UTF-8"}

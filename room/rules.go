@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Rules are what the rooms of a coordinator allow. By the zero value a room has MaxSeats, and newer sessions replace
-// older ones.
+// Rules are what rooms allow. With the zero value they have MaxSeats, and newer sessions replace older ones.
 type Rules struct {
 	// Name tells these rules from others, also from earlier versions: 0 to 64 of A-Z a-z 0-9 . _ -. Nodes on one
 	// Redis compare it. Empty means the Go types of Seating and Starter.

@@ -13,8 +13,8 @@ type Say struct {
 	// User is a member with the active session Session. Both are empty for somebody with authority over the room.
 	User, Session string
 
-	Text string   // either Text
-	Data string   // or JSON
+	Text string   // or Data
+	Data string   // JSON
 	To   []string // recipients, who are members; nil for everybody, empty for authority over the room only
 
 	Authority bool // the user has authority over the room, and need not be a member
@@ -93,7 +93,7 @@ type Said struct {
 	Version uint64 `json:"version"` // at which it was said
 
 	User string         `json:"user,omitzero"` // empty for somebody with authority over the room
-	Text string         `json:"text,omitzero"` // either Text or Data
+	Text string         `json:"text,omitzero"` // or Data
 	Data jsontext.Value `json:"data,omitzero"`
 	To   []string       `json:"to,omitzero"` // recipients; nil for everybody
 }

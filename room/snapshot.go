@@ -40,8 +40,7 @@ func (s Snapshot) Users() []Occupant {
 	return s.view.occupants()
 }
 
-// Shared returns the result of the first call's make, computed once per snapshot, such as an encoding for all
-// viewers.
+// Shared returns the result of the first call's make, computed once per snapshot, such as an encoding.
 func (s Snapshot) Shared(make func() any) any {
 	if s.view == nil {
 		return make()
@@ -50,8 +49,8 @@ func (s Snapshot) Shared(make func() any) any {
 	return s.view.shared
 }
 
-// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user may see the room of that id at a time, in ms since
-// 1970. Members may. "" is an unknown user.
+// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user, "" for unknown, may see room id at now, in ms
+// since 1970. Members may.
 func (s Snapshot) MayWatch(id, user string, now int64) error {
 	rule := s.WatchRule(user)
 	rule.onlyMembers = rule.onlyMembers && (user == "" || !slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }))

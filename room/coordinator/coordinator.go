@@ -297,7 +297,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	c.loops.Wait()
 	c.node.Wait()
 	c.workers.Close()
-	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // it has bounds of its own
+	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // End bounds itself
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
 	c.timers.Close()

@@ -36,8 +36,9 @@ type FeedGap struct {
 	List          FeedList       // set only in an entry without a room
 }
 
-// FeedList says that commits of any rooms are missing: a list of all rooms begins or ends, with a gap for each room.
-// A room that the reader knows and does not find in the list is gone. A list may begin again before it has ended.
+// FeedList says that a list of all rooms begins or ends, because commits of any rooms are missing. It has a gap for
+// each. A room that the reader knows and does not find in the list is gone. A list may begin again before it has
+// ended.
 type FeedList string
 
 // The ends of a list of all rooms.

@@ -33,14 +33,14 @@ type Log struct {
 	check  *time.Timer // guarded by mu: ends the episode
 }
 
-// New returns a Log that writes message at that level. An episode is over after the time quiet without trouble.
+// New returns a Log that writes message at that level. An episode is over after quiet without trouble.
 func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration) *Log {
 	return &Log{log: log, level: level, message: message, quiet: quiet}
 }
 
 // Happened records that the trouble happened, because of err, which may be nil. The line that begins an episode has
-// err and pairs, alternately names and values. Later lines are at level debug, at most one a second, and count those
-// left out.
+// err and pairs, alternately names and values. Later lines are at level debug, at most one a second, and count
+// omitted ones.
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

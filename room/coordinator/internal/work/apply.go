@@ -120,8 +120,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	return nil
 }
 
-// conflict updates the copy after a commit without the lock met another version: to now if that was read, else by
-// events.
+// conflict updates the copy after a commit without the lock met another version: to now, or by events if now is nil.
 func (w *worker) conflict(now *room.Room) {
 	call(w.pool.opts.Trace.Reapplied)
 	w.status.take(metOthers)

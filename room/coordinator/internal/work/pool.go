@@ -98,7 +98,7 @@ func (p *Pool) Run(ctx context.Context, id string, a room.Action) (room.Result, 
 	return p.RunSince(ctx, id, a, time.Now())
 }
 
-// Renew begins a new epoch unless the room has left this one. Feeds repair rooms with it, Lost and KeptNames.
+// Renew begins a new epoch unless the room has left this one. Feeds repair rooms with Renew, Lost and KeptNames.
 func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
 	_, err := p.Run(ctx, id, room.Renew{Epoch: epoch})
 	if err != nil && ctx.Err() == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // resend repeats a request that failed with why, its outcome unknown, until Redis decides it or ctx ends. It returns
-// the error of the last sending; if ctx ends, the last error that is not just that.
+// the error of the last sending that the end of ctx did not interrupt.
 func (p *Pool) resend(ctx context.Context, id string, why error, send func(context.Context) error) (decided bool,
 	err error) {
 	p.logs.replies.Happened(why, "room", id)
@@ -41,7 +41,7 @@ func (w *worker) abandonCommit(b *batch) {
 	}
 }
 
-// unavailable wraps an error of Redis, or of the way there.
+// unavailable wraps an error of Redis or of the network as ErrUnavailable.
 func unavailable(id string, err error) error {
 	return fmt.Errorf("room %s: %w: %w", id, room.ErrUnavailable, err)
 }

@@ -61,7 +61,7 @@ func splitHost(text string) (host, port string, ok bool) {
 
 // origins are those that Options.AllowOrigins names.
 type origins struct {
-	all   bool // *
+	all   bool // "*"
 	null  bool // of files and sandboxes
 	exact map[origin]bool
 	below map[origin]bool // https://game.example stands for https://*.game.example

@@ -62,7 +62,7 @@ func readJournal(q *request, in journalPage) (*answer, error) {
 	return ok(page)
 }
 
-// changeOf returns a change of a commit at a time.
+// changeOf returns c as the API shows it. at is the time of its commit.
 func changeOf(c *room.Change, at time.Time) change {
 	one := change{Type: string(c.Type), User: c.User, Reason: string(c.Reason), Away: c.Away}
 	if c.Type.OfMember() {

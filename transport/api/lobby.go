@@ -161,7 +161,7 @@ func listRooms(q *request, in search) (*answer, error) {
 	return &answer{status: http.StatusOK, cache: lobbyAge, body: q.page(all, &f, after, some)}, nil
 }
 
-// page returns the rooms that the caller may see, after a position if there is one.
+// page returns the rooms that the caller may see, if some is true only those after behind.
 func (q *request) page(all *coordinator.Lobby, f *filter, behind key, some bool) lobby {
 	var keys []key
 	for _, r := range all.Rooms {

@@ -59,7 +59,7 @@ type roomState struct {
 	Users    []member `json:"users"`
 }
 
-// timers are the rest of each of a room's timers, in ms, by name.
+// timers are the times that a room's timers have left, in ms, by name.
 type timers map[string]int64
 
 // read returns the path's room, which must exist and pass check.

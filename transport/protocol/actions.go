@@ -71,8 +71,7 @@ type Action struct {
 	Reply Shape
 	Host  bool // for the host of the room, and admins
 
-	// Repeats says that it may be repeated: a client does so if its connection ends before the reply, by whatever
-	// code.
+	// Repeats says that a client repeats it if the connection ends before the reply, whatever the close code.
 	Repeats bool
 	// Stays says that a member of the room may do it, whatever a newer token says.
 	Stays bool

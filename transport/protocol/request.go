@@ -23,7 +23,7 @@ const (
 	MaxTo      = 64            // recipients of a message
 	MaxTxn     = room.MaxTxn   // actions of a txn
 	MaxBan     = 315360000     // seconds, ten years
-	MaxHistory = 100           // messages for a join
+	MaxHistory = 100           // messages for a join or a watch
 	MaxTimer   = room.MaxTimer // ms
 )
 
@@ -33,8 +33,7 @@ type Request struct {
 	ID int64
 	// Action is one of the Action constants.
 	Action string
-	// Room is the room's id as written, unchecked and perhaps empty. ActionMatch, ActionAuth and ActionPing have
-	// none.
+	// Room is the room's id as written, unchecked. ActionMatch, ActionAuth and ActionPing have none.
 	Room string
 	// Token goes with ActionAuth only. It is not checked here.
 	Token string

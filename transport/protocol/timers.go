@@ -10,7 +10,7 @@ import (
 	"roomd/room"
 )
 
-// Timers are the rest of each of a room's timers, in ms, by name. In JSON they are an object.
+// Timers are the times that a room's timers have left, in ms, by name. In JSON they are an object.
 type Timers map[string]int64
 
 // TimersOf returns timers as clients see them at now, by the nodes' clock in ms since 1970; nil for none.

@@ -29,7 +29,8 @@ func Reply(r *protocol.Reply) []byte {
 // Event returns the frame of an event for one client.
 func Event(e *protocol.Event) []byte { return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize), e)) }
 
-// Clock returns the time by the clock that all nodes share, in ms since 1970. Clients are shown the rest of a timer.
+// Clock returns the time by the clock that all nodes share, in ms since 1970. Clients see the time that a timer has
+// left.
 type Clock func() int64
 
 // Changes returns one frame for consecutive events, as a viewer may see them.
@@ -89,7 +90,7 @@ type Shared struct {
 	event   *room.Event
 	size    int  // estimated bytes of the changes that everybody sees; 0 for a snapshot
 	limited bool // some change is not for everybody
-	timed   bool // some change shows the rest of a timer
+	timed   bool // some change shows the time that a timer has left
 
 	encode sync.Once
 	bytes  []byte // set by encode

@@ -109,8 +109,8 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	return nil
 }
 
-// JoinReply records the result of the client's join. It returns the loss that this shows, to be told before the
-// reply.
+// JoinReply records the result of the client's join. It returns the loss that the result shows, or nil. The client is
+// told of the loss before the reply.
 func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	gone, found := m.gone(result, err)
 	switch {
@@ -130,7 +130,7 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	return nil
 }
 
-// LeaveReply records the result of the client's leave. It returns an earlier loss, to be told before the reply.
+// LeaveReply records the result of the client's leave. It returns an earlier loss, or nil, to tell before the reply.
 func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	switch {
 	case err == nil:
@@ -148,7 +148,7 @@ func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	return m.step(Left, Loss{})
 }
 
-// gone returns who removed the user, as an action found.
+// gone returns the removal of the user that the result of an action shows, if any.
 func (m *Membership) gone(result room.Result, err error) (room.Gone, bool) {
 	if is, ok := errors.AsType[*room.GoneError](err); ok {
 		return is.Gone, true

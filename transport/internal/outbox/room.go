@@ -196,7 +196,7 @@ func (r *Room) endLocked() {
 	}
 }
 
-// isSent reports whether the client has a version without the pending events.
+// isSent reports whether the client has a version, not counting the pending events.
 func (r *Room) isSent(at position) bool {
 	return r.sent.epoch == at.epoch && r.sent.version >= at.version
 }

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 )
 
-// Set is a set of such connections, by address. Next is the oldest of the address with the most, so one address
-// cannot keep the others out. The zero value is empty. A Set is not safe for concurrent use.
+// Set holds connections without an earned slot, by address. Next is the oldest of the address with the most, so one
+// address cannot keep the others out. The zero value is empty. A Set is not safe for concurrent use.
 type Set[T any] struct {
 	addresses map[netip.Prefix]*address[T]
 	most      byCount[T]

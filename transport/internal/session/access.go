@@ -18,7 +18,7 @@ type Access struct {
 
 	mu      sync.Mutex
 	granted auth.Identity // guarded by mu: by the newest token; zero before the first
-	timer   *time.Timer   // guarded by mu: ends the connection in time; nil before start and after stop
+	timer   *time.Timer   // guarded by mu: ends the connection at its deadline; nil before start and after stop
 }
 
 // NewAccess returns the access of a connection without a token so far. named is the user in its URL, or "".

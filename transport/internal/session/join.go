@@ -66,7 +66,8 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
 	"a newer session of the user has taken over the last room of this one; nothing was written")
 
-// beginSubscribed is begin for a join or a watch. It first subscribes to the room's events: the reply must miss none.
+// beginSubscribed is begin for a join or a watch. It first subscribes to the room's events: none may be missing
+// later.
 func (r *request) beginSubscribed() (*presence, error) {
 	s, id := r.session, r.in.Room
 	if err := s.admit(id); err != nil {

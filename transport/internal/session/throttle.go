@@ -100,8 +100,8 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts a request of a cost. It returns an error if there are too many; cutOff says that the client ignores
-// those.
+// request counts a request as cost requests. It returns an error if there are too many; cutOff is true if the client
+// ignores those errors.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.limits.Load(), t.shared.Clock()
 	p := limits.requests.times(cost)

@@ -13,16 +13,13 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// LingerTimeout is how long a closed connection is still read, so that the last frames arrive before the kernel
-// resets it.
+// LingerTimeout is how long a closed connection is read, so that the last frames arrive before the kernel resets it.
 const LingerTimeout = time.Second
 
-// CloseTimeout bounds each of the last writes to a client that the server closes: the running one, and the queued
-// rest.
+// CloseTimeout bounds each of the last writes to a client that the server closes: the running one, and the queue.
 const CloseTimeout = 5 * time.Second
 
-// maxLinger is how many bytes are read meanwhile: as many as the kernel may hold, not all that a client goes on
-// sending.
+// maxLinger is how many bytes are read then: as many as the kernel may hold, not all that a client goes on sending.
 const maxLinger = 256 << 10
 
 // Handler is what a connection serves.

@@ -143,7 +143,7 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	}
 	if !r.state.settled && len(r.updates) > before {
 		defaults := rules.defaults()
-		_, prepares := a.(SetData) // before anybody has joined
+		_, prepares := a.(SetData) // for a room that nobody has joined yet
 		defaults.Default = !prepares
 		r.updateState(Update{Type: kindDefaults, Detail: &Detail{Settings: &defaults}})
 	}

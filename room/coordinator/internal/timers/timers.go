@@ -101,8 +101,8 @@ func (t *Timers) Close() {
 // Now returns the time by the clock that all nodes share, in ms since 1970.
 func (t *Timers) Now() int64 { return t.clock.now() }
 
-// Announce writes the entry of a timer that is about to be set for in ms from now, and returns when it is due. It
-// fails with [room.ErrUnavailable] or the cause of ctx.
+// Announce writes the entry of a timer that is about to be set, and returns when it is due; in is in ms. It fails
+// with [room.ErrUnavailable] or the cause of ctx.
 func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, err error) {
 	sent := time.Now()
 	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in)

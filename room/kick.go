@@ -9,7 +9,7 @@ const Forever = 253402300799000
 // the room, or a [Claim] of its host.
 //
 // A room has at most 1,000 bans. To make room for another, expired ones are lifted, and then the one that ends
-// soonest; but the host may not lift bans, and fails with [ErrForbidden].
+// soonest; but the host may not lift that one, and fails with [ErrForbidden].
 type Kick struct {
 	User string
 	Text string // the reason; everybody in the room may read it

@@ -165,8 +165,7 @@ const forwardedFor = "X-Forwarded-For"
 
 // clientAddress returns the address of a client, the zero Addr if there is none, as with a Unix socket. Behind a
 // trusted proxy it is the right-most address of X-Forwarded-For that is not a trusted proxy's: the client may have
-// made up the entries to the left of it. It stops at an entry that is no address. The header of other peers is
-// ignored.
+// made up those to the left of it. It stops at an entry that is no address. It ignores the header of other peers.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	address, ok := parseAddress(r.RemoteAddr)
 	if !ok {

@@ -46,6 +46,5 @@
 // Each connection has one, which reads, runs requests and writes replies. All connections share a few that write
 // events, at most one per processor. A connection has further ones: while its socket accepts no bytes, for each room
 // that it rejoins or reads again, and for each room that its user leaves after the grace. While there are
-// connections, one goroutine checks their heartbeats, and one pings Redis. [Server.Shutdown] returns when all have
-// ended.
+// connections, one goroutine checks heartbeats, and one pings Redis. [Server.Shutdown] waits for all of them.
 package transport

@@ -107,8 +107,7 @@ func (s *Server) clock() time.Duration { return time.Since(s.began) }
 // Connections returns how many WebSockets are open.
 func (s *Server) Connections() int { return s.conns.count() }
 
-// answersFor reports whether a session should still be in a room: its connection is open, its timer runs, or the node
-// drains and keeps all seats.
+// answersFor reports whether a session should be in a room: it is connected, its timer runs, or the node drains.
 func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
 	return draining || c != nil && c.session.Claims(room) || s.disconnectTimers.has(room, session)
@@ -122,8 +121,7 @@ func (s *Server) Retire() { s.retired.Store(true) }
 // frame: a request without a reply was never run. When ctx ends first, Shutdown cuts off the rest and returns the
 // cause of ctx. Shutdown of net/http may be called before or after it.
 //
-// All users keep their seats, also those whose grace runs: other nodes end that once this node's coordinator is
-// closed.
+// All users keep their seats, also those whose grace runs: other nodes end it once this node's coordinator is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	conns := s.conns.drain()
 	s.disconnectTimers.stop()

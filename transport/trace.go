@@ -9,8 +9,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Trace are callbacks of a [Server] for metrics; nil ones are skipped. They must not block, and run on many
-// goroutines.
+// Trace are callbacks of a [Server] for metrics; nil ones are skipped. They run on any goroutine and must not block.
 type Trace struct {
 	// Refused is called with a Limit constant when a limit refuses a connection or a request, or ends a connection,
 	// and with LimitQueue when a snapshot is to replace changes.
@@ -19,8 +18,7 @@ type Trace struct {
 	// Connected is called when a WebSocket is open.
 	Connected func()
 
-	// Closed is called with the close code when the server closes a WebSocket, not when the client closes or
-	// vanishes.
+	// Closed is called with the close code when the server closes a WebSocket, not when the client ends it.
 	Closed func(code int)
 
 	// Merged is called when events of a slow reader's room are merged into the frame of the event before them.
@@ -115,8 +113,7 @@ func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 	}
 }
 
-// RefusalLogs returns, by error code, the logs of requests that failed for their token, or for no fault of the
-// caller.
+// RefusalLogs returns, by error code, the logs of requests that failed for no fault of the caller, or for a token.
 func RefusalLogs(set *ratelog.Set) map[string]*ratelog.Log {
 	return map[string]*ratelog.Log{
 		protocol.CodeUnavailable:  set.Warn("requests are refused: unavailable"),

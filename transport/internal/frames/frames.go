@@ -29,8 +29,7 @@ func Reply(r *protocol.Reply) []byte {
 // Event returns the frame of an event for one client.
 func Event(e *protocol.Event) []byte { return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize), e)) }
 
-// Clock returns the time by the clock that all nodes share, in ms since 1970. Clients see the time that a timer has
-// left.
+// Clock returns the time by the clock that all nodes share, in ms since 1970. Clients see a timer's time left.
 type Clock func() int64
 
 // Changes returns one frame for consecutive events, as a viewer may see them.

@@ -14,7 +14,7 @@ const (
 	Doubtful
 	// Missing: a member that has lost its place, and joins again.
 	Missing
-	// Returned: was missing and is back by an event, or an old list lacks it. It asks whether it is one, and for the
+	// Returned: was missing and is back by an event, or an old list lacks it. It asks whether it is one, with the
 	// list.
 	Returned
 	// Unsure: a member whose further join had no answer. It asks whether it is one; events may be older.

@@ -140,8 +140,7 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 	return fits
 }
 
-// isLate reports whether an event is of an epoch that the client has left. A new one starts with a snapshot, or where
-// there was no room.
+// isLate reports whether an event is of an earlier epoch: a new one starts with a snapshot, or where no room was.
 func (r *Room) isLate(e *room.Event) bool {
 	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
 }

@@ -66,8 +66,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
 	"a newer session of the user has taken over the last room of this one; nothing was written")
 
-// beginSubscribed is begin for a join or a watch. It first subscribes to the room's events: none may be missing
-// later.
+// beginSubscribed is begin for a join or a watch. It first subscribes to the room, so that no event is missed.
 func (r *request) beginSubscribed() (*presence, error) {
 	s, id := r.session, r.in.Room
 	if err := s.admit(id); err != nil {

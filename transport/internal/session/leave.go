@@ -59,8 +59,7 @@ func (p *presence) leave() (result room.Result, err error) {
 	return result, err
 }
 
-// notTaken records that the session could not take its user's seat before leaving it. left says that it has left
-// once.
+// notTaken records that the session could not take its user's seat before leaving it. left: it has left before.
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()

@@ -89,8 +89,8 @@ func (p *presence) subscribe() (begun bool, err error) {
 	return begun, nil
 }
 
-// endEvents ends the subscription, unless the session is a member or watches. It drops queued events unless
-// sendQueued.
+// endEvents ends the subscription of a session that neither is a member nor watches. Unless sendQueued, it drops
+// queued events.
 func (p *presence) endEvents(sendQueued bool) {
 	s := p.session
 	s.mu.Lock()

@@ -128,8 +128,7 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 	followed := p.membership.Status == membership.Following
 	lost, wait := p.membership.Answer(result, err)
 	if err == nil {
-		// After a move a watcher gets the snapshot even if it has just listed the room: it shows the user as a
-		// member.
+		// After a move even a watcher that has just listed the room gets the snapshot: the user is a member now.
 		p.queue.Restart(listEvent(p.room, result.Snapshot), needed, followed)
 	}
 	p.afterLocked(lost, nil)
@@ -162,7 +161,7 @@ const (
 	LastPause  = 5 * time.Second
 )
 
-// NewBackoff returns the pauses between retries that no client asked for, jittered for the time after an outage of
+// NewBackoff returns the pauses between retries that no client asked for. Jitter spreads them after an outage of
 // Redis.
 func NewBackoff() pause.Backoff {
 	return pause.Backoff{First: firstPause, Max: LastPause, Jitter: .5}

@@ -130,8 +130,7 @@ func (a *actor) Session() string { return a.session.ID }
 func (a *actor) Now() int64      { return a.session.shared.Now() }
 func (a *actor) Authority() bool { return a.session.viewer(a.in.Room).Authority }
 
-// Claim returns the right to act as host or admin. The token makes an admin; the room checks at the commit who is
-// host.
+// Claim returns the right to act as host or admin. A token makes an admin; the room checks the host at the commit.
 func (a *actor) Claim() room.Claim {
 	if a.session.access.isAdmin() {
 		return room.Claim{}

@@ -17,8 +17,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Session is a user on one connection: it runs the client's requests, and knows the rooms that the user is in or
-// watches.
+// Session is a user on one connection: it runs the requests, and knows the rooms that the user is in or watches.
 type Session struct {
 	ID      string
 	User    string // "" until the client has shown a token; then constant

@@ -81,8 +81,7 @@ func (g *gcra) backlog(now time.Duration) time.Duration {
 	return max(0, time.Duration(g.arrival.Load())-now)
 }
 
-// throttle bounds a connection's requests, alone and with its user's other ones on this server. Only the reader uses
-// it.
+// throttle bounds a connection's requests, alone and with its user's other ones here. Only the reader uses it.
 type throttle struct {
 	shared   *Shared
 	access   *Access       // admins have no limit of requests
@@ -100,8 +99,7 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts a request as cost requests. It returns an error if there are too many; cutOff is true if the client
-// ignores those errors.
+// request counts a request as cost ones. It returns an error if there are too many, and cutOff if that goes on.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.limits.Load(), t.shared.Clock()
 	p := limits.requests.times(cost)

@@ -69,8 +69,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch succeeds even without a watch. A member's events go on. A session that may not see the room learns nothing
-// of it.
+// unwatch succeeds even without a watch. A member's events go on. It hides rooms that the session may not see.
 func unwatch(r *request) {
 	s := r.session
 	p, err := s.begin(r.in.Room)
@@ -113,8 +112,7 @@ func (w *watching) heed(e *room.Event, user string) bool {
 	return true
 }
 
-// endWatchLocked ends a non-member's watch if the room or the token forbids it, and returns the client's event, or
-// nil.
+// endWatchLocked ends a non-member's watch that the room or the token forbids, and returns the event, or nil.
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())

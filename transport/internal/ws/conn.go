@@ -30,12 +30,10 @@ type Handler interface {
 	// Noop counts a frame without a request. It returns a *CloseError if there were too many.
 	Noop() error
 
-	// Broken is called before the connection ends with err, because the client broke a rule. max is the limit of a
-	// message, in bytes.
+	// Broken is called before the connection ends because the client broke a rule. A message may have max bytes.
 	Broken(err *CloseError, max int)
 
-	// Take appends about size bytes of queued frames to batch, for the current writer. They are valid until
-	// Queue.Written.
+	// Take appends about size bytes of queued frames to batch, for the current writer. They are valid until Written.
 	Take(batch [][]byte, size int) [][]byte
 }
 

@@ -13,8 +13,7 @@ const readBufferSize = 1024
 // readBuffers are for sockets with unread bytes.
 var readBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBufferSize) }}
 
-// socket is the reading side of a connection. It borrows a buffer only for bytes that are there: most clients are
-// silent.
+// socket is the reading side of a connection. It borrows a buffer only to read bytes: most clients are silent.
 type socket struct {
 	conn   io.Reader
 	raw    syscall.RawConn // nil if reading needs a buffer at hand, as with TLS

@@ -132,7 +132,7 @@ func (a *API) SetRate(perSecond, burst int) {
 // Public returns the API for everybody.
 func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false)) }
 
-// Operators returns the API for operators. They may change all rooms; a token must be an admin's for the room.
+// Operators returns the API with authority over all rooms. A token, if sent, must be an admin's for the room.
 func (a *API) Operators() http.Handler { return transport.SecureHeaders(a.mux(true)) }
 
 // EndWatches ends the requests that watch the lobby or the feed, which have no end of their own.

@@ -61,7 +61,7 @@ type Shape string
 const (
 	ShapeList  Shape = "the list"     // the members, settings and data; for a join the seat, too
 	ShapeCount Shape = "the count"    // the room's version, and the number of members
-	ShapeUser  Shape = "`expires`"    // the client's user, and until when
+	ShapeUser  Shape = "`expires`"    // the client's user, and when the token expires
 	ShapeTime  Shape = "`id`, `time`" // the server's clock
 )
 

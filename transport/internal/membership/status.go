@@ -62,7 +62,7 @@ const (
 	Refused
 	// Moved: the user was moved into the room.
 	Moved
-	// Seen: an event shows the session as its user's active one, perhaps away by an earlier name of its node.
+	// Seen: an event shows the session as its user's active one, or as away under its node's earlier name.
 	Seen
 	// Questioned: the session's node has another name, or a list lacks the session.
 	Questioned

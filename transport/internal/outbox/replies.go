@@ -99,7 +99,7 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 	if n < 0 {
 		n = len(r.pending)
 	}
-	unlisted := r.sent == (position{}) && n > 0 && r.pending[0].Snapshot == nil // they apply to no list of the client
+	unlisted := r.sent == (position{}) && n > 0 && r.pending[0].Snapshot == nil // the client has no list for them
 	if r.missed != nil || unlisted {
 		n = 0
 	}

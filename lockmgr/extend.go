@@ -101,7 +101,7 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, err)
 	}
 	l.deadline, l.unanswered = sent.Add(l.ttl), false
-	if !l.watching && l.next != nil { // it was set for the claim, which the TTL replaces
+	if !l.watching && l.next != nil { // the timer was for the end of the claim; the hold now ends with the TTL
 		l.next.Stop()
 		l.next = nil
 	}

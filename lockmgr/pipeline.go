@@ -57,8 +57,8 @@ func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error 
 }
 
 // share sends a command together with others. If that was not answered, share sends it again by itself. The
-// pipeline ignores ctx, and may send the command after ctx has ended; so share records an abandoned command in
-// mode.
+// pipeline ignores ctx, and may send the command after ctx has ended; then share stores the command in
+// mode, if that is a *pending, for the caller to wait for.
 func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redis.Cmd, mode any) error {
 	wait := submit(ctx, pipe, cmd)
 	err := wait(ctx)

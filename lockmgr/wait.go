@@ -150,8 +150,8 @@ func (s *Slot) inboxLocked() chan *grant {
 	return s.grants
 }
 
-// queuedAt records Redis' answer to a token: its position in the queue, or the fence of its hold. Wake-ups with
-// a smaller number are older.
+// queuedAt records Redis' answer to a token: its position in the queue, or the fence of its hold. Both are
+// numbers of one sequence: a wake-up with a smaller one was sent before this answer.
 func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

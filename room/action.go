@@ -115,7 +115,7 @@ func (e Expect) checkData(r *Room, set uint64, what string) error {
 // Origin says for which node, and when, an action runs.
 type Origin struct {
 	Node string // the node of the sessions that become members
-	At   int64  // in ms since 1970, by that node's clock
+	At   int64  // in ms since 1970, by the clock that all nodes share
 }
 
 // Result is the result of an action.

@@ -12,8 +12,9 @@ type Join struct {
 	Begin    *Settings  // of a room that has not begun; one that has needs their labels, see [ErrOtherLabels]
 	Yield    bool       // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
-	// Expect is the version at which the user was a member. If somebody with authority has removed the user since,
-	// the join fails with a [GoneError], even in another epoch: it must not undo a removal that the user missed.
+	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
+	// removed the user since, the join fails with a [GoneError], even in another epoch: it must not undo a removal
+	// that the user missed.
 	Expect Expect
 
 	dead string // a node that is known to be dead; "" for none

@@ -13,7 +13,7 @@ type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
 	Session string `json:"session"` // the user's active one; with detached or reserved before it
 	Node    string `json:"node"`    // the node of that session
-	At      int64  `json:"at"`      // of the join, in ms since 1970 by its node's clock; after all earlier joins
+	At      int64  `json:"at"`      // of the join, in ms since 1970 by the nodes' common clock; after all earlier joins
 
 	Ready bool   `json:"ready,omitzero"` // set by the user
 	Data  *Value `json:"data,omitzero"`  // set by the user; nil for none
@@ -42,7 +42,7 @@ func (m Member) equals(other Member) bool {
 }
 
 // kept has a row for each kind of update that changes a member's data: set applies an update, and all returns the
-// detail that restores everything in a room that has lost it; nil for nothing.
+// detail that sets all of it again in a room that has lost it; nil if there is none.
 var kept = [...]struct {
 	kind Kind
 	set  func(m Member, now Detail, version uint64) Member

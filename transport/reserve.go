@@ -55,7 +55,7 @@ func (r *reservation) settle(err error) {
 	defer g.mu.Unlock()
 	for _, one := range r.members {
 		switch {
-		case g.running == nil: // the lease of the node ends the reservation
+		case g.running == nil: // the server stops: the seats go with the lease of the node
 		case err == nil, errors.Is(err, room.ErrUnknown), errors.Is(err, coordinator.ErrUndone):
 			g.armLocked(one, length)
 		default:

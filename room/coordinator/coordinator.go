@@ -23,7 +23,8 @@ import (
 	"roomd/room/ratelog"
 )
 
-// Coordinator runs actions on rooms, each under its room's lock. It is safe for concurrent use.
+// Coordinator runs actions on rooms. Redis takes a commit only while the room's lock is free or the Coordinator's
+// own. It is safe for concurrent use.
 type Coordinator struct {
 	*operators // operators.go
 	*history   // journal.go, feed.go

@@ -58,7 +58,7 @@ type Options struct {
 	LockPoll time.Duration
 
 	// LockWait is how long an action waits for its room's lock before it fails with ErrBusy. Zero means
-	// DefaultLockWait. Every action is answered within LockWait and a LockTTL.
+	// DefaultLockWait. Every action is answered within LockWait plus LockTTL.
 	LockWait time.Duration
 
 	// NodeTTL is how long other nodes consider this one alive after it has died. It must not be shorter than LockTTL.

@@ -31,7 +31,7 @@ type limitFlags struct {
 // limit is a number of at least 1, or off, which is -1 as in transport.Options.
 type limit int
 
-// UnmarshalText is called by kong.
+// UnmarshalText reads a flag's value for kong.
 func (l *limit) UnmarshalText(text []byte) error {
 	if string(text) == "off" {
 		*l = -1
@@ -55,7 +55,7 @@ func (l limit) String() string {
 // rate is a limit per second, written as 50 or 50/s.
 type rate limit
 
-// UnmarshalText is called by kong.
+// UnmarshalText reads a flag's value for kong.
 func (r *rate) UnmarshalText(text []byte) error {
 	number, _ := strings.CutSuffix(string(text), "/s")
 	if (*limit)(r).UnmarshalText([]byte(number)) != nil || number == "off" && len(number) < len(text) {
@@ -74,7 +74,7 @@ func (r rate) String() string {
 // network is a range of addresses such as 10.0.0.0/8, or a single one.
 type network netip.Prefix
 
-// UnmarshalText is called by kong.
+// UnmarshalText reads a flag's value for kong.
 func (n *network) UnmarshalText(text []byte) error {
 	prefix, err := netip.ParsePrefix(string(text))
 	if address, single := netip.ParseAddr(string(text)); single == nil && address.Zone() == "" {
@@ -104,7 +104,7 @@ var units = []struct {
 	shift  int
 }{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"B", 0}, {"", 0}}
 
-// UnmarshalText is called by kong.
+// UnmarshalText reads a flag's value for kong.
 func (s *size) UnmarshalText(text []byte) error {
 	for _, unit := range units {
 		digits, found := strings.CutSuffix(string(text), unit.suffix)

@@ -15,7 +15,7 @@ import (
 // with JSON.
 type matchSettings transport.MatchSettings
 
-// UnmarshalText is called by kong.
+// UnmarshalText reads a flag's value for kong.
 func (m *matchSettings) UnmarshalText(text []byte) (err error) {
 	if file, is := bytes.CutPrefix(text, []byte("@")); is {
 		if text, err = os.ReadFile(string(file)); err != nil {

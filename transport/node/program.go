@@ -72,7 +72,7 @@ func options(name string) []kong.Option {
 		kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
-			if ctx.Selected() == nil { // then roomd runs a node
+			if ctx.Selected() == nil { // no command: the help is of a node's flags
 				ctx.Model.Flags = append(ctx.Model.Flags, ctx.Model.DefaultCmd.Flags...)
 			}
 			return kong.DefaultHelpPrinter(options, ctx)

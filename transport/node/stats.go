@@ -23,7 +23,7 @@ type Stats struct {
 	Webhooks []webhook.Stats
 }
 
-// Stats counts. The Stats of coordinator and server say how long that takes.
+// Stats counts, which takes some milliseconds on a large node.
 func (n *Node) Stats() Stats {
 	return Stats{n.rooms.Stats(), n.server.Stats(), *n.client.PoolStats(), n.webhooks.Stats()}
 }

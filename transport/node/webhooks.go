@@ -64,7 +64,7 @@ func (f *webhookFlags) webhookHosts() string {
 // receiver is the value of the flag --webhook.
 type receiver struct{ webhook.Receiver }
 
-// UnmarshalText is called by kong.
+// UnmarshalText reads a flag's value for kong.
 func (r *receiver) UnmarshalText(text []byte) (err error) {
 	r.Receiver, err = webhook.ParseReceiver(string(text))
 	return err

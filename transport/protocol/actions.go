@@ -115,7 +115,7 @@ var Actions = []Action{
 	{Name: ActionSet, Reply: ShapeCount, Stays: true, Cost: 1, Part: true,
 		required: setOf(fieldRoom, fieldData), optional: setOf(fieldScope, fieldUser, fieldExpect, fieldEpoch),
 		of: setting},
-	// The server sends a message to everybody in the room.
+	// The server sends a message to everybody in the room, or only to those in To.
 	{Name: ActionSay, Reply: ShapeCount, Stays: true, Cost: 5, Part: true, required: setOf(fieldRoom),
 		optional: setOf(fieldText, fieldData, fieldTo),
 		of: func(in *Request, by Actor) room.Action {

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Password is for the URL's user, or Redis' default user. The URL must have none.
 	Password string
-	// SentinelPassword is for the Sentinels' user. The URL must have none.
+	// SentinelPassword is for the Sentinels' user. The URL must name Sentinels, and have no sentinel_password.
 	SentinelPassword string
 
 	// RootCAs certify the servers, including Sentinels; nil stands for the system's authorities. Certificate is shown

@@ -146,7 +146,7 @@ func (t *Table) Rand(nonce string) *mathrand.Rand {
 	return mathrand.New(mathrand.NewChaCha8([32]byte(mac.Sum(nil))))
 }
 
-// mark is the referee's record in the room's data of the events that it has handled.
+// mark is the referee's record, in the room's data, of what it has done: whom it told of the game, and its last move.
 type mark struct {
 	Users  []string `json:"users"`            // users in the game
 	Hands  []string `json:"hands,omitempty"`  // users with a hand

@@ -16,7 +16,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// server lets a client connect when the scenario says so, and to say what it says.
+// server lets clients connect, and sends frames, when the scenario says so.
 type server struct {
 	listeners []*httptest.Server
 	arrivals  chan *arrival
@@ -44,9 +44,10 @@ type refusal struct {
 func startServer(ctx context.Context) *server {
 	s := &server{arrivals: make(chan *arrival), watchers: make(chan *arrival)}
 	for n := range 2 {
-		s.listeners = append(s.listeners, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.serve(ctx, &arrival{n, w, r, make(chan struct{})})
-		})))
+		s.listeners = append(s.listeners, httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.serve(ctx, &arrival{n, w, r, make(chan struct{})})
+			})))
 	}
 	return s
 }
@@ -107,7 +108,8 @@ func (s *server) refuse(a *arrival, why *refusal) {
 func (s *server) accept(ctx context.Context, a *arrival) (*peer, error) {
 	defer close(a.decided)
 	s.refused.Store(nil)
-	upgrader := websocket.Upgrader{Subprotocols: []string{protocol.Subprotocol}, CheckOrigin: func(*http.Request) bool { return true }}
+	upgrader := websocket.Upgrader{Subprotocols: []string{protocol.Subprotocol},
+		CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := upgrader.Upgrade(a.w, a.request, nil)
 	if err != nil {
 		return nil, err

@@ -102,7 +102,8 @@ func (a *Access) fresh() error {
 	return nil
 }
 
-// check returns an error unless the token allows an action in a room; nothing else decides that. A user may always
+// check returns an error unless the token allows a request that names a room. A match asks Only, and reads of the room
+// also ask mayWatch. A user may always
 // leave a room, or stop watching it. A member may go on there, whatever a newer token says.
 func (a *Access) check(action, id string, member bool) error {
 	use := auth.Enter

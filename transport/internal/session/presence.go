@@ -40,7 +40,7 @@ type presence struct {
 	queue       *outbox.Room // constant
 	unsubscribe func()       // ends the subscription; nil without one
 
-	busy     int           // how many requests that may change the membership, and actions of the recovery, run
+	busy     int           // running requests that may change the membership, plus running actions of the recovery
 	deferred []*room.Event // events that came while busy; the result decides how to judge them
 	moved    bool          // the user was moved into the room while busy
 	told     room.Gone     // the loss that the client was told of before it followed a move, or zero

@@ -189,7 +189,8 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	}
 	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
 	defer cancel()
-	unlisted, err := n.store.RunPlain(forgetting, UnlistScript, append(n.lease.keysOf(who), n.store.Stopped(node)), node).Int()
+	unlisted, err := n.store.RunPlain(forgetting, UnlistScript, append(n.lease.keysOf(who), n.store.Stopped(node)),
+		node).Int()
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,8 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 
 // endLease ends the lease of a dead node for good. over is false if the node has prolonged it.
 func (n *Node) endLease(ctx context.Context, node string, seen *sighting) (over bool, err error) {
-	done, err := n.store.RunPlain(ctx, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease, overKept.Milliseconds()).Int()
+	done, err := n.store.RunPlain(ctx, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease,
+		overKept.Milliseconds()).Int()
 	return done == 1, err
 }
 
@@ -236,8 +238,9 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 	return int(members.Load()), nil
 }
 
-// evictFrom removes a node's members from a room, and both records of the node there. Without members it runs no
-// action, because that would leave records of this node. stopped: the node has stopped, and did not die.
+// evictFrom removes a node's members from a room, and the node from the room's Meta and the room from its list.
+// Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
+// and did not die.
 func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {
 	seen, err := n.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {

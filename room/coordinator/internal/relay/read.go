@@ -112,7 +112,7 @@ func before(id string) string {
 	return fmt.Sprintf("%d-%d", n[0]-1, lastOfMillisecond)
 }
 
-// lastOfMillisecond exceeds Redis' counter within a millisecond, with as many digits as a cursor may have.
+// lastOfMillisecond stands for the last entry of a millisecond: the largest count that a cursor has room for.
 const lastOfMillisecond uint64 = 9_999_999_999_999_999_999
 
 func parseID(id string) (n [2]uint64) {

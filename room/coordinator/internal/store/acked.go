@@ -56,9 +56,9 @@ func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis
 	return cmd, *c.acked.Load()
 }
 
-// RunNumber runs a script that answers with a number. With Options.Replicas on a Cluster it fails with ErrUnacked
-// unless enough replicas have the script's writes: its keys may be on another master than the next commit, whose WAIT
-// does not cover them. On any other Redis that WAIT does. RunNumber waits while a slot moves.
+// RunNumber runs a script that answers with a number. On a Cluster its keys may be on another master than the next
+// commit, whose WAIT would not cover them. There, with Options.Replicas, RunNumber waits itself, and fails with
+// ErrUnacked unless enough replicas have the script's writes. RunNumber also waits while a slot moves.
 func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []string, args ...any) (n int, err error) {
 	if !s.Cluster || s.acks == 0 {
 		return s.RunPlain(ctx, script, keys, args...).Int()

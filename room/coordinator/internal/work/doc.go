@@ -6,6 +6,7 @@
 // Start with [New] and [Pool.Run]. A Pool also creates the feeds, node, timers, lobby and relay, and informs them of
 // commits.
 //
-// If a room is idle, the caller's goroutine runs its action. A goroutine of the Pool serves a room in which further
-// actions wait, or whose commit Redis does not answer soon. [Pool.Close] returns when all of them have ended.
+// If a room is idle and the node knows it, the caller's goroutine runs its action. A goroutine of the Pool serves a
+// room in which further actions wait, or whose commit Redis does not answer soon. [Pool.Close] returns when all of
+// them have ended.
 package work

@@ -43,7 +43,7 @@ const (
 	granted                    // the lock, after others had it
 	grantedAtOnce              // the lock, which was free
 	spent                      // the token, by a commit or by giving it up
-	kept                       // a commit passed the lock to the next token, or acquired it
+	kept                       // the lock: a commit passed it to the next token, or took it
 	metNobody                  // a commit without the lock was written
 	metOthers                  // a commit without the lock was refused
 

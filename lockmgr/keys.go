@@ -17,7 +17,7 @@ var suffixes = []string{":Queue", ":Fence"}
 
 const lockKeys = 3
 
-// maxRecent is for how many locks the keys are cached. Making them takes as long as the rest of a request.
+// maxRecent is the number of locks whose keys are cached. Deriving them takes as long as the rest of a request.
 const maxRecent = 1024
 
 // names derives keys, channels and tokens from the names of locks.

@@ -70,8 +70,8 @@ func awaitReleases(ctx context.Context, calls ...*release) {
 	}
 }
 
-// releaseOutcome returns the result of a release, or the cause of ctx if it has not ended yet. r is nil if an
-// earlier one succeeded.
+// releaseOutcome waits until r or ctx ends, and returns the error of r or the cause of ctx, together with the loss
+// of the hold if it was lost. r is nil if an earlier release succeeded.
 func (l *Lock) releaseOutcome(ctx context.Context, r *release) (err error) {
 	if r != nil {
 		_, err = r.wait(ctx)
@@ -90,8 +90,8 @@ type releaseRequest interface {
 	ended(err error)                     // gives the calls their result
 }
 
-// askRelease sends a request; if it is the only one, in the caller's goroutine. It returns before the request
-// has ended if it is not the only one, if ctx has ended, or if Redis is slow.
+// askRelease sends a request. If it is the caller's only one, and Redis is prompt, askRelease waits until it has
+// ended. Otherwise, or when ctx ends, the request goes on in a goroutine of its own.
 func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
 	var abandoned *pending
 	if only && ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {

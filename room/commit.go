@@ -53,9 +53,9 @@ type Detail struct {
 	Target string         `json:"target,omitzero"` // the room to which a user was moved
 	Until  int64          `json:"until,omitzero"`  // of a ban, in ms since 1970; 0 lifts it
 	Timer  *Countdown     `json:"timer,omitzero"`  // of a timer, or countdown
-	// Again: restores what Redis had lost; or a join into a closed room, of a session that a failure removed.
+	// Again marks an update that restores what Redis had lost or, in a closed room, a session that a failure removed.
 	Again bool `json:"again,omitzero"`
-	// Node is the session's node, of a join that restores a member; empty for the commit's.
+	// Node is set in a join that restores a member, and names the session's node. Empty: the commit's node.
 	Node string `json:"of,omitzero"`
 }
 

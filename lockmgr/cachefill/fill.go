@@ -42,13 +42,13 @@ func (e *PanicError) Unwrap() error {
 // loadFailure is the error of a load, and when that load ended.
 type loadFailure struct {
 	err error
-	at  time.Time // not later than the end of the load
+	at  time.Time // when the load ended, or a little earlier
 }
 
 func (f *loadFailure) Error() string { return f.err.Error() }
 func (f *loadFailure) Unwrap() error { return f.err }
 
-// failedBefore reports whether err comes from a load that had ended by then.
+// failedBefore reports whether err comes from a load that ended before at.
 func failedBefore(err error, at time.Time) bool {
 	var f *loadFailure
 	return errors.As(err, &f) && f.at.Before(at)

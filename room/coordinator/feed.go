@@ -21,7 +21,7 @@ const maxFeedRooms = 100
 
 // FeedEntry is a commit of any room, or a gap where commits are missing.
 type FeedEntry struct {
-	Next string // continues after this entry; empty if only a later entry allows that
+	Next string // where to continue after this entry; empty if that is possible only after a later entry
 	Room string // empty where the list of all rooms begins or ends
 	JournalEntry
 	Gap *FeedGap // nil for a commit; else only Time of the commit is set

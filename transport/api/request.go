@@ -78,7 +78,7 @@ func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*ans
 	return answer, ended(err)
 }
 
-// ended turns the bare error of a context into ErrBusy: all errors but ErrUnknown say that nothing was written.
+// ended turns the bare error of a context into ErrBusy: it occurs only before anything was written.
 func ended(err error) error {
 	bare := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if bare && transport.ErrorOf(err).Code == protocol.CodeInternal {

@@ -230,7 +230,7 @@ func (a *Action) Fields() (required, optional []string) {
 // ofWhole are the fields of a request that a part of a txn lacks.
 var ofWhole = setOf(fieldID, fieldRoom, fieldExpect, fieldEpoch)
 
-// check returns the fault of a request, or a part of a txn, with the seen fields; a missing field comes first.
+// check returns the fault of a request, or of a part of a txn. seen are the set fields. Missing fields come first.
 func (a *Action) check(req *Request, seen fieldSet, part bool) *Error {
 	need, known := a.required|setOf(fieldID, fieldAction), a.required|a.optional|setOf(fieldID, fieldAction)
 	if part {
@@ -266,7 +266,7 @@ func (a *Action) refuse(foreign field) *Error {
 	return NewError(CodeBadRequest, "%s: only goes with %s", foreign.name(), strings.Join(others, " and "))
 }
 
-// checkTogether returns the fault of fields that are right one by one.
+// checkTogether returns the fault of fields that do not go together.
 func checkTogether(req *Request, seen fieldSet) *Error {
 	if seen.has(fieldEpoch) && !seen.has(fieldExpect) {
 		return NewError(CodeBadRequest, "epoch: only goes with expect")

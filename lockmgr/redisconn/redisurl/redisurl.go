@@ -49,7 +49,7 @@ const (
 
 // DB is the Redis of a URL. It makes clients.
 type DB struct {
-	opts     *redis.Options // or opts of a Sentinel or Cluster, below
+	opts     *redis.Options // of a single server; nil if sentinel or cluster is set
 	sentinel *redis.FailoverOptions
 	cluster  *redis.ClusterOptions
 	server   *embedded.Redis // nil unless embedded

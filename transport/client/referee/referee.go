@@ -176,9 +176,9 @@ func (c *Config) watch(ctx context.Context, id string) error {
 }
 
 // Run is the referee of the rooms in the last list that rooms has yielded. When ctx ends, it stops being the
-// referee of all of them. It returns once rooms ends or yields again, so rooms has to watch ctx where it waits,
-// and all its goroutines have stopped. Run logs an error of a game, and tries that room again when the next
-// list contains it.
+// referee of all of them, but returns only once rooms ends or yields again: rooms must watch ctx while it waits.
+// When Run returns, all its goroutines have ended. Run logs an error of a game, and tries that room again when the
+// next list contains it.
 func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {
 		return err

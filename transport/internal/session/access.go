@@ -102,9 +102,9 @@ func (a *Access) fresh() error {
 	return nil
 }
 
-// check returns an error unless the token allows a request that names a room. A match asks Only, and reads of the room
-// also ask mayWatch. A user may always
-// leave a room, or stop watching it. A member may go on there, whatever a newer token says.
+// check returns an error unless the token allows a request that names a room. A user may always leave a room, or stop
+// watching it. A member may go on acting there, whatever a newer token says. Reads of the room are also checked by
+// mayWatch; a match names no room.
 func (a *Access) check(action, id string, member bool) error {
 	use := auth.Enter
 	switch {

@@ -207,7 +207,7 @@ func (s *Session) endIfNothingLeft() {
 	s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
 }
 
-// tellLocked queues the last frames about the room, skipping nil; they end the queue unless the client watches.
+// tellLocked queues the last events about the room, except nil. After them the queue ends, unless the client watches.
 func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.Event) {
 	var written [][]byte
 	for _, e := range last {

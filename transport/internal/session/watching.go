@@ -27,13 +27,13 @@ func users(r *request) {
 	r.replyList(now, nil, false)
 }
 
-// watch starts again if a member loses its place meanwhile: the recovery brings it back, or tells it why not.
+// watch tries again if a member loses its place meanwhile, after the recovery has settled that.
 func watch(r *request) {
 	for began := time.Now(); r.tryWatch(time.Since(began) < SeatWait); {
 	}
 }
 
-// tryWatch reads the room first: that waits for a running recovery, which beginSubscribed would cancel.
+// tryWatch reads the room of a member first, to wait for a running recovery, which beginSubscribed would cancel.
 func (r *request) tryWatch(patient bool) (again bool) {
 	s, id := r.session, r.in.Room
 	if s.isMember(id) {

@@ -28,7 +28,7 @@ var (
 	//go:embed lua/lease_unlist.lua
 	leaseUnlistLua string
 
-	// UnlistScript takes a dead node off those that may have members.
+	// UnlistScript removes a dead node from the list of nodes that may have members.
 	UnlistScript = redis.NewScript(leaseUnlistLua)
 )
 

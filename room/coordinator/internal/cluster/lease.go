@@ -72,13 +72,13 @@ type lease struct {
 
 	mu    sync.Mutex
 	who   *Identity // guarded by mu
-	until time.Time // guarded by mu: by our clock, counted from before the request; zero before the first
+	until time.Time // guarded by mu: end of the lease by our clock, at the earliest; zero before the first
 	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt has seen that
-	began time.Time // guarded by mu: when the lease of who began
+	began time.Time // guarded by mu: when that lease began
 
 	// The node's current and recent names, and until when their leases were certainly valid. Other nodes remove the
 	// members of a name only when its lease has been over for the grace.
-	names map[string]time.Time // guarded by mu: by our clock
+	names map[string]time.Time // guarded by mu: times are by our clock
 }
 
 func newLease(st *store.Store, opts Options) *lease {

@@ -57,7 +57,7 @@ func (r *Registration) Valid() bool {
 	return valid && who == r.who
 }
 
-// Node returns the name under which the node may write since Open.
+// Node returns the name of this node under which Open registered it. Call Open first.
 func (r *Registration) Node() string { return r.who.Node }
 
 // Open makes sure that the node may write to the room: its lease is valid, and Redis has the record of the room. It

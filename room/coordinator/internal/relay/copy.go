@@ -19,7 +19,7 @@ import (
 
 const (
 	page     = 100       // entries read from a journal at once
-	behind   = 1000      // the same for a journal that has lost its end
+	behind   = 1000      // entries read from the end of a journal that has lost some
 	maxBytes = 512 << 10 // approximate size of one append
 )
 

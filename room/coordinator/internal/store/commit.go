@@ -42,7 +42,7 @@ const (
 	NextHolds                    // it has the lock
 )
 
-// nextTokens maps a reply of commit.lua to a NextToken. A waiting token is not in it: the reply is false, nil in Go.
+// nextTokens maps replies of commit.lua to NextTokens. The reply nil is missing: it yields NextWaits, the zero value.
 var nextTokens = map[any]NextToken{int64(0): NextNowhere, int64(1): NextHolds}
 
 // OnConflict tells a commit without a hold what to do if the lock is free, but the room differs from the writer's
@@ -67,7 +67,7 @@ func asks(ttl string) (asks [3]string) {
 // Hold describes the hold of the lock under which a commit is written.
 type Hold struct {
 	Node       string     // the writer's name
-	Token      string     // held by the lock; "" if the commit may run while the lock is free, or take it
+	Token      string     // the token that has the lock; "" if the writer has no hold
 	OnConflict OnConflict // if Token is empty
 	Moves      bool       // the commit is part of a move
 

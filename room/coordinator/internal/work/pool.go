@@ -35,7 +35,7 @@ type Options struct {
 	Trace                       *Trace
 }
 
-// Pool has the workers of all rooms in recent use, and those told of each commit. It is safe for concurrent use.
+// Pool has the workers of all rooms in recent use, and the recipients of commits. It is safe for concurrent use.
 type Pool struct {
 	Feeds  *feed.Feeds
 	Node   *cluster.Node

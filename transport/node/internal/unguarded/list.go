@@ -17,7 +17,7 @@ const (
 	maxLists = 32          // lists not yet expired
 )
 
-// lists are the users of rooms in the article's form, a string that holds a list. JSON is our choice.
+// lists stores each room's users as the article does, as one string in Redis. That it is JSON is our choice.
 type lists struct {
 	client redis.UniversalClient
 	prefix string // of the keys

@@ -157,7 +157,7 @@ func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 		w.queuedAt(token, parseNumber(position), sent, time.Since(sent))
 		return false, nil
 	}
-	// An earlier grant no longer counts: this request gave the key our TTL, which may be less than the claim.
+	// This reply replaces an earlier grant: the request set the key's TTL to ours, which may be less than the claim.
 	w.queuedAt(token, parseNumber(fence), sent, 0)
 	w.granted = grant{token, parseNumber(fence), sent, w.ttl}
 	return !w.granted.isOver(), nil

@@ -152,8 +152,8 @@ func (l *Lock) endLocked(why error) {
 	}
 }
 
-// stolenLocked ends the hold because the key is gone or holds another's token. A deadline that has passed comes
-// first.
+// stolenLocked ends the hold because the key is gone or holds another's token. If the deadline has passed, that
+// counts as the reason instead.
 func (l *Lock) stolenLocked() {
 	if l.errLocked() == nil {
 		l.endLocked(ErrStolen)

@@ -33,8 +33,8 @@ func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	return g != nil, err
 }
 
-// acquire alternates between asking for the lock and waiting, until the token has it. If a wake-up or a release
-// of this process gave it the lock, acquire returns that hold; with anyHold even if it is over. first reports
+// acquire alternates between asking for the lock and waiting, until the token has it. A hold that a wake-up or a
+// release of this process gave to the token is returned, unless it is over; with anyHold even then. first reports
 // that the first request got the lock.
 func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error),
 	anyHold bool) (_ *grant, first bool, err error) {

@@ -53,8 +53,8 @@ func (s Membership) Missing(r Result) (Outcome, Membership) {
 	return Removed, s.out(r.Epoch, r.Version)
 }
 
-// Overtook reports whether e is older than the join that restored the session. If e means Replaced all the same, a
-// newer session came and left in between.
+// Overtook reports whether e is no newer than the join that restored the session. If e nevertheless shows a newer
+// session of the user, that session had left before the join.
 func (s Membership) Overtook(e *Event) bool {
 	return s.outSince > 0 && e.Epoch == s.Epoch && e.Version <= s.Version
 }

@@ -62,8 +62,8 @@ func (s *Sentinel) Addrs() []string { return s.sentinel.Addrs() }
 // MasterName returns the sentinels' name of the primary.
 func (s *Sentinel) MasterName() string { return launch.MasterName }
 
-// Sentinels returns the three sentinels. One that is restarted has default times, so a failover that it leads
-// takes longer.
+// Sentinels returns the three sentinels. A restarted sentinel has Redis' default timeouts, so a failover that it
+// leads takes longer.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 
 // Primary returns the server that all sentinels call the primary, once they agree.

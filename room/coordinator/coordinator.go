@@ -73,7 +73,7 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 	if opts.Report != nil {
 		opts.Trace = opts.Trace.Counting(tally)
 	}
-	// A turn of the lease's loop may be a timeout and a pause; an episode of trouble must outlast it.
+	// An iteration of the lease's loop may take a timeout and a pause; an episode of logging must last longer.
 	logs := ratelog.NewSet(opts.Log, max(ratelog.Quiet, 3*opts.NodeTTL))
 	st := store.New(client, opts.store())
 	// Events and wake-ups come on one connection, in the order of commits: when this node gets the lock, its copy of

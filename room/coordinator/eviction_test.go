@@ -71,9 +71,9 @@ func TestEviction_LostRecords(t *testing.T) {
 	})
 }
 
-// Redis comes back from an older copy just when a dead node's members have been removed, and the node is taken off those that
-// may have members. It stays while it has rooms or a lease in the copy, and so does whether it had stopped, and is gone for good
-// in the end.
+// Redis comes back from an older copy just when a dead node's members have been removed, and the node is removed
+// from the list of nodes that may have members. It stays listed while the copy has rooms or a lease of it, and so
+// does the record that it stopped. In the end both are gone.
 func TestEviction_CopyAtTheLastMoment(t *testing.T) {
 	for what, copied := range map[string]func(context.Context, *redis.Client) error{
 		"rooms": func(ctx context.Context, rdb *redis.Client) error {

@@ -11,7 +11,7 @@ import (
 // admit returns an error unless the caller may run op in the path's room.
 func (q *request) admit(op *operation) error {
 	if err := q.identify(op.open); err != nil {
-		if wait := q.api.callers.take(q.network.String()); wait > 0 { // of one who guesses tokens
+		if wait := q.api.callers.take(q.network.String()); wait > 0 { // slows down guessing
 			return tooMany(wait)
 		}
 		return err

@@ -58,8 +58,8 @@ func (k *call) failed(err error) error {
 	return fmt.Errorf("client: %s of room %q: %w", k.req.Action, k.req.Room, err)
 }
 
-// roundTrip sends a request and waits for its reply. If ctx ends first, the call's apply still gets the reply,
-// because the server has done it. begun is false if the server has not started the request, and never will.
+// roundTrip sends a request and waits for its reply. If ctx ends first, the call's apply still gets a later reply,
+// because the server has run the request. begun is false if the server has not started it, and never will.
 func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, begun bool, err error) {
 	k.answer = make(chan *protocol.Reply, 1)
 	if err := c.post(ctx, k); err != nil {

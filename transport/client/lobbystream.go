@@ -52,7 +52,7 @@ func openLobby(ctx context.Context, cfg *Config, address string, query url.Value
 	if err != nil {
 		return nil, err
 	}
-	u = u.ResolveReference(&url.URL{Path: "api/rooms", RawQuery: query.Encode()}) // beside ws
+	u = u.ResolveReference(&url.URL{Path: "api/rooms", RawQuery: query.Encode()}) // in place of ws
 	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
 	header, err := opts.handshakeHeader(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ func (r *reloader) change(fresh config) error {
 		return err
 	}
 	wanted := r.parts
-	// kong has checked these in fresh
+	// kong has already checked these values of fresh
 	wanted.Room, wanted.Serve, wanted.Webhooks = fresh.rooms(), fresh.clients(), webhook.Config{}
 	wanted.Serve.Auth = r.parts.Serve.Auth
 	if err := wanted.Validate(); err != nil {

@@ -151,7 +151,7 @@ func (a *actor) RequireAuthority(action string) error {
 	return nil
 }
 
-// doAsMember is do for an action of a member. It waits for a recovery: the client does not know of the lost place.
+// doAsMember is do for an action of a member. If the session has lost its place, it waits for the recovery.
 func (s *Session) doAsMember(id string, action room.Action) (result room.Result, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
 		result, err = s.shared.do(id, action)

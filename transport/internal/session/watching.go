@@ -69,7 +69,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch succeeds even without a watch. A member's events go on. It hides rooms that the session may not see.
+// unwatch ends the watch, if any; a member's events go on. If there was none, the reply hides a forbidden room.
 func unwatch(r *request) {
 	s := r.session
 	p, err := s.begin(r.in.Room)

@@ -87,9 +87,9 @@ type Checks struct {
 	// Used only by Loop.
 	round   []string // rooms still to be checked
 	began   time.Time
-	again   bool                     // the last check was of a doubtful room
+	again   bool                     // the last check looked at doubtful rooms first
 	shadows map[string]*shadow       // by room
-	size    int                      // sum of their sizes
+	size    int                      // total size of shadows
 	last    map[string]room.Position // by room: the position in Redis
 	doubts  map[string]*doubt        // by room
 

@@ -33,7 +33,7 @@ type Actions interface {
 
 // Watchers are the watchers of rooms on this node.
 type Watchers interface {
-	// Rejoin tells them that the node has a new name.
+	// Rejoin tells the watchers that the node has a new name.
 	Rejoin()
 
 	// At returns the position that the watchers of a room know. Compare takes it together with the position read from

@@ -10,7 +10,7 @@ import (
 // maxPrefix limits a prefix, in bytes.
 const maxPrefix = 64
 
-// words are the possible first words after the prefix; Nodes begins with Node.
+// words are the first words of all keys after the prefix. Node stands for Nodes, too.
 var words = []string{"LockRoom", "Room", "Node", "Lobby", "Timers", "Feed"}
 
 // Check returns a [room.InvalidError] for field KeyPrefix unless prefix is valid or empty.

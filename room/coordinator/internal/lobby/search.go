@@ -191,7 +191,7 @@ func (s *search) read(key string, meta []any) *change {
 	if text, _ := meta[2].(string); text == "" {
 		settings = room.Settings{Capacity: s.seats, Default: true}
 	} else if json.Unmarshal([]byte(text), &settings) != nil {
-		return nil // a user of the room logs this
+		return nil // unreadable settings: whoever uses the room logs them
 	}
 	settings.Adapt()
 	return changeOf(c.ID, room.Position{Epoch: c.Epoch, Version: c.Version}, c.Members, settings)

@@ -18,7 +18,7 @@ type Tally struct {
 // NewTally returns an empty Tally.
 func NewTally() *Tally { return &Tally{action: newRecent(), wait: newRecent(), hold: newRecent()} }
 
-// recent records the durations of the last five turns, in µs.
+// recent records the durations of the last five intervals, in µs.
 type recent struct {
 	mu    sync.Mutex
 	turns *hdrhistogram.WindowedHistogram // guarded by mu
@@ -35,7 +35,7 @@ func (r *recent) observe(d time.Duration) {
 	_ = r.turns.Current.RecordValue(min(max(0, d.Microseconds()), maxDuration)) // it is in the range
 }
 
-// turn begins another turn. It returns the 99th percentile of the last five in ms; 0 if nothing was counted.
+// turn begins another interval. It returns the 99th percentile of the last five in ms; 0 if nothing was counted.
 func (r *recent) turn() float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ type Totals struct {
 	LockHoldMS uint64 `json:"lock_hold_ms"` // the sum of all
 }
 
-// P99 are 99th percentiles of the last five turns, in milliseconds; 0 if nothing was counted.
+// P99 are 99th percentiles of the last five intervals of [Tally.Turn], in ms; 0 if nothing was counted.
 type P99 struct {
 	Action   float64 `json:"action_ms"`
 	LockWait float64 `json:"lock_wait_ms"`
@@ -97,7 +97,7 @@ func (t *Tally) Totals() Totals {
 	}
 }
 
-// Turn begins another turn, and returns the percentiles of the last five. Call it once a second.
+// Turn begins another interval, and returns the percentiles of the last five. Call it once a second.
 func (t *Tally) Turn() P99 {
 	return P99{t.action.turn(), t.wait.turn(), t.hold.turn()}
 }

@@ -90,8 +90,8 @@ type releaseRequest interface {
 	ended(err error)                     // gives the calls their result
 }
 
-// askRelease sends a request. If it is the caller's only one, and Redis is prompt, askRelease waits until it has
-// ended. Otherwise, or when ctx ends, the request goes on in a goroutine of its own.
+// askRelease sends a request: in the caller's goroutine if it is the only one, and Redis is prompt and idle.
+// Otherwise, and if Redis turns slow or ctx ends, a goroutine sends it, and askRelease does not wait for that.
 func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
 	var abandoned *pending
 	if only && ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {

@@ -39,16 +39,16 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// loadFailure is the error of a load, and when that load ended.
+// loadFailure is the error of a load, and when that load failed.
 type loadFailure struct {
 	err error
-	at  time.Time // when the load ended, or a little earlier
+	at  time.Time // when the load ended or was given up, or a little earlier
 }
 
 func (f *loadFailure) Error() string { return f.err.Error() }
 func (f *loadFailure) Unwrap() error { return f.err }
 
-// failedBefore reports whether err comes from a load that ended before at.
+// failedBefore reports whether err comes from a load that failed before at.
 func failedBefore(err error, at time.Time) bool {
 	var f *loadFailure
 	return errors.As(err, &f) && f.at.Before(at)

@@ -62,7 +62,7 @@ func (s *Sentinel) Addrs() []string { return s.sentinel.Addrs() }
 // MasterName returns the sentinels' name of the primary.
 func (s *Sentinel) MasterName() string { return launch.MasterName }
 
-// Sentinels returns the three sentinels. A restarted sentinel has Redis' default timeouts, so a failover that it
+// Sentinels returns the three sentinels. A restarted sentinel has Redis' default periods, so a failover that it
 // leads takes longer.
 func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 

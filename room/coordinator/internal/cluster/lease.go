@@ -74,7 +74,7 @@ type lease struct {
 	who   *Identity // guarded by mu
 	until time.Time // guarded by mu: end of the lease by our clock, at the earliest; zero before the first
 	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt has seen that
-	began time.Time // guarded by mu: when that lease began
+	began time.Time // guarded by mu: when the present lease began
 
 	// The node's current and recent names, and until when their leases were certainly valid. Other nodes remove the
 	// members of a name only when its lease has been over for the grace.

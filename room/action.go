@@ -81,7 +81,7 @@ type Expect struct {
 	version uint64
 }
 
-// ExpectVersion expects a version of the given epoch; of any if epoch is "".
+// ExpectVersion expects a version in the given epoch, or in any epoch if epoch is "".
 func ExpectVersion(epoch string, version uint64) Expect { return Expect{true, epoch, version} }
 
 // inEpoch reports whether the room is in the expected epoch, if any, and stays in it: the next commit of a room that
@@ -122,7 +122,7 @@ type Origin struct {
 type Result struct {
 	Seat     int    // taken, kept or freed
 	Node     string // the name under which this node ran the action
-	Snapshot        // the room right after the commit, also if that refused the action
+	Snapshot        // the room right after the commit; set also if the action was refused
 }
 
 // Apply runs one action by the rules, and returns its seat. On an error ([ErrNotMember], [ErrDuplicate],
@@ -143,7 +143,7 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	}
 	if !r.state.settled && len(r.updates) > before {
 		defaults := rules.defaults()
-		_, prepares := a.(SetData) // for a room that nobody has joined yet
+		_, prepares := a.(SetData) // a SetData may prepare a room before a player begins it
 		defaults.Default = !prepares
 		r.updateState(Update{Type: kindDefaults, Detail: &Detail{Settings: &defaults}})
 	}
@@ -154,7 +154,7 @@ func absent(r *Room, user string) error {
 	return Refuse(ErrNotMember, "%s is not in room %s", user, r.ID)
 }
 
-// supplanted is the reason if another session has the seat; a seat that is only reserved is no duplicate.
+// supplanted is the reason of an error if another session has the seat. A seat that is only reserved is no duplicate.
 var supplanted = errors.Join(ErrNotMember, ErrDuplicate)
 
 func elsewhere(r *Room, user string, m Member) error {

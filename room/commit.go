@@ -33,8 +33,8 @@ type Update struct {
 	Type    Kind   `json:"type"`
 	User    string `json:"user"` // empty if the update is of the room
 	Seat    int    `json:"seat"`
-	Session string `json:"session,omitzero"` // the user's active one after it
-	At      int64  `json:"at,omitzero"`      // when, in ms since 1970: of a join, and of a user or everybody taken out
+	Session string `json:"session,omitzero"` // the user's active session after the update
+	At      int64  `json:"at,omitzero"`      // time in ms since 1970 of a join, or of taking out a user or everybody
 	Old     string `json:"old,omitzero"`     // the session that was replaced
 	Reason  Reason `json:"reason,omitzero"`  // of a leave
 
@@ -43,16 +43,16 @@ type Update struct {
 
 // Detail has the optional fields of an update, and does not change once it is part of one.
 type Detail struct {
-	Settings *Settings `json:"settings,omitzero"` // of the room, after it
+	Settings *Settings `json:"settings,omitzero"` // the room's settings after the update
 	Shut     bool      `json:"shut,omitzero"`     // of settings: everybody has left, the room is closed for good
-	Ready    *bool     `json:"ready,omitzero"`    // of a member, after it; nil: unchanged
+	Ready    *bool     `json:"ready,omitzero"`    // the member's readiness after the update; nil: unchanged
 	// Data of a member, public or private: nil is unchanged, null is none. Of the room or a message: nil is none.
 	Data   jsontext.Value `json:"data,omitzero"`
 	Text   string         `json:"text,omitzero"`   // of a message, or why a user was kicked
 	To     []string       `json:"to,omitzero"`     // the members who get a message; nil for everybody
 	Target string         `json:"target,omitzero"` // the room to which a user was moved
 	Until  int64          `json:"until,omitzero"`  // of a ban, in ms since 1970; 0 lifts it
-	Timer  *Countdown     `json:"timer,omitzero"`  // of a timer, or countdown
+	Timer  *Countdown     `json:"timer,omitzero"`  // the timer that was set, was cancelled or has fired
 	// Again marks an update that restores what Redis had lost or, in a closed room, a session that a failure removed.
 	Again bool `json:"again,omitzero"`
 	// Node is set in a join that restores a member, and names the session's node. Empty: the commit's node.
@@ -108,11 +108,11 @@ func (c *Commit) Event(id string) *Event {
 type pending struct {
 	updates []Update
 	before  []former // to undo each update
-	base    int      // how many members there were
+	base    int      // how many members there were at the last Commit or Revert
 	gone    *goneList
 	renew   bool   // the next Commit begins a new epoch
 	confirm bool   // the next Commit counts a version although nothing has changed
-	behind  uint64 // if Redis has lost versions that a node knows: the last of them; the next Commit's is higher
+	behind  uint64 // the last version that Redis has lost and a node knows, else 0; the next Commit's is higher
 }
 
 // former is the state before an update.
@@ -155,7 +155,7 @@ func (p *pending) Base() int { return p.base }
 // Next returns the version that the next Commit makes.
 func (r *Room) Next() uint64 { return max(r.Version, r.behind) + 1 }
 
-// begun reports whether somebody has ever joined the room, even if Redis has forgotten that.
+// begun reports whether the room has ever had a commit, even one that Redis has lost.
 func (r *Room) begun() bool { return r.Epoch != "" || r.behind > 0 }
 
 // Renewed reports whether the next Commit begins a new epoch: Renew was called, or Recall restored something, since

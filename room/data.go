@@ -110,8 +110,8 @@ func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, err
 }
 
-// activeMember returns the user as a member, if session is the active one. If its node had stalled and the session
-// was considered lost, it becomes active again.
+// activeMember returns the user as a member, if session is the active one. A session that was considered
+// lost, because its node had stalled, becomes active again.
 func activeMember(r *Room, user, session string, by Origin) (Member, error) {
 	m, ok := r.Member(user)
 	switch {

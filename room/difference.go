@@ -10,7 +10,7 @@ import (
 // maxDifferences is how many differences are described one by one.
 const maxDifferences = 3
 
-// Differences describes how a copy r differs from the room as it is, except for positions; "" if it does not.
+// Differences describes how r, a copy, differs from is, the stored room, except for positions; "" for no difference.
 func (r *Room) Differences(is *Room) string {
 	found := r.members.differences(&is.members)
 	if r.state.settled != is.state.settled || r.state.settings != is.state.settings {

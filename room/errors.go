@@ -84,7 +84,7 @@ func (e *DuplicateError) Error() string { return e.text }
 // Unwrap returns ErrDuplicate.
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
-// ForeignError is an [ErrForeign]. Its text is for operators: it names the key, what that holds, and what to do.
+// ForeignError is an [ErrForeign]. Its text is for operators: it names the key, its content, and what to do.
 type ForeignError struct{ text string }
 
 func (e *ForeignError) Error() string { return e.text }

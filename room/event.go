@@ -62,12 +62,12 @@ func (e *Event) Position() Position {
 }
 
 // Follows reports whether the event's changes build on the room at that position of the same epoch. An equal version
-// is not enough: Redis may have lost the commit there, and have another one.
+// is not enough: Redis may have lost the commit at that version, and have another one in its place.
 func (e *Event) Follows(at Position) bool {
 	return e.From == at.Version && !e.Forks(at)
 }
 
-// Forks reports whether the event builds on another commit than at, although that has the same version.
+// Forks reports whether the event builds on another commit than at, although both commits have the same version.
 func (e *Event) Forks(at Position) bool {
 	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
 }
@@ -124,7 +124,7 @@ func (e *Event) Concerns(user string) bool {
 	return false
 }
 
-// isAway reports whether the event leaves the user away. Any node may report that; the session stays on its own.
+// isAway reports whether the event leaves the user away. Any node may report it; the session keeps its own node.
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
 		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {

@@ -41,7 +41,7 @@ func (a Evict) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
 type Renew struct{ Epoch string }
 
 func (Renew) kind() Kind                  { return kindRenew }
-func (Renew) subject() (string, bool)     { return "", true } // another may expect the epoch that this ends
+func (Renew) subject() (string, bool)     { return "", true } // another action may expect the epoch that Renew ends
 func (Renew) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
@@ -54,7 +54,7 @@ func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
 var errOfNodes = &InvalidError{"action", "is one that only nodes run"}
 
 // Undo undoes the half of a move in the room that users were to enter, because the other half could not be written.
-// It changes only what is still as the move left it: users who came or went meanwhile stay so. Only nodes run it.
+// It changes only what is still as the move left it: it keeps what users did meanwhile. Only nodes run it.
 type Undo struct {
 	Session string // for which seats are reserved; see Reserve
 	Written bool   // the half was certainly written; otherwise only seats reserved for the session prove it
@@ -62,7 +62,7 @@ type Undo struct {
 	// The room before the half, whose version is Since+1.
 	Since uint64
 	Data  *Value
-	Were  map[string]Member // those of Users who were members
+	Were  map[string]Member // the memberships, before the half, of those Users who had one
 
 	Users []string // the users to be moved: seats that they did not have before are freed
 }
@@ -79,7 +79,7 @@ func (a Undo) apply(r *Room, _ Rules, by Origin) (int, error) {
 		switch {
 		case !ok:
 		case had:
-			// still the other room's
+			// the member still has the private data that the move brought
 			if written && m.Private.since() == a.Since+1 && m.Private.String() != was.Private.String() {
 				r.update(m.Node, Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
 			}

@@ -5,7 +5,7 @@ package room
 // reserved becomes reserved for this session, so that a release of the earlier reservation does not free it. It fails
 // with [ErrFull], [ErrBanned], [ErrRoomClosed] or an error of Rules.Seating. It needs authority over the room.
 type Reserve struct {
-	Session string // used for nothing else
+	Session string // a new id, used only for this reservation
 	Users   []string
 	Begin   *Settings // as in Join
 

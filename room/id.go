@@ -49,7 +49,7 @@ func isNameRune(c rune) bool {
 }
 
 // ParseUser returns name in Unicode's normal form C, so that the same name typed on two keyboards is the same user.
-// It returns an [InvalidError] unless that is valid UTF-8 of 1 to 64 characters (code points) without control
+// It returns an [InvalidError] unless the result is valid UTF-8 of 1 to 64 characters (code points) without control
 // characters, and with no more than 30 combining marks in a row.
 func ParseUser(name string) (string, error) {
 	switch {

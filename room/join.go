@@ -9,7 +9,7 @@ type Join struct {
 	Seat     SeatChoice // for a user who is not in the room; zero is the lowest free one
 	Mode     JoinMode   // zero is a new session
 	Existing bool       // begin no room: if there is none, fail with ErrNoRoom
-	Begin    *Settings  // of a room that has not begun; one that has needs their labels, see [ErrOtherLabels]
+	Begin    *Settings  // for a room that has not begun; one that has begun must have their labels: [ErrOtherLabels]
 	Yield    bool       // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
@@ -38,7 +38,7 @@ const (
 	// joinNew is the join of a new session: [Rules.Duplicate] decides.
 	joinNew JoinMode = iota
 	// JoinAgain restores a session that has lost its seat, even in a closed room. If the user has come with another
-	// session meanwhile, that stays, and the join fails with [ErrDuplicate].
+	// session meanwhile, that session stays, and the join fails with [ErrDuplicate].
 	JoinAgain
 	// JoinMoved is the join of a session whose user was moved into the room. It fails with [ErrDuplicate] if the user
 	// is connected there with another session; otherwise it takes the seat over.
@@ -46,7 +46,7 @@ const (
 )
 
 // KnowingDead returns the join with a node known to be dead: it may replace that node's sessions even if by the Rules
-// the older session stays. differs reports whether that can change the outcome.
+// the older session stays. differs reports whether next can have another outcome than a.
 func (a Join) KnowingDead(node string) (next Join, differs bool) {
 	differs = a.Mode == joinNew && a.dead != node
 	a.dead = node
@@ -107,7 +107,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return seat, nil
 }
 
-// broughtBack marks a join that a closed room admits, so that the journal tells it from others.
+// broughtBack marks an update that undoes effects of a failure, so that the journal tells it from others.
 var broughtBack = &Detail{Again: true}
 
 // takesOver reports whether the join replaces a member's session.

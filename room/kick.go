@@ -123,6 +123,6 @@ func checkBan(id, user string, until, now int64) error {
 	case until >= Forever:
 		return Refuse(ErrBanned, "%s is banned from room %s", user, id)
 	}
-	// to the nearest: now is an estimate, and rounding up would show 61 s of 60
+	// rounded to the nearest second: now is an estimate, and rounding up would show 61 s for a ban of 60 s
 	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, max(1, (until-now+500)/1000))
 }

@@ -10,7 +10,7 @@ const (
 	kindReplace Kind = "replace" // another session is active, or the same one on another node; in Updates only
 	kindAway    Kind = "away"    // the member's connection is lost, and the seat is kept for a while
 	kindBack    Kind = "back"    // a member who was away has an active session again
-	kindSeat    Kind = "seat"    // the member has another seat; its former member moves in the same commit
+	kindSeat    Kind = "seat"    // the member has another seat; the seat's former member moves in the same commit
 	kindMember  Kind = "member"  // the member has other data ([SetMemberData]), or another readiness
 	kindPrivate Kind = "private" // the member has other private data ([Deal]); see [Change.IsFor]
 )

@@ -42,7 +42,7 @@ func (m Member) equals(other Member) bool {
 }
 
 // kept has a row for each kind of update that changes a member's data: set applies an update, and all returns the
-// detail that sets all of it again in a room that has lost it; nil if there is none.
+// detail that restores the data in a room that has lost it; nil for no data.
 var kept = [...]struct {
 	kind Kind
 	set  func(m Member, now Detail, version uint64) Member
@@ -140,7 +140,7 @@ func (m *roster) put(user string, member Member) {
 func (m *roster) remove(user string) {
 	if member, ok := m.byUser[user]; ok {
 		delete(m.byUser, user)
-		if m.seats.at(member.Seat) == user { // else another member has it by now, and this user is about to get another
+		if m.seats.at(member.Seat) == user { // else the seat already has a new user, and this one moves
 			m.seats.free(member.Seat)
 		}
 	}

@@ -2,11 +2,11 @@ package room
 
 import "strings"
 
-// Membership is a session's knowledge at a version: it was its user's active session, or, if Out, the user was no
-// member by any session. [Membership.Joined] makes one from one with User and Session.
+// Membership is what a session knows at a version: it was its user's active session or, if Out, the user was no
+// member with any session. It begins with User and Session only; [Membership.Joined] returns the one after a join.
 type Membership struct {
 	User, Session string
-	Node          string // the node's name with which the session joined
+	Node          string // the name of the session's node in the room
 	Epoch         string
 	Version       uint64
 	Out           bool
@@ -63,12 +63,12 @@ func (s Membership) out(epoch string, version uint64) Membership {
 	return Membership{User: s.User, Session: s.Session, Node: s.Node, Epoch: epoch, Version: version, Out: true}
 }
 
-// After returns the outcome of e for the session, and its membership then.
+// After returns the outcome of e for the session, and its membership after e.
 //
 // Within an epoch a user leaves a room only by a commit: a leave of this session, which its connection knows; a leave
-// of a newer session, which replaced this one before; or the removal of a dead node's members. Events show which it
-// was. A snapshot in place of missed events does not; but a node's members are removed only after its lease and the
-// grace have expired, so until then a missing user was replaced and has left. A new epoch means a lost room.
+// of a newer session, which replaced this one before; or the removal of a dead node's members. Events show which
+// it was. A snapshot in place of missed events does not; but a node's members are removed only after its lease and
+// the grace have expired, so until then a missing user was replaced and has left. A new epoch means a lost room.
 //
 // If the node was cut off for longer and missed the events, nobody can tell; then the session counts as Removed.
 func (s Membership) After(e *Event) (Outcome, Membership) {
@@ -104,7 +104,7 @@ func (s Membership) inSnapshot(e *Event) Outcome {
 		return Doubtful
 	case mine:
 		return Active
-	case in && m.Reserved(): // for any session that joins first
+	case in && m.Reserved(): // reserved for any session of the user
 		return Removed
 	case in:
 		return Replaced
@@ -140,7 +140,7 @@ func (s Membership) inChanges(e *Event) Outcome {
 	case known && (s.outSince == 0 || e.Version <= s.outSince):
 		return unchanged
 	case e.Epoch != s.Epoch && e.Version > 1:
-		return unchanged // late, of an earlier epoch: a later one begins with a snapshot
+		return unchanged // late, from an earlier epoch: a later epoch begins with a snapshot
 	}
 	outcome := unchanged
 	if e.Epoch != s.Epoch {
@@ -151,7 +151,7 @@ func (s Membership) inChanges(e *Event) Outcome {
 		case c.User != s.User || !c.Type.has(ofSession):
 		case c.Type != KindLeave && s.is(c.Session):
 			outcome = Active
-		case outcome != Replaced && strings.HasPrefix(c.Session, reserved): // for any session that joins first
+		case outcome != Replaced && strings.HasPrefix(c.Session, reserved): // reserved for any session of the user
 			outcome = Removed
 		case c.Type != KindLeave:
 			outcome = Replaced
@@ -172,7 +172,7 @@ func (s Membership) is(session string) bool {
 	return strings.TrimPrefix(session, detached) == s.Session
 }
 
-// Gone returns why a user who is not in the room was taken out, if the room remembers that.
+// Gone returns why a user who is not in the room was taken out. found is false if the room does not know.
 func (s Snapshot) Gone(user string) (g Gone, found bool) {
 	if s.state == nil {
 		return g, false

@@ -10,7 +10,7 @@ import (
 // [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
 type Memory struct{ room *Room }
 
-// See replaces the memory by a room that was read or written, unless the memory knows more of it.
+// See replaces the memory by a room that was read or written, unless the memory is newer.
 func (m *Memory) See(now *Room) {
 	if m.room != nil {
 		if order := m.room.Compare(now.Position); order == Same || order == Earlier || m.Outlives(now) {
@@ -30,7 +30,7 @@ func (m *Memory) Epoch() string {
 	return m.room.Epoch
 }
 
-// Follow applies an event, and reports whether the memory then knows the room. It forgets a room after a gap.
+// Follow applies an event, and reports whether the memory still knows the room: a gap between events makes it forget.
 func (m *Memory) Follow(e *Event) bool {
 	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
 		m.room = nil
@@ -38,9 +38,9 @@ func (m *Memory) Follow(e *Event) bool {
 	return m.room != nil
 }
 
-// Outlives reports whether Redis has lost the remembered room: it has none now, an earlier copy, or one begun without
-// knowledge of it. A room with members, or that is kept, does not expire. Each new epoch that knows the one before
-// continues its versions, so an epoch with lower ones was begun without it; and settings never disappear.
+// Outlives reports whether Redis has lost the remembered room: Redis has no room now, an earlier copy, or one begun
+// without knowledge of the old one. A room that has members or is kept does not expire. An epoch begun with knowledge
+// of the one before has higher versions, so any other epoch shows a loss; and settings never disappear.
 func (m *Memory) Outlives(now *Room) bool {
 	was := m.room
 	switch {
@@ -60,12 +60,12 @@ func (s *state) plain() bool {
 }
 
 // Recall restores what m knows and Redis has lost, if anything: members with their data, host, settings, bans and
-// data, but no timers. The next Commit includes that, and begins an epoch with versions after all that m knows. An
-// earlier copy becomes the room that m knows.
+// data, but no timers. The next Commit includes all this, and begins an epoch with versions after all that m knows.
+// If Redis has an earlier copy, r becomes the room that m knows.
 //
 // If others have begun the room meanwhile, all they did stays. A member stays out if they took the member out, banned
 // the member or gave the seat away. They may have continued an earlier copy, so an entry of [Gone] from before the
-// join that m knows is ignored. A ban lifted since is restored, because bans have no time.
+// join that m knows is ignored. A ban lifted since is restored, because bans do not say when they were set.
 func (r *Room) Recall(m *Memory) {
 	if !m.Outlives(r) {
 		return

@@ -16,7 +16,7 @@ type Deal struct {
 	Hands     []Hand // of 1 to MaxGroup different members
 	Authority bool   // the user has authority over the room: need not be a member, and may deal to others
 
-	// Expect makes it fail with [ErrConflict] if any of this data has changed since that version, or the epoch has.
+	// Expect makes it fail with [ErrConflict] if any of this data has changed since then, or in another epoch.
 	Expect Expect
 }
 
@@ -50,7 +50,7 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 	return a, nil
 }
 
-// check returns the hand in its normal form. Errors of an only hand name the field user or data.
+// check returns the hand in its normal form. only says that there are no other hands: errors name user or data.
 func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if normal.User, err = ParseUser(h.User); err != nil {
 		if invalid, ok := errors.AsType[*InvalidError](err); ok && !only {

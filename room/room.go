@@ -108,7 +108,7 @@ func (n *nodeNames) own(name string) string {
 // Position identifies a room's commit. The zero value is a room that nobody has ever joined.
 type Position struct {
 	Epoch    string `json:"epoch"`   // changes when commits were lost; empty before the first join
-	Version  uint64 `json:"version"` // counts the epoch's commits from 1
+	Version  uint64 `json:"version"` // from 1; grows with each commit, also into a new epoch
 	CommitID string `json:"mark"`    // id of the commit that made the version; empty if unknown
 }
 

@@ -13,7 +13,7 @@ type Say struct {
 	// User is a member with the active session Session. Both are empty for somebody with authority over the room.
 	User, Session string
 
-	Text string   // or Data
+	Text string   // exactly one of Text and Data is given
 	Data string   // JSON
 	To   []string // recipients, who are members; nil for everybody, empty for authority over the room only
 
@@ -142,8 +142,8 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	return all[max(0, len(all)-most):]
 }
 
-// behind returns the messages after the expected version. If none of its epoch is left, it returns those of the
-// present epoch, if that is another one.
+// behind returns the messages after the expected version. If no message of that epoch is left, it returns those
+// of the present epoch.
 func (e Expect) behind(all []Said, present string) []Said {
 	epoch := e.epoch
 	if epoch == "" {

@@ -9,7 +9,7 @@ import "fmt"
 // may read. The join also fails if the seat is taken or does not exist, or if Seat panics.
 //
 // Seat must be pure: it decides at once, by its arguments and by what never changes, without locks or I/O, because
-// the room's lock is held meanwhile. It runs again after a lost hold, and another node may decide the same join.
+// the room's lock is held meanwhile. It runs again if the lock was lost, and another node may decide the same join.
 //
 // A Seating may also have a method Seats() int, for the number of seats of its rooms, from 1 to MaxSeats, which is
 // the default. A join that requests a seat beyond fails at once with [ErrInvalid].
@@ -83,8 +83,8 @@ func (v View) Data() string { return v.room.state.data.String() }
 func (v View) Users() []Occupant { return v.room.Snapshot().Users() }
 
 // Starter decides when the game of a room begins. Start is called in each commit that changes who is in the room or
-// who is ready. If the game begins it returns true and the data, as JSON, that the room gets in that commit. A game
-// begins exactly once if Start checks the room's data before. [AllReady] is one.
+// who is ready. If the game begins it returns true and the data, as JSON, that the room gets in that commit. Start
+// must check the room's data first, so that a game begins only once. [AllReady] is a Starter.
 //
 // Start must be pure, like a [Seating].
 type Starter interface {

@@ -16,7 +16,7 @@ type chunk struct {
 	ready uint16              // a bit for each seat whose user is ready
 	data  *[chunkSeats]string // set by the users; nil if none has any. Immutable
 
-	private *[chunkSeats]string // shown to each user only; likewise
+	private *[chunkSeats]string // private data of the users; nil if none has any. Immutable
 }
 
 func set(bits uint16, seat int, on bool) uint16 {

@@ -41,7 +41,7 @@ func (s *Settings) Adapt() {
 			}
 		case choice:
 			if !slices.Contains(f.Values, value.String()) {
-				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it accepts any
+				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it accepts any name
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 		if err := a.Settings.checkHost(r.state.settings); err != nil {
 			return 0, err
 		}
-		a.Settings.Default = r.state.settings.Default // a player has begun the room, and still nobody else wants it
+		a.Settings.Default = r.state.settings.Default // configuring by the host leaves it a room that a player began
 	}
 	if err := a.Expect.checkRoom(r); err != nil {
 		return 0, err
@@ -250,8 +250,8 @@ func (s *Settings) checkBegin(rules Rules) error {
 	return s.check(rules)
 }
 
-// begin gives a room that has not begun these settings, with Default. It fails with ErrOtherLabels if the room has
-// begun without their labels. Nil does nothing.
+// begin gives these settings, with Default, to a room that has none. It fails with ErrOtherLabels if the room has
+// settings without these labels. Nil does nothing.
 func (s *Settings) begin(r *Room) error {
 	switch {
 	case s == nil:

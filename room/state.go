@@ -98,7 +98,7 @@ func (r *Room) Restore(from State) {
 // maxGone is how many removed users a room remembers.
 const maxGone = 128
 
-// Gone is why a user was taken out of a room, for nodes that have missed the event. A room remembers that of the
+// Gone is why a user was taken out of a room, for nodes that have missed the event. A room remembers the
 // latest such users, each until the user comes back.
 type Gone struct {
 	Version uint64 `json:"version"`         // of the room after it
@@ -125,7 +125,7 @@ func (e *GoneError) Error() string { return e.text }
 // Unwrap returns ErrConflict.
 func (e *GoneError) Unwrap() error { return ErrConflict }
 
-// everybody is the user of the Gone of a room that was closed for good.
+// everybody stands for all users in [State].Gone: the room was closed for good.
 const everybody = ""
 
 // goneList is immutable: each update makes another one. Nil is empty.

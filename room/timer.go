@@ -144,7 +144,7 @@ func (r *Room) endTimer(kind Kind, by, name string) {
 }
 
 // Fire fires all timers of a room that are due, in the order of their times. So each fires once, however many nodes
-// try: later ones find it gone, or set to another time. [Room.Apply] returns how many have fired in place of a seat.
+// try: later nodes find it gone, or set to another time. [Room.Apply] returns how many have fired in place of a seat.
 type Fire struct {
 	Now int64 // in ms since 1970, by the clock that all nodes share
 }

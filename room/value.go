@@ -55,7 +55,7 @@ const maxDepth = 32
 // field for JSON that not all readers understand alike (I-JSON, RFC 7493: unique names, and numbers that a double can
 // hold), and for more than limit bytes or 32 levels.
 func parseData(field, text string, limit int) (string, error) {
-	if len(text) > 2*limit+16 { // spaces are allowed, but not any number
+	if len(text) > 2*limit+16 { // spaces are allowed, but not without limit
 		return "", tooLong(field, len(text), limit)
 	}
 	if text == "" {

@@ -104,8 +104,8 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 // Node returns the node's name, which changes when its lease is lost. On Redis Cluster it begins with a hash tag.
 func (c *Coordinator) Node() string { return c.node.Name() }
 
-// Start announces the node: other nodes know it, and it removes the members of dead nodes. Without Start that begins
-// with the first action. It fails with [room.ErrUnavailable] or [room.ErrClosed].
+// Start announces the node: other nodes know it, and it removes the members of dead nodes. Without Start, the first
+// action does so. Start fails with [room.ErrUnavailable] or [room.ErrClosed].
 func (c *Coordinator) Start(ctx context.Context) error {
 	err := c.node.Start(ctx)
 	c.timers.Start()
@@ -224,7 +224,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	if err == nil {
 		c.feeds.Recall(r)
 	}
-	if err == nil && r.Renewed() { // not whole: what is known of it becomes a new epoch
+	if err == nil && r.Renewed() { // not whole in Redis: what this node knows becomes a new epoch
 		if _, err = c.workers.Run(ctx, id, room.Renew{Epoch: r.Epoch}); err == nil {
 			r, err = c.store.Load(ctx, id)
 		}
@@ -278,8 +278,8 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Alive returns an error if the coordinator itself is stuck; an outage of Redis is none. It blocks while a goroutine
-// keeps one of the locks that all work needs.
+// Alive returns an error if the coordinator itself is stuck, but not for an outage of Redis. It blocks while a
+// goroutine keeps one of the locks that all work needs.
 func (c *Coordinator) Alive() error {
 	c.workers.Queues()
 	return c.node.Alive()
@@ -298,7 +298,7 @@ func (c *Coordinator) Close(ctx context.Context) error {
 	c.loops.Wait()
 	c.node.Wait()
 	c.workers.Close()
-	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // End bounds itself
+	if err := c.node.End(context.WithoutCancel(ctx)); err != nil { // End has its own timeout
 		c.opts.Log.Warn("the node's lease could not be given back; it expires", "error", err)
 	}
 	c.timers.Close()

@@ -62,7 +62,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	s.opts.Trace.connected()
 	s.sessions.Debug.Write("connected",
 		slog.String("remote", remote), slog.String("user", user), slog.String("session", c.session.ID))
-	go func() { // connections waits for it
+	go func() { // connections.wait waits for this goroutine
 		defer s.conns.remove(c)
 		reason := c.serve(socket.NetConn())
 		s.sessions.Debug.Write("disconnected", slog.String("user", c.session.User),
@@ -98,7 +98,7 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	return http.StatusServiceUnavailable, refusal
 }
 
-// identify returns the user, "" before the first token, and the access, nil if the server asks for none.
+// identify returns the client's user, "" before its first token, and its access, nil without Options.Auth.
 func (s *Server) identify(r *http.Request) (user string, a *session.Access, err error) {
 	named, err := userOf(r, s.opts.Auth == nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	a = session.NewAccess(s.opts.Auth, named)
 	switch tokens := tokensOf(r); len(tokens) {
 	case 0:
-		if r.Header.Get("Origin") == "" { // a program can forge one, but a page cannot leave it out
+		if r.Header.Get("Origin") == "" { // a program can forge an Origin, a page cannot leave it out
 			return "", nil, protocol.NewError(protocol.CodeUnauthorized, "a client without an Origin, which is no "+
 				"browser, must send its token with the handshake: as Authorization: Bearer, or as a subprotocol")
 		}
@@ -122,8 +122,8 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	return "", nil, protocol.NewError(protocol.CodeUnauthorized, "the request has more than one token")
 }
 
-// userOf returns the user that ?user= names. Where it is required nothing else identifies the client, so nobody else
-// may reach that server.
+// userOf returns the user that ?user= names, or "". Without Options.Auth the name is required, and nothing else
+// identifies a client: only trusted clients may reach such a server.
 func userOf(r *http.Request, required bool) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -165,7 +165,7 @@ const forwardedFor = "X-Forwarded-For"
 
 // clientAddress returns the address of a client, the zero Addr if there is none, as with a Unix socket. Behind a
 // trusted proxy it is the right-most address of X-Forwarded-For that is not a trusted proxy's: the client may have
-// made up those to the left of it. It stops at an entry that is no address. It ignores the header of other peers.
+// made up those to the left of it. It stops at an entry that is no address. Only a trusted peer's header counts.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	address, ok := parseAddress(r.RemoteAddr)
 	if !ok {

@@ -66,7 +66,7 @@ func (c *conn) read() (err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 			c.End(0, "")
-			c.out.Cut(nil) // the reply, too: a close frame with 1012 would say that the request was not run
+			c.out.Cut(nil) // no close frame either: 1012 without a reply says that the request was not run
 			c.server.rateLimitedLogs.panics.Happened(err, "user", c.session.User, "stack", string(debug.Stack()))
 		}
 	}()
@@ -75,7 +75,7 @@ func (c *conn) read() (err error) {
 
 var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
 
-// connections are a server's open connections: at most max, and perAddress per address, where negative is no limit.
+// connections are a server's open connections: at most max, and perAddress per address (negative: no limit).
 type connections struct {
 	wg sync.WaitGroup // open connections
 
@@ -105,9 +105,9 @@ func (cs *connections) setLimits(max, perAddress int) {
 	cs.max, cs.perAddress = max, perAddress
 }
 
-// add registers a connection, or returns why it is refused. If there are too many, in all or without a token, it
-// returns the one to evict, which [pending.Set] chooses. So nobody without a token fills the server, and no address
-// fills the slots for logging in.
+// add registers a connection, or returns why it is refused. If the server is full, or too many connections have no
+// token, it returns the one of these to evict, which [pending.Set] chooses: clients without a token cannot fill the
+// server, and no address can fill the slots for logging in.
 func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

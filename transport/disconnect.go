@@ -17,7 +17,7 @@ import (
 type disconnectTimers struct {
 	retry           retrier
 	rateLimitedLogs *rateLimitedLogs
-	length          time.Duration // less than zero for none
+	length          time.Duration // negative: users leave at once
 	duplicate       room.Duplicate
 
 	open context.Context // until stop
@@ -31,7 +31,7 @@ type disconnectTimers struct {
 type disconnectTimer struct {
 	user, session string
 	rooms         []string
-	reason        room.Reason // of the leave behind it
+	reason        room.Reason // of the leave that follows
 	timer         *time.Timer
 }
 
@@ -58,7 +58,7 @@ func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	}
 }
 
-// skip makes the user leave at once, because the client closed on purpose. After stop it tries that only once.
+// skip makes the user leave at once, because the client closed on purpose. After stop it tries the leave only once.
 func (g *disconnectTimers) skip(user, session string, rooms []string) {
 	g.leave(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonLeft})
 }

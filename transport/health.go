@@ -13,7 +13,7 @@ const (
 	healthInterval = time.Second
 	healthTimeout  = 2 * time.Second
 
-	// degradedAfter is how many pings in a row have to fail: one may, while a connection is replaced.
+	// degradedAfter is how many pings in a row have to fail: a single one may fail while a connection is replaced.
 	degradedAfter = 2
 )
 

@@ -180,7 +180,7 @@ func (s *Server) AllowsOrigin(r *http.Request) bool {
 	case 1:
 		return sent[0] == "" || s.origins.allow(sent[0]) || isOwn(sent[0], r)
 	}
-	return false // no browser sends two
+	return false // no browser sends two Origin headers
 }
 
 // AllowsHost reports whether Options.AllowOrigins names a host, which may have a port.

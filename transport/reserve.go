@@ -43,8 +43,8 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 // minReservation is how long a seat is reserved without a grace: sessions that follow a move need time to arrive.
 const minReservation = session.SeatWait
 
-// settle starts the timers if the seats are reserved, or may be; otherwise it removes them. A move that was undone
-// counts as well: seats that were reserved before may now be under this session.
+// settle starts the timers if the seats are or may be reserved; otherwise it removes the timers. After an undone move
+// it starts them, too: seats that were reserved before may now be under this session.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length

@@ -14,7 +14,7 @@ func etag(epoch string, version uint64) string {
 	return `"` + epoch + "." + strconv.FormatUint(version, 10) + `"`
 }
 
-// checkConditions refuses a change with a condition that has no effect there: the caller relies on it.
+// checkConditions refuses a change with a condition that it would ignore: the caller relies on the condition.
 func (q *request) checkConditions(op *operation) error {
 	if op.method == http.MethodGet {
 		return nil // a read depends on no condition

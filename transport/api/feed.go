@@ -204,7 +204,7 @@ func (f *feed) next(ctx context.Context, s *eventStream) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		if err := s.write(":\n\n"); err != nil { // no Redis; the caller stays
+		if err := s.write(":\n\n"); err != nil { // Redis does not answer: keep the caller
 			return err
 		}
 		return sleep(ctx, feedRetry)

@@ -12,7 +12,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// lobbyAge is no-cache: the creator of a room looks for it. It is private, because the list depends on the token.
+// lobbyAge is no-cache, so that creators find their rooms, and private, because the list depends on the token.
 const lobbyAge = "private, no-cache"
 
 // listed is a room in the lobby.
@@ -161,7 +161,7 @@ func listRooms(q *request, in search) (*answer, error) {
 	return &answer{status: http.StatusOK, cache: lobbyAge, body: q.page(all, &f, after, some)}, nil
 }
 
-// page returns the rooms that the caller may see, if some is true only those after behind.
+// page returns the filter's first rooms that the caller may see; if some is true, the first after behind.
 func (q *request) page(all *coordinator.Lobby, f *filter, behind key, some bool) lobby {
 	var keys []key
 	for _, r := range all.Rooms {

@@ -116,8 +116,8 @@ func (q *request) problem(err error) *answer {
 	return &answer{status: kind.status, kind: "application/problem+json", body: p}
 }
 
-// Refuse answers a request to the operators' address that was refused before the API. The answer has status 401 if
-// status is that, otherwise 403.
+// Refuse answers a request to the operators' address that was refused before the API. The answer's status is 401 if
+// status is 401, otherwise 403.
 func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why error) {
 	code := protocol.CodeForbidden
 	if status == http.StatusUnauthorized {

@@ -23,7 +23,7 @@ type request struct {
 	header   http.Header // of the answer
 
 	room  string        // in the path
-	token auth.Identity // zero without one; of an operator without one, an admin's
+	token auth.Identity // zero without a token; an operator without one is an admin
 }
 
 // serve answers the requests for one path.

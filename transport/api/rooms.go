@@ -118,7 +118,7 @@ func (q *request) do(a room.Action) (*answer, error) {
 	case errors.Is(err, room.ErrNoRoom):
 		err = q.noRoom()
 	}
-	if err == nil && result.Epoch == "" { // there was nothing to change
+	if err == nil && result.Epoch == "" { // the room does not exist
 		err = q.noRoom()
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func dataOf(a room.Action, now room.Snapshot) string {
 	return now.Private(room.Viewer{Authority: true})[user]
 }
 
-// settings are room.Settings with all fields shown. The description takes the rest from there.
+// settings are room.Settings with all fields shown. The description takes the rest from [room.SettingFields].
 type settings struct {
 	Capacity int              `json:"capacity" required:"false"`
 	Closed   bool             `json:"closed" required:"false"`

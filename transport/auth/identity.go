@@ -65,8 +65,8 @@ func (i *Identity) Only() func(id string) bool {
 	return func(id string) bool { return i.May(Enter, id, false) == nil }
 }
 
-// Prefix returns a prefix for the id of a new room, to be followed by more characters of any kind: the first one that
-// Rooms allows. It is empty if there is none, and otherwise if all rooms are allowed.
+// Prefix returns a prefix for the id of a new room, to which the caller adds characters, as many as more: the first
+// one that Rooms allows, "" if it allows none. If all rooms are allowed, it returns the argument otherwise.
 func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise

@@ -88,7 +88,7 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	return nil, errors.New("no PEM block with a PRIVATE KEY, or it is encrypted")
 }
 
-// Sign returns a token for identity. If no verifier would accept that, the error is room.ErrInvalid and names the
+// Sign returns a token for identity. If no verifier would accept it, the error is room.ErrInvalid and names the
 // field.
 func (s *Signer) Sign(identity Identity) (string, error) {
 	user, err := room.ParseUser(identity.User)

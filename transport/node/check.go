@@ -73,7 +73,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 		found.fail("flags", "", "%v", inFlags(err))
 		return found
 	}
-	if cfg.AdminListen == cfg.Listen && !strings.HasSuffix(cfg.Listen, ":0") { // any free port
+	if cfg.AdminListen == cfg.Listen && !strings.HasSuffix(cfg.Listen, ":0") { // :0 takes any free port
 		found.fail("listen", "Give --admin-listen a port of its own",
 			"--listen and --admin-listen are the same address")
 	}

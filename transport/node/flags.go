@@ -37,8 +37,8 @@ type config struct {
 	hangups <-chan os.Signal       // each SIGHUP; nil without a file
 }
 
-// Validate is called by kong. It leaves checks to the other packages where they have them, except for a zero: there
-// it means the default, here it is a mistake.
+// Validate is called by kong. It checks only what other packages do not check. It also refuses a zero that they would
+// take for the default.
 func (c *config) Validate(parsed *kong.Context) error {
 	if err := checkLeast(parsed.Flags()); err != nil {
 		return err

@@ -228,7 +228,7 @@ func (n *Node) abandon(ctx context.Context) {
 	_ = n.client.Close()
 }
 
-// webhooks returns the webhooks for such rooms. They need a feed.
+// webhooks returns the configured webhooks. It fails if there are receivers, but rooms has no feed.
 func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, error) {
 	if len(cfg.Webhooks.Receivers) > 0 && !rooms.HasFeed() {
 		return nil, &room.InvalidError{Field: "Webhooks", Problem: "need a feed: Room.Journal and Room.Feed"}

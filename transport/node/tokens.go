@@ -37,7 +37,7 @@ type keyFlag[F any] struct {
 	read  F
 }
 
-// given returns the flag that has a value, or nil. kong refuses two of them.
+// given returns the flag that has a value, or nil. kong refuses more than one.
 func given[F any](flags ...keyFlag[F]) *keyFlag[F] {
 	for i, flag := range flags {
 		if flag.value != nil {

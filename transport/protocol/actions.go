@@ -100,7 +100,7 @@ type Actor interface {
 var Actions = []Action{
 	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom),
 		optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
-	// It may repeat because of its key. It first asks Redis for a room.
+	// Repeats: its key finds the same room again. Cost: it asks Redis for a room first.
 	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels),
 		optional: setOf(fieldSettings, fieldKey, fieldBrief)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
@@ -173,7 +173,7 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns the room's action for a request of by. It fails if only admins may, or if it is not for rooms.
+// ActionBy returns the action in the room. It fails if only admins may run it, or if it is one of the session itself.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {

@@ -58,7 +58,7 @@ func AppendReply(dst []byte, r *Reply) []byte {
 	return append(dst, '}')
 }
 
-// appendRefusal writes all but the id.
+// appendRefusal writes a refusal after its id.
 func appendRefusal(dst []byte, r *Reply) []byte {
 	if r.Room != "" {
 		dst = append(dst, `"room":`...)
@@ -114,7 +114,7 @@ func AppendEvent(dst []byte, e *Event) []byte {
 	return append(dst, `]}`...)
 }
 
-// appendLost writes the rest, from the room's name on.
+// appendLost writes the rest of an EventLost or EventUnwatched, from the room's id on.
 func appendLost(dst []byte, e *Event) []byte {
 	dst = appendString(dst, e.Room)
 	dst = appendWhy(dst, e.Reason, e.Text, e.To)

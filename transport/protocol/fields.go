@@ -121,7 +121,7 @@ func labels(value jsontext.Value) (l room.Labels, wrong string) {
 	return l, wrong
 }
 
-// twice records a repeated field, and drops its value if a refusal would repeat it.
+// twice records a repeated field. It drops a repeated id or room, so that the refusal names none.
 func (d *decoder) twice(f field) {
 	d.bad(f, "given twice")
 	switch f {

@@ -97,7 +97,7 @@ func (s *Said) Change() Change {
 
 // Event is news about a room. [AppendEvent] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
 type Event struct {
-	// Degraded says in an EventNode that the node cannot reach Redis: rooms stand still until one without it.
+	// Degraded says in an EventNode that the node cannot reach Redis: rooms stand still until one says false.
 	Degraded bool
 	// Event is one of the Event constants. A newer server may send others: ignore those.
 	Event string
@@ -129,7 +129,7 @@ type Event struct {
 	// List, if not nil, is the result of AppendUsers for Users, and is written instead.
 	List []byte
 	// Reason is why the seat is lost: an error code, ReasonKicked, ReasonClosed, ReasonMoved, ReasonLeft or
-	// LostReplaced; in EventUnwatched it is an error code. Only in these two. EventLost has no epoch or version: it
+	// LostReplaced; in EventUnwatched it is an error code. Empty in others. EventLost has no epoch or version: it
 	// follows the session's last event as a member; a session that also watches the room gets further events.
 	Reason string
 	// Text explains ReasonKicked in words, if not empty. Only in EventLost.

@@ -4,8 +4,8 @@ import "roomd/room"
 
 // codes are all codes of this version, and whether the same request may succeed soon. CodeDuplicateUser is not
 // retryable: the other session may stay for hours. Only a client that reconnects retries it for a while: that session
-// may be its own from before the network broke, which the server notices within two ping intervals. CodeUnknown is
-// not: the action may have been done, so a client asks for the users first.
+// may be its own from before the network broke, which the server notices within two ping intervals. Nor is
+// CodeUnknown retryable: the action may have been done, so a client asks for the users first.
 var codes = []struct {
 	code  string
 	retry bool

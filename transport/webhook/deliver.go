@@ -105,7 +105,7 @@ func (w *webhook) send(ctx context.Context, m *message) error {
 	if err != nil {
 		return errors.New("the request cannot be made")
 	}
-	at := w.rooms.Now() / 1000 // sent to the receiver: a node's own clock may be wrong
+	at := w.rooms.Now() / 1000 // the receiver checks this time, and a node's own clock may be wrong
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": "roomd",
 		"webhook-id": m.id, "webhook-timestamp": strconv.FormatInt(at, 10),

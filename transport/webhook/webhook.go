@@ -71,7 +71,7 @@ type webhook struct {
 
 // Stats are a node's counts for one receiver.
 type Stats struct {
-	Receiver     string // its host, with a number if it is not the first there
+	Receiver     string // its host, with a number if an earlier receiver has the same host
 	Sent, Failed uint64 // requests
 	Entries      uint64 // acknowledged commits and gaps
 	Lag          time.Duration

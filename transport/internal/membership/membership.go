@@ -49,7 +49,7 @@ const ReasonReplaced room.Reason = "replaced"
 
 var replaced = Loss{Gone: room.Gone{Reason: ReasonReplaced}}
 
-// step applies an input, and returns the loss for the client, or nil: if overtaken, always to the newer session.
+// step applies an input, and returns the loss for the client, or nil. An overtaken session loses to the newer one.
 func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
@@ -70,7 +70,7 @@ func (m *Membership) Take(in Input) {
 	m.Status = m.Status.After(in)
 }
 
-// missed is the loss if the event was missed, or if the user has left by another session.
+// missed is the loss if no event or result says why, or if the user has left by another session.
 var missed = Loss{Gone: room.Gone{Reason: room.ReasonLeft}}
 
 // Event applies an event of the room, and returns the loss to tell the client of, or nil.
@@ -172,7 +172,7 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	case Missing:
 		return room.Join{User: user, Session: session, Mode: room.JoinAgain, Seat: room.At(m.Seat)}, true
 	case Following:
-		// A user who was removed again is told why.
+		// Expect makes the refusal of a user who was removed again say why.
 		return room.Join{User: user, Session: session, Mode: room.JoinMoved, Expect: room.ExpectVersion("", 0)}, true
 	case Overtaken:
 		return room.Leave{User: user, Session: session}, true

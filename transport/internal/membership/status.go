@@ -14,8 +14,8 @@ const (
 	Doubtful
 	// Missing: a member that has lost its place, and joins again.
 	Missing
-	// Returned: was missing and is back by an event, or an old list lacks it. It asks whether it is one, with the
-	// list.
+	// Returned: an event shows a missing session again, or an old list lacks a member. The node asks whether the
+	// session is a member, and the client then gets a snapshot.
 	Returned
 	// Unsure: a member whose further join had no answer. It asks whether it is one; events may be older.
 	Unsure

@@ -21,7 +21,7 @@ func (r *Room) notifyLocked() {
 		case first >= 0:
 		case r.ended:
 			first = len(r.pending)
-		default: // that event was dropped
+		default: // n.before was dropped, or is nil
 			first = 0
 		}
 		r.out.sealLocked(r, first)
@@ -131,9 +131,9 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 
 // A list of the room, by a reply, a recovery or a refill, replaces the events that it covers, even dropped ones.
 
-// behind returns the pending events after a list. Another epoch counts only if it began later: with a snapshot, or
-// from version 0 if the list shows no room. (If that room was gone again before the list was read, a snapshot
-// follows.) If the first of them is lack, of another epoch, that epoch came before the list and is over.
+// behind returns the pending events after a list. Events of another epoch count only if it began later: with a
+// snapshot, or from version 0 if the list shows no room. (If that room was gone again before the list was read, a
+// snapshot follows.) It returns none if the first is lack, of another epoch: that epoch ended before the list.
 func (r *Room) behind(epoch string, version uint64) (events []*room.Event) {
 	begins := len(r.pending) > 0 && (r.pending[0].Snapshot != nil || version == 0 && r.pending[0].From == 0)
 	for _, e := range r.pending {
@@ -204,8 +204,8 @@ func (r *Room) Missed() *room.Position {
 	return &room.Position{Epoch: r.missed.epoch, Version: r.missed.version}
 }
 
-// Refill replaces dropped events by a snapshot. It reports false if the snapshot is older than they are. Nil only
-// ends the refill: the end of a pause brings a snapshot, or another refill.
+// Refill replaces dropped events by a snapshot. It reports false if the snapshot is older than they are. If
+// now is nil, it only ends the refill: after a pause comes a snapshot, or another refill.
 func (r *Room) Refill(now *room.Event) bool {
 	o := r.out
 	o.mu.Lock()

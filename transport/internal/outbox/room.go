@@ -24,7 +24,7 @@ type Room struct {
 	at      position    // the client's position after pending
 	sent    position    // the client's position before pending
 	lack    *room.Event // the first pending event that shows a member the room without itself, or nil
-	notices []notice    // for the end of held
+	notices []notice    // queued at the latest when held ends
 
 	missed  *position // the last event that was dropped for lack of space, or nil
 	filling bool      // a refill runs
@@ -133,7 +133,7 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 		if largest == nil {
 			break
 		}
-		fits = fits && largest.missed != nil // reported before
+		fits = fits && largest.missed != nil // if missed is set, a drop was reported before
 		largest.dropLocked()
 	}
 	o.enqueueLocked(r)
@@ -145,7 +145,7 @@ func (r *Room) isLate(e *room.Event) bool {
 	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
 }
 
-// Pause keeps the events back until Resume. lack shows the room without the session, and may come later; or is nil.
+// Pause keeps the events back until Resume. lack, if not nil, shows the room without the session; it may be pushed later.
 func (r *Room) Pause(lack *room.Event) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()

@@ -34,7 +34,7 @@ func Pair(cert, key string) (*tls.Certificate, error) {
 	return pair.value, nil
 }
 
-// ServeTLS returns a server's configuration with such a pair, for TLS 1.2 or later, and HTTP/1.1. When the files
+// ServeTLS returns a server's configuration with a [Pair], for TLS 1.2 or later, and HTTP/1.1. When the files
 // change, new connections get the new pair, at most [Interval] later. It logs unusable pairs, and keeps the old one.
 func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	read := parsePair(cert, key)

@@ -19,9 +19,9 @@
 //	next NAME                  the next change as the protocol has it, and epoch and version; of a snapshot only
 //	                           {"type","epoch","version"}. "end" if the iteration is over
 //	lobby QUERY                begins to follow the lobby: {"prefix","contains","labels","free","sort"}
-//	list                       the next list that it gets, {"rooms":["ID COUNT/CAPACITY"],"stale":true}, stale only if it is; or the
+//	list                       the client's next list, {"rooms":["ID COUNT/CAPACITY"],"stale":true}, stale only if it is; or the
 //	                           error that ends it, and then "end"
-//	unlist                     ends that
+//	unlist                     ends following the lobby
 //	state                      the state, and behind a space the code of the client's error, if it has one
 //	ended ROOM                 the code of the error of the room that is, or was, there, and behind a space the
 //	                           reason if the code is lost. "no" as long as the room goes on

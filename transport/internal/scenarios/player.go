@@ -64,7 +64,7 @@ func (p *player) call(_ context.Context, s step) error {
 	return nil
 }
 
-// withDefaults returns the options of a connect, complete. A token that says when it expires becomes one.
+// withDefaults returns the complete options of a connect. A token "expires in N s" becomes a JWT with that exp.
 func withDefaults(text string) (string, error) {
 	options := quick
 	if err := json.Unmarshal([]byte(text), &options); err != nil {
@@ -104,7 +104,7 @@ func (p *player) next(ctx context.Context, s step) error {
 	return differs(want, p.subject.Do(ctx, "next", name), ctx.Err())
 }
 
-// observe looks until the program sees what it should.
+// observe asks the program until its answer is as the step says.
 func (p *player) observe(ctx context.Context, s step) error {
 	command, match, want := s.verb, same, s.text
 	var args []string
@@ -184,7 +184,7 @@ func (p *player) lobbyAsked(ctx context.Context, s step) error {
 	return differs(query, p.lobby.request.URL.Query().Encode(), nil)
 }
 
-// tell does a step of the present answer about the lobby.
+// tell sends an event in the latest answer about the lobby, or ends that answer.
 func (p *player) tell(_ context.Context, s step) error {
 	if p.lobby == nil {
 		return errors.New("nobody has asked")
@@ -197,7 +197,7 @@ func (p *player) tell(_ context.Context, s step) error {
 	return p.lobby.tell(event, data)
 }
 
-// list reads lists of rooms until the program gets the one that it should.
+// list reads lists of rooms until one is as the step says.
 func (p *player) list(ctx context.Context, s step) error {
 	for {
 		got := p.subject.Do(ctx, "list")
@@ -210,7 +210,7 @@ func (p *player) list(ctx context.Context, s step) error {
 	}
 }
 
-// converse does a step of the present connection.
+// converse runs a step on the latest connection.
 func (p *player) converse(ctx context.Context, s step) error {
 	if p.peer == nil {
 		return errors.New("nobody is connected")
@@ -249,7 +249,7 @@ func (p *player) converse(ctx context.Context, s step) error {
 	return nil
 }
 
-// finish closes the client, and looks whether it has sent what the scenario does not have.
+// finish closes the client. It fails if a call has no gives, or if the client has sent more than the scenario has.
 func (p *player) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -30,15 +30,15 @@ type Options struct {
 	// Idle is when the heartbeat pings, and Silence how long it then waits.
 	Idle    int `json:"idle"`
 	Silence int `json:"silence"`
-	// Wait is how long a request waits for a connection. Its error has the code timeout then.
+	// Wait is how long a request waits for a connection. After that it fails with the code timeout.
 	Wait int `json:"wait"`
 }
 
 // quick are the options of a scenario that says nothing else.
 var quick = Options{Base: 5, Cap: 50, Idle: 10_000, Silence: 5_000, Wait: 10_000}
 
-// Run plays every scenario of the list against a subject of its own, made by connect, which must end it
-// with the test.
+// Run plays every scenario of the list, each against a new subject. connect makes the subjects, and must end
+// each with its test.
 func Run(t *testing.T, connect func(t *testing.T, addresses []string) Subject) {
 	all, err := parse(list)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type server struct {
 	listeners []*httptest.Server
 	arrivals  chan *arrival
-	watchers  chan *arrival // who asks for the lobby
+	watchers  chan *arrival // requests for the lobby
 	peers     sync.WaitGroup
 	refused   atomic.Pointer[refusal] // what the latest handshake got, nil if it was let in
 }
@@ -33,7 +33,7 @@ type arrival struct {
 	decided chan struct{}
 }
 
-// refusal is the answer to a handshake, and to the question by plain HTTP why it failed.
+// refusal is the answer to a refused handshake, and to the plain HTTP request that asks why.
 type refusal struct {
 	status  int
 	code    string

@@ -38,7 +38,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 		return result
 	}
 	defer p.end()
-	action.Yield = s.conn.IsOver() // else it could replace the session with which the user has come back since
+	action.Yield = s.conn.IsOver() // after the client's close the join must not replace the user's next session
 	result, err = r.doJoin(action)
 	if err == nil {
 		err = ifListed(result, s.User)
@@ -199,7 +199,7 @@ func (r *request) mayBegin(w *coordinator.Wanted) error {
 }
 
 func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
-	r.finish() // with the room tried before
+	r.finish() // releases the room tried before
 	r.in.Room = id
 	r.begin()
 	action := room.Join{User: r.session.User, Session: r.session.ID, Begin: begin}

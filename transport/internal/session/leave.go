@@ -31,12 +31,12 @@ func leave(r *request) {
 func (p *presence) leave() (result room.Result, err error) {
 	s := p.session
 	left := false    // an earlier iteration left, and then a move came
-	retaken := false // the seat reserved for the user was taken
+	retaken := false // it tried to take the seat reserved for the user
 	for again := true; again; {
 		if p.status() == membership.Following {
 			action, _ := p.membership.Next()
 			taken, failed := p.take(s.shared.Life, action, left)
-			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // ErrDuplicate: a leave reports that better
+			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // the leave below reports ErrDuplicate better
 				return p.notTaken(left, result, taken, failed)
 			}
 		}
@@ -59,7 +59,7 @@ func (p *presence) leave() (result room.Result, err error) {
 	return result, err
 }
 
-// notTaken records that the session could not take its user's seat before leaving it. left: it has left before.
+// notTaken records that the session could not take its user's seat before leaving. left says that it has left before.
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()

@@ -133,7 +133,7 @@ func (p *presence) push(e *room.Event) {
 
 // judgeLocked applies an event to the membership and to the watch.
 func (p *presence) judgeLocked(e *room.Event) {
-	heeds := p.watch.heed(e, p.session.User) // a loss asks the watch's rule
+	heeds := p.watch.heed(e, p.session.User) // first: a loss checks the watch's rule
 	p.afterLocked(p.membership.Event(e), e)
 	if heeds {
 		p.tellLocked(e, false, p.endWatchLocked())
@@ -158,9 +158,9 @@ func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bool) {
 	s := p.session
 	if lost.Gone != (room.Gone{}) && lost.Gone == p.told {
-		return // told before; not a member since
+		return // the client knows of this loss, and was no member since
 	}
-	if p.told = (room.Gone{}); p.moved { // perhaps moved back before that loss
+	if p.told = (room.Gone{}); p.moved { // the session follows, and may find this loss again
 		p.told = lost.Gone
 	}
 	why := &protocol.Event{
@@ -195,7 +195,7 @@ func (s *Session) endIfNothingLeft() {
 		return
 	}
 	for _, p := range s.presences {
-		if p.busy > 0 { // with a request that may still join
+		if p.busy > 0 { // with a request or an action that may still join
 			time.AfterFunc(LastRoomWait, s.endIfNothingLeft)
 			return
 		}
@@ -215,7 +215,7 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 			written = append(written, frames.Event(e))
 		}
 	}
-	doubtful := p.deferred // they came before the loss was known, and may show it
+	doubtful := p.deferred // events from before the loss was known, which may show it
 	if by != nil {
 		doubtful = []*room.Event{by}
 	}

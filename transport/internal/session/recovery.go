@@ -100,7 +100,7 @@ func (p *presence) take(ctx context.Context, action room.Action, left bool) (res
 // maxLeft is how many rooms a session remembers as left.
 const maxLeft = 64
 
-// leftLocked remembers that the client left a room, unless it is in no other: then no move can bring it back.
+// leftLocked remembers that the client left a room, if the session has other rooms: a move can bring it back.
 func (s *Session) leftLocked(id string) {
 	if len(s.presences) > 1 && !slices.Contains(s.left, id) {
 		s.left = append(s.left[max(0, len(s.left)-maxLeft+1):], id)

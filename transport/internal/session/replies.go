@@ -140,7 +140,7 @@ func (r *request) refuseConflict(now room.Snapshot, err error) {
 			}
 		}
 	case protocol.ScopePrivate:
-		target, _ := room.ParseUser(cmp.Or(r.in.User, user)) // it was checked
+		target, _ := room.ParseUser(cmp.Or(r.in.User, user)) // valid: the action was checked
 		reply.Data = protocol.JSON(now.Private(r.session.viewer(r.in.Room))[target])
 	}
 	r.push(now.Epoch, now.Version, reply)

@@ -44,7 +44,7 @@ func (r *request) begin() {
 	r.shown = p != nil && p.unsubscribe != nil
 }
 
-// finish releases the room's events, which the reader writes with the reply, and follows moves of the user meanwhile.
+// finish releases the room's events, which the reader writes with the reply, and follows moves that came meanwhile.
 func (r *request) finish() {
 	s := r.session
 	s.mu.Lock()

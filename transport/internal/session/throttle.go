@@ -99,7 +99,7 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts cost requests. It returns an error if there are too many, and cutOff if the client ignores it.
+// request counts cost requests. It returns an error if there are too many; cutOff says to end the connection.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.limits.Load(), t.shared.Clock()
 	p := limits.requests.times(cost)

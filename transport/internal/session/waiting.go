@@ -133,6 +133,6 @@ func (s *Session) tryRefill(queue *outbox.Room) bool {
 		return queue.Refill(listEvent(queue.ID, now))
 	}
 	queue.Refill(nil)
-	p.questionLocked() // as in doubt: an event on its way says why
+	p.questionLocked() // the member is missing in the snapshot, as in doubt
 	return true
 }

@@ -27,7 +27,7 @@ func users(r *request) {
 	r.replyList(now, nil, false)
 }
 
-// watch tries again if a member loses its place meanwhile, after the recovery has settled that.
+// watch begins a watch, and replies. If a member loses its place meanwhile, it tries again after the recovery.
 func watch(r *request) {
 	for began := time.Now(); r.tryWatch(time.Since(began) < SeatWait); {
 	}

@@ -19,7 +19,7 @@ const LingerTimeout = time.Second
 // CloseTimeout bounds each of the last writes to a client that the server closes: the running one, and the queue.
 const CloseTimeout = 5 * time.Second
 
-// maxLinger is how many bytes are read then: as many as the kernel may hold, not all that a client goes on sending.
+// maxLinger bounds the bytes read from a closed connection: what the kernel may hold, not all that a client sends.
 const maxLinger = 256 << 10
 
 // Handler is what a connection serves.

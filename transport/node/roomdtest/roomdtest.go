@@ -19,7 +19,7 @@ import (
 // AsRoomd is set in the environment of a test's binary that is to run as roomd: see Main.
 const AsRoomd = "ROOMD_TEST_AS_ROOMD"
 
-// Main runs main and ends the process, if that was started by Start. Call it in TestMain.
+// Main runs main and ends the process, if Start has started this process. Call it in TestMain.
 func Main(main func()) {
 	if os.Getenv(AsRoomd) != "" {
 		main()

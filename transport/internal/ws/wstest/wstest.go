@@ -18,7 +18,7 @@ import (
 	"roomd/transport/internal/ws"
 )
 
-// Mask is that of all frames.
+// Mask is the mask of all frames made here.
 const Mask = "\x12\x9a\x56\xff"
 
 // Frame returns a client's frame that begins with the byte first.

@@ -11,7 +11,7 @@ import (
 
 var teams = []string{"red-", "blue-"}
 
-// seating gives each player a seat of the own team.
+// seating gives each player a seat of their own team.
 type seating struct{}
 
 // Seats is how many seats a room has.

@@ -22,8 +22,8 @@ func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
 
 // AcquireOptions say how one call differs from the Manager's Options.
 type AcquireOptions struct {
-	// Wait is how long to wait for the lock, if ctx does not end before: as if ctx had that
-	// deadline, with the errors of [Manager.Acquire]. Zero means as long as ctx.
+	// Wait is how long to wait for the lock at most, as if ctx had that deadline; the errors are those of
+	// [Manager.Acquire]. Zero means as long as ctx.
 	Wait time.Duration
 
 	// TTL is how long this hold lasts. Whole milliseconds, not shorter than Options.Claim. Zero means

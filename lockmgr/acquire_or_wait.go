@@ -28,7 +28,7 @@ type WaitOptions struct {
 	// [DefaultWaitTimeout].
 	Wait time.Duration
 
-	// Poll is how often to ask whether it has ended. Zero means [DefaultWaitPoll].
+	// Poll is how often to ask whether that hold has ended. Zero means [DefaultWaitPoll].
 	Poll time.Duration
 }
 
@@ -59,8 +59,8 @@ const (
 	TimedOut Outcome = iota
 	// Acquired: the lock was free, and is ours.
 	Acquired
-	// Ended: another held the lock, and that hold has ended. The lock was not acquired, because the work that
-	// it protects should be done.
+	// Ended: another held the lock, and that hold has ended. The lock was not acquired, because the other has
+	// most likely done the work.
 	Ended
 )
 
@@ -138,8 +138,8 @@ func (m *Manager) waitForEnd(ctx context.Context, name, holder string, opts Wait
 }
 
 // holdOf returns the token that continues the hold of holder, or "" if that hold has ended. The token changes
-// when the holder's caller got no answer and asked again: lock_inherit then buries the first token. If that
-// hold has ended as well, holdOf mistakes a later one for it.
+// when the holder's caller got no answer and asked again: lock_inherit then buries the first token. If the hold
+// of the new token has ended as well, holdOf mistakes a later hold for it.
 func (m *Manager) holdOf(ctx context.Context, name, holder string) (token string, err error) {
 	return start(m.life, func() (string, error) {
 		own, client := m.sender.own.Context(), m.sender.client

@@ -22,7 +22,7 @@ import (
 // see [Locks.Deadline].
 //
 // It returns [ErrInvalid] for a bad name, for no name, and for more than 1,000, which would keep Redis busy for
-// too long; an [ErrLost] if a lock was lost while it waited for another; and the other errors of
+// too long; an [ErrLost] if a lock was lost while AcquireAll waited for another; and the other errors of
 // [Manager.Acquire]. When it returns an error, it has released the locks that it acquired; if Redis cannot be
 // reached, they expire.
 func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, error) {
@@ -70,7 +70,7 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 	if err == nil && len(fences) > 0 && time.Since(sent) >= m.opts.TTL {
 		err = errLate
 	}
-	if err != nil || len(fences) == 0 && first.Token() != token { // an earlier sending may have acquired some
+	if err != nil || len(fences) == 0 && first.Token() != token { // an earlier copy may have acquired locks
 		abandon(m, first.asked, attempts...)
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 		if err != nil {
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			_ = all.Release(ended) // continues without us; locks that are not released expire
+			_ = all.Release(ended) // goes on in the background; locks that it cannot release expire
 		}
 	}()
 	waiting := ctx // cancelled when the first hold is lost
@@ -184,7 +184,7 @@ func (s *Locks) Release(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: release: %w", errNilContext)
 	}
-	_ = s.Err() // remembers a hold that was lost before
+	_ = s.Err() // records a hold that was lost before the release
 	calls, byTag := make([]*release, len(s.list)), make(map[string]releases)
 	for i, lock := range s.list {
 		r, begun := lock.beginRelease()

@@ -97,7 +97,7 @@ func (c *call[T]) finish(value T, err error) {
 	close(c.done)
 }
 
-// wait returns the call's result, or the cause of ctx if that ends before.
+// wait returns the call's result, or the cause of ctx if ctx ends first.
 func (c *call[T]) wait(ctx context.Context) (T, error) {
 	select {
 	case <-c.done:

@@ -22,10 +22,10 @@
 //
 //   - A key holds at most one token at any moment, and only the Lock with that
 //     token can extend or release it. Scripts compare the whole token.
-//   - First come, first served: within each process, and between the processes that wait, by a
-//     count in Redis. A released lock goes straight to the next waiter. Each process has one
-//     token in the queue of each lock; while the process holds the lock itself, its next
-//     waiter enters the queue within a poll.
+//   - First come, first served: within each process, and between the processes that wait, in
+//     the order of the queue in Redis. A released lock goes straight to the next waiter. Each
+//     process has one token in the queue of each lock; while the process holds the lock itself,
+//     its next waiter enters the queue within a poll.
 //   - If the next waiter has died, the others wait one claim (250 ms) longer. If a wake-up
 //     is lost, they wait half a claim longer, or one poll (5 ms) while the process cannot
 //     subscribe to wake-ups.
@@ -52,11 +52,11 @@
 //     expiry in Redis. When it passes, or somebody else turns out to have the lock,
 //     [Lock.Done] is closed and [Lock.Err] gives the reason. [Lock.Release] ends the hold at
 //     once, whether or not Redis answers.
-//   - [Lock.Fence] grows from hold to hold. It is the server's time in microseconds, so it
-//     also grows when Redis loses its data. If that clock steps back, the fence is one more than
-//     the last one, which Redis keeps for ten minutes after each hold. Only a step back by more
-//     than that, or one together with the loss of that key, can make fences lower than earlier
-//     ones: by no more than the step, until the clock has caught up.
+//   - [Lock.Fence] grows from hold to hold. It is the server's time in microseconds, so it also
+//     grows when Redis loses its data. If that clock steps back, the fence is one more than the
+//     last one, which Redis keeps for ten minutes after each hold. A fence can be lower than an
+//     earlier one only after a step back by more than ten minutes, or by less if Redis has lost
+//     that key as well: by no more than the step, until the clock has caught up.
 //   - At maxmemory a holder can still release its lock, and hand it to a waiter.
 //     No key stays for ever: the last one of an idle lock expires after ten minutes.
 //   - Calls end with their contexts, at most a quarter of a second later when Redis does
@@ -75,9 +75,9 @@
 //     passes. A store that checks tokens in the same Redis is safe; so is one that checks
 //     fences, unless the new primary's clock is behind. The same happens where Redis evicts the
 //     key of a hold: set maxmemory-policy noeviction.
-//   - The key expires by the clock of Redis. A clock that jumps forward there
-//     ends holds early, and their holders do not know. One that steps back keeps the lock of a
-//     dead holder for longer, by as much.
+//   - The key expires by the clock of Redis. A clock that jumps forward there ends holds
+//     early, and their holders do not know. A clock that steps back keeps the lock of a
+//     dead holder longer, by the step.
 //   - The local monotonic clock stands still while a machine is suspended, so a holder that
 //     wakes up trusts its hold until its next extension. A store that checks the token or
 //     the fence refuses its writes.
@@ -96,8 +96,8 @@
 //     waits. While a process with lockmgr has the lock it asks 8 times a second, by three
 //     requests each.
 //   - Within one hold, Redis may execute a script that the client sent twice a second time,
-//     after later scripts of the same hold. Put all writes of a hold into one script, or
-//     have it compare.
+//     after later scripts of the same hold. Put all writes of a hold into one script, or let
+//     the script check what is stored before it writes.
 //   - Processes may differ in their Options. Then a dead waiter costs the claim of the
 //     process that handed the lock to it, and a dead holder its own TTL.
 //   - If the ACL keeps a user of Redis from the wake-up channels (&Lock:*), its waiters learn

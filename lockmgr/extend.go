@@ -108,8 +108,8 @@ func (l *Lock) extendLocked(ctx context.Context) error {
 	return nil
 }
 
-// shortenLocked moves the deadline to end if that is earlier. An extension sets the TTL of this process, which
-// may be less than the claim of the process that handed the lock over; and its reply may be lost.
+// shortenLocked moves the deadline to end if end is earlier. An extension sets the TTL of this process, which
+// may be less than the claim of the process that handed over the lock, and its reply may be lost.
 func (l *Lock) shortenLocked(end time.Time) {
 	if !end.Before(l.deadline) {
 		return

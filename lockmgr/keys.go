@@ -43,8 +43,8 @@ func newNames(opts Options, cluster bool) *names {
 }
 
 // newToken returns a token that no other hold has or will have: the name and a random UUID. The UUID's first 8
-// digits identify the Manager, so that a wake-up reaches only its process. Its version is 8, while other
-// programs draw tokens of version 4.
+// digits identify the Manager, so that a wake-up reaches only its process. The UUID's version is 8, so that
+// isToken can tell it from the tokens of other programs, which have version 4.
 func (n *names) newToken(name string) string {
 	id := uuid.New()
 	copy(id[:], n.process[:])

@@ -33,7 +33,7 @@ type line struct {
 // waiter is an Acquire that waits.
 type waiter struct {
 	Slot
-	first      chan struct{} // closed when it is the first of its line; nil if it was so from the start
+	first      chan struct{} // closed when it becomes the first of its line; nil if it joined as the first
 	handedOver bool          // written before first is closed: this process holds the lock
 	granted    grant         // the hold that ask got
 
@@ -75,7 +75,7 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	if !ok || l.grants < enoughGrants {
 		return nil
 	}
-	// Half of the expected time: rather let one wait in vain than refuse one that would be in time.
+	// Half of the expected time: better let a call wait in vain than refuse one that would be in time.
 	if expected := time.Duration(ahead) * l.pace / 2; time.Until(deadline) < expected {
 		return fmt.Errorf("%w: %d are ahead and take about %v each, the deadline is in %v",
 			ErrBusy, ahead, l.pace.Round(time.Microsecond), time.Until(deadline).Round(time.Microsecond))

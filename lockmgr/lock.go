@@ -19,9 +19,9 @@ type Lock struct {
 
 	mu       sync.Mutex
 	deadline time.Time     // guarded by mu: carries a monotonic reading
-	over     error         // guarded by mu: ErrReleased, or how the hold was lost; nil before
+	over     error         // guarded by mu: ErrReleased, or how the hold was lost; nil while it lasts
 	done     chan struct{} // guarded by mu: nil until Done is called
-	expiry   *time.Timer   // guarded by mu: closes done at the deadline; nil like done
+	expiry   *time.Timer   // guarded by mu: set by Done; closes done at the deadline
 
 	unanswered bool        // guarded by mu: Redis did not answer the last extension, or refused it
 	next       *time.Timer // guarded by mu: the next extension, or nil
@@ -114,7 +114,7 @@ func (l *Lock) Context(ctx context.Context) (_ context.Context, cancel context.C
 	return ctx, func() { cancelCause(context.Canceled); <-stop }
 }
 
-// errLocked returns how the hold ended, or nil.
+// errLocked returns how the hold ended, or nil. It ends a hold whose deadline has passed.
 func (l *Lock) errLocked() error {
 	if l.over == nil && !time.Now().Before(l.deadline) {
 		if l.unanswered {
@@ -127,7 +127,7 @@ func (l *Lock) errLocked() error {
 }
 
 // expire ends the hold if its deadline has passed. Otherwise an extension has moved the deadline, and expire
-// waits for it.
+// sets the timer again.
 func (l *Lock) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *Lock) expire() {
 	}
 }
 
-// endLocked ends the hold for the reason why, unless it is over.
+// endLocked ends the hold with the reason why, unless the hold has ended already.
 func (l *Lock) endLocked(why error) {
 	if l.over != nil {
 		return
@@ -183,14 +183,14 @@ func (l *Lock) WriteRefused() {
 // then stop. Locks are not reentrant: a Do or an Acquire of the same name within fn waits for fn itself.
 //
 // Do returns the error of fn, joined with an ErrLost if the hold did not last until fn returned. An error of
-// [Manager.Acquire] means that fn was not called. If Redis does not answer the release, Do goes by the
-// deadline: if that had not passed, the hold lasted.
+// [Manager.Acquire] means that fn was not called. If Redis does not answer the release, the hold counts as lost
+// only if its deadline had passed when fn returned.
 func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Context, lock *Lock) error) error {
 	return m.DoWith(ctx, name, AcquireOptions{}, fn)
 }
 
 // DoWith is [Manager.Do] with options for this call. AcquireOptions.Wait limits only the waiting, and ctx the
-// whole call: so work that takes an hour can wait for five seconds.
+// whole call: a call may wait for five seconds at most, and then work for an hour.
 func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions,
 	fn func(ctx context.Context, lock *Lock) error) (err error) {
 	if fn == nil {

@@ -25,9 +25,9 @@ type Manager struct {
 // New returns a Manager that keeps its locks on client. New sends nothing. The Manager starts goroutines only
 // when it has to wait for a lock; [Manager.Close] ends them.
 //
-// Calls end with their contexts, at most a quarter of a second later if Redis does not answer. Requests that
-// they have sent go on without them, for some seconds. This needs a client with ContextTimeoutEnabled; without
-// it, a call may take as long as the client's ReadTimeout.
+// Calls end with their contexts, at most a quarter of a second later if Redis does not answer; the requests
+// that they have sent go on for some seconds. For that, the client needs ContextTimeoutEnabled. Without it, a
+// call may take as long as the client's ReadTimeout.
 //
 // New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts cannot be used.
 // If the server is older than Redis 7.0, and says so, the first call that asks it returns an ErrInvalid.
@@ -51,7 +51,7 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	}
 	hub := opts.Hub
 	if hub == nil {
-		hub, m.ownHub = pubsub.New(client, nil), true // a lost wake-up costs one poll
+		hub, m.ownHub = pubsub.New(client, nil), true // nil: waiters poll, so nobody is told of a lost connection
 	}
 	m.lines.init(opts.MaxWaiters)
 	m.wakes.init(hub, m.names.wakeChannel)

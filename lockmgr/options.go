@@ -46,9 +46,9 @@ type Options struct {
 	Poll time.Duration
 
 	// Claim is how long a released lock is reserved for the next waiter. If that waiter has died, the others
-	// wait this much longer. It is part of the wake-up, so processes may differ in it. If it is shorter than
-	// about three round trips, a waiter asks before it goes to work. If it is shorter than one, hand-overs
-	// fail, and the next process to ask gets the lock. Whole milliseconds, at most TTL. Zero means
+	// wait this much longer. Each wake-up contains the claim, so processes may have different ones. With a
+	// Claim of less than about three round trips, a waiter asks before it goes to work. With less than one,
+	// hand-overs fail, and the next process to ask gets the lock. Whole milliseconds, at most TTL. Zero means
 	// [DefaultClaim], or twice Poll if that is longer, or TTL if that is shorter.
 	Claim time.Duration
 
@@ -84,7 +84,7 @@ func (o Options) withDefaults() Options {
 }
 
 // longPoll is how long a waiter that expects a wake-up pauses between polls. It is also how often such a waiter
-// asks for the lock although another holds it, for three reasons: a wake-up counts for a claim from the last
+// asks for the lock although another holds it, for three reasons: the claim in a wake-up counts from the last
 // request; Redis may have lost the waiter's position; and Redis drops a queue that nobody asks about (see
 // maxPoll).
 func (o Options) longPoll() time.Duration {

@@ -11,8 +11,8 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// pipelining sends each request as soon as possible, and together those that arrive meanwhile. Their order does
-// not matter: each has a caller of its own, who waits for the reply.
+// pipelining sends each request as soon as possible; requests that arrive meanwhile travel together. Their
+// order does not matter: each has a caller of its own, who waits for the reply.
 //
 // go-redis holds a queue until the callers of its last batch have had time to ask again. With one queue, most
 // requests therefore travel together, and Redis and the callers wait for each other. With two, one is at Redis
@@ -30,11 +30,11 @@ const (
 	maxDirect = 4
 )
 
-// pending is a request in a pipeline that its caller may abandon; the pipeline sends it all the same. It is a
-// value of sendMode.
+// pending is a request in a pipeline that its caller may abandon; the pipeline sends it all the same. A context
+// has it under the key sendMode.
 type pending struct {
-	wait func(ctx context.Context) error // waits for its end
-	cmd  *redis.Cmd                      // nil unless it was abandoned
+	wait func(ctx context.Context) error // waits until the request has ended
+	cmd  *redis.Cmd                      // nil unless the caller abandoned it
 }
 
 // process sends a command about key; if the sender is pipelined, together with others. The caller must not read
@@ -56,9 +56,9 @@ func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error 
 	return err
 }
 
-// share sends a command together with others. If that was not answered, share sends it again by itself. The
-// pipeline ignores ctx, and may send the command after ctx has ended; then share stores the command in
-// mode, if that is a *pending, for the caller to wait for.
+// share sends a command together with others. If Redis did not answer, or a slot has moved, share sends the
+// command again by itself. The pipeline ignores ctx, and may send the command after ctx has ended; share then
+// stores the command in mode, if mode is a *pending, so that the caller can wait for it.
 func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redis.Cmd, mode any) error {
 	wait := submit(ctx, pipe, cmd)
 	err := wait(ctx)
@@ -75,9 +75,9 @@ func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redi
 
 // submit puts a command into a pipeline, and returns a function that waits for its end.
 //
-// A pipeline marshals a command more than once to know its size, so arguments cannot count how often it is
-// sent. Therefore the pipeline gets a copy of each command that may be sent only once; share repeats it. That
-// holds for every command, because a command that may not be sent again would split a batch.
+// A pipeline marshals a command more than once to know its size, so arguments cannot count how often it is sent.
+// Therefore the pipeline gets a copy with marshalled arguments, and sends that copy only once; share repeats the
+// command. All commands are sent this way, because one that may not be repeated would split a batch.
 func submit(ctx context.Context, pipe *redis.AutoPipeliner,
 	original *redis.Cmd) (wait func(ctx context.Context) error) {
 	args := slices.Clone(original.Args())

@@ -22,7 +22,7 @@ import (
 // Release returns an [ErrLost] if the hold was lost before, even if Redis still had the lock or does not
 // answer, and [ErrInvalid] if ctx is nil. A lock that is gone before its deadline was stolen, unless this
 // release or an earlier one was sent more than once: then Redis has most likely executed it, and the reply was
-// lost. A lock that is gone when Redis answers after the deadline has expired on the way: that is no loss.
+// lost. If the lock is gone, and Redis answers after the deadline, it expired on the way: that is no loss.
 func (l *Lock) Release(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, errNilContext)
@@ -90,8 +90,8 @@ type releaseRequest interface {
 	ended(err error)                     // gives the calls their result
 }
 
-// askRelease sends a request: in the caller's goroutine if it is the only one, and Redis is prompt and idle.
-// Otherwise, and if Redis turns slow or ctx ends, a goroutine sends it, and askRelease does not wait for that.
+// askRelease sends r: in the caller's goroutine if only is true, Redis is prompt, and no other request is under
+// way. Otherwise, and if Redis turns slow or ctx ends, a goroutine sends r, and askRelease returns.
 func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
 	var abandoned *pending
 	if only && ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {
@@ -116,7 +116,7 @@ type release struct {
 	call[struct{}]
 	lock  *Lock
 	token sends // counts all sendings
-	held  bool  // the lock held the token when Redis answered
+	held  bool  // Redis answered that the token held the lock
 	err   error // the error that Redis answered
 }
 
@@ -147,14 +147,14 @@ func (r *release) next() (w *waiter, token string) {
 }
 
 // answered handles Redis' answer to a release, which may have named a token of next as the next holder. It
-// tells next.
+// tells next the outcome.
 func (r *release) answered(next *waiter, named string, reply any, err error, sent time.Time) {
 	if refused, ok := reply.(error); ok {
 		err = refused
 	}
 	r.err, r.held = err, err == nil && reply != int64(0)
 	if next != nil {
-		next.tokens.promise(false) // another copy would not find the token of this hold
+		next.tokens.promise(false) // another copy of this release finds the token of this hold gone
 		switch fence, position := parseReply(reply); {
 		case fence != "":
 			next.grant(&grant{named, parseNumber(fence), sent, next.ttl})

@@ -102,7 +102,7 @@ func withRules(body string, libraries ...string) string {
 	}
 	early := before
 	for _, r := range used {
-		if !slices.Contains(rules, r) { // a library's
+		if !slices.Contains(rules, r) { // r is from a library
 			early += r.text
 		}
 	}

@@ -27,7 +27,7 @@ const (
 	// less than directTimeout.
 	slowAnswer = 50 * time.Millisecond
 
-	// slowFor is how long Redis then counts as slow.
+	// slowFor is how long Redis counts as slow after a slow answer.
 	slowFor = time.Second
 
 	// ownTimeout bounds a request that does not end with its caller.
@@ -38,7 +38,7 @@ var (
 	// errSlow says that Redis did not answer within directTimeout. It may have executed the request.
 	errSlow = errors.New("redis is slow")
 
-	// errNoAnswer says that Redis did not answer within ownTimeout. The caller's deadline is another one.
+	// errNoAnswer says that Redis did not answer within ownTimeout, whatever the caller's own deadline is.
 	errNoAnswer = errors.New("redis did not answer")
 )
 

@@ -42,7 +42,7 @@ type Slot struct {
 	// The request under way, which may give the token the lock, or a position in the queue; nil if none is.
 	asked *call[*redis.Cmd]
 
-	// Redis has executed the request, in doubt under which token, and was asked again.
+	// Redis has executed the request, but which token has the effect is in doubt; ask sends the request again.
 	repeats bool
 
 	listens listenState // guarded by wakeUps.mu
@@ -134,8 +134,8 @@ func (s *Slot) AskBy(ctx context.Context, send func(ctx context.Context, command
 // failed and InDoubt is false, Redis has executed nothing of it.
 func (s *Slot) InDoubt() bool { return s.asked != nil || s.repeats || s.tokens.inDoubt() != "" }
 
-// ask repeats a request that may give the token the lock, or a position in the queue, until nothing of that is
-// in doubt. others are attempts of other slots in the same request.
+// ask sends a request that may give the token the lock, or a position in the queue, and repeats it until its
+// effect is not in doubt. others are attempts of other slots in the same request.
 func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cmd,
 	others ...attempt) (*redis.Cmd, error) {
 	t := s.tokens // a request that goes on without its caller must not name tokens of a later attempt
@@ -175,7 +175,7 @@ func (s *Slot) request(ctx context.Context, send func(ctx context.Context) *redi
 	if err := life.ended(ctx); err != nil {
 		return nil, err
 	}
-	if s.asked == nil && sender.isPrompt() { // otherwise an earlier sending of the same request is still under way
+	if s.asked == nil && sender.isPrompt() { // asked is an earlier sending of the same request
 		cmd, abandoned, err := sender.byCaller(ctx, send)
 		if abandoned != nil {
 			s.asked = start(life, func() (*redis.Cmd, error) {

@@ -15,8 +15,8 @@ const uuidLen = 36
 // tokens are the tokens by which a slot asks for one hold. As an argument of a request, tokens gives each
 // sending of it a token of its own. The client sends a request again when the answer is missing, and the
 // earlier copy may arrive at any time, even after the lock was released. Nobody uses the token of such a copy
-// any more, so no write is accepted in a hold that the copy acquires. And it acquires none after Redis was told
-// by inherit.lua or abandon.lua.
+// any more, so no write is accepted in a hold that the copy acquires. Once inherit.lua or abandon.lua has
+// buried that token, the copy acquires nothing.
 type tokens struct {
 	names *names
 	name  string
@@ -115,7 +115,7 @@ func joinIDs(tokens []string) string {
 // doubts is the argument of inherit.lua that names the earlier tokens.
 type doubts struct{ of *tokens }
 
-// MarshalBinary returns the UUIDs of the earlier tokens. In each sending, it is called after that of tokens.
+// MarshalBinary returns the UUIDs of the earlier tokens. Each sending marshals tokens before doubts.
 func (d doubts) MarshalBinary() ([]byte, error) {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()

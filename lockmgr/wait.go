@@ -26,16 +26,16 @@ func (s *Slot) Acquire(ctx context.Context, queued bool,
 }
 
 // Wait waits for one poll at most until the token, which a script has put into the queue, has the lock. It
-// reports whether it has. Its errors are those of [Slot.Acquire].
+// reports whether the token has the lock. Its errors are those of [Slot.Acquire].
 func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	s.m.wakes.add(s, true)
 	g, err := s.sleep(ctx, s.m.opts.Poll)
 	return g != nil, err
 }
 
-// acquire alternates between asking for the lock and waiting, until the token has it. A hold that a wake-up or a
-// release of this process gave to the token is returned, unless it is over; with anyHold even then. first reports
-// that the first request got the lock.
+// acquire alternates between asking for the lock and waiting, until the token has it. A hold that a wake-up or
+// a release of this process gave to the token is returned, unless it is over; with anyHold, also if it is over.
+// first reports that the first request got the lock.
 func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error),
 	anyHold bool) (_ *grant, first bool, err error) {
 	s.m.wakes.add(s, false)
@@ -68,7 +68,7 @@ func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Contex
 }
 
 // look reads the lock, at an eighth of the cost of asking for it. It reports whether others hold the lock, or
-// the token does; neither if it cannot tell.
+// the token does. Both are false if the lock is free, or Redis does not answer.
 //
 // pause is how long to wait before the next poll. It is longer if the holder's release will wake the slot, but
 // not beyond the end of the hold, because a dead holder wakes nobody.
@@ -108,9 +108,9 @@ func (s *Slot) sleep(ctx context.Context, pause time.Duration) (*grant, error) {
 	}
 }
 
-// wake handles a wake-up if it names this slot's token. Redis has given the token the lock after its last
-// answer that the token has to wait. So the claim counts from when that request was sent, by our own clock:
-// however long the wake-up was under way, and whatever the server's clock says, that is not too late.
+// wake handles a wake-up if it names this slot's token. Redis gave the token the lock after it had answered the
+// slot's last request with "wait". So wake counts the claim from the sending of that request, by our own clock:
+// however late the wake-up comes, the slot does not trust the hold for too long.
 func (s *Slot) wake(w wakeUp) (ours bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Slot) inboxLocked() chan *grant {
 }
 
 // queuedAt records Redis' answer to a token: its position in the queue, or the fence of its hold. Both are
-// numbers of one sequence: a wake-up with a smaller one was sent before this answer.
+// numbers of one sequence: a wake-up with a smaller number was sent before this answer.
 func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.
 
 // isUsable reports whether the slot's caller can go to work on a hold. It cannot if the hold is over; if a
 // later answer of Redis replaced the position that the hold was for; or if a claim leaves too little time to
-// extend the hold, and once more if that fails.
+// extend the hold, and to try again if that fails.
 func (s *Slot) isUsable(g *grant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 		if asked != nil {
 			<-asked.done
 		}
-		// A caller's context may have ended.
+		// The caller's context may have ended, so this request has one of its own.
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
 		args := make([]any, 0, 2*len(attempts))

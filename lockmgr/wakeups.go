@@ -17,7 +17,7 @@ const linger = 10 * time.Second
 type grant struct {
 	token string // has the lock
 	fence int64
-	since time.Time     // not after Redis gave it; has a monotonic reading
+	since time.Time     // not later than Redis gave the hold; has a monotonic reading
 	lasts time.Duration // from since
 }
 
@@ -49,8 +49,8 @@ func parseWakeUp(payload string) (w wakeUp, ok bool) {
 	return wakeUp{fenceNumber, time.Duration(ms) * time.Millisecond, token}, true
 }
 
-// parseReply parses the reply of a script that may give a token the lock. It returns the fence if it did,
-// otherwise what the script says instead, such as the token's position; "" for nothing.
+// parseReply parses the reply of a script that may give a token the lock. It returns the fence if the token got
+// the lock, otherwise what the script says instead, such as the token's position; "" for nothing.
 func parseReply(reply any) (fence, instead string) {
 	switch reply := reply.(type) {
 	case string:
@@ -104,8 +104,8 @@ func (u *wakeUps) init(hub *pubsub.Hub, channel func(name string) string) {
 }
 
 // add delivers the lock's wake-ups to s from now on. Call it with subscribe false before the request that may
-// put the token into the queue: the wake-up may overtake the reply, but s gets it only if the process is
-// subscribed already. After that request subscribe is true. add does not wait for the subscription; wake-ups
+// put the token into the queue: the wake-up may overtake the reply, and s gets it if the process is subscribed
+// already. Call it with subscribe true after that request. add does not wait for the subscription; wake-ups
 // published before it is active are lost.
 func (u *wakeUps) add(s *Slot, subscribe bool) {
 	u.mu.Lock()

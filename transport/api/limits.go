@@ -64,7 +64,7 @@ type callers struct {
 	rate   rate.Limit               // guarded by mu
 	burst  int                      // guarded by mu
 	byName map[string]*rate.Limiter // guarded by mu: callers whose requests still count
-	sweep  int                      // guarded by mu: at how many callers the others are removed
+	sweep  int                      // guarded by mu: the number of callers at which idle ones are removed
 }
 
 // minSweep is how many callers are kept before idle ones are removed.

@@ -147,7 +147,7 @@ func (q *request) setRetry(status int, err error) {
 	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 }
 
-// troubles are logs of events that an outage of Redis, or a caller, can cause in any number, worded as WebSockets'.
+// troubles are logs of events that an outage of Redis, or a caller, can cause in any number, as for WebSockets.
 type troubles struct {
 	logs    *ratelog.Set
 	byCode  map[string]*ratelog.Log

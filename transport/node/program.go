@@ -212,7 +212,7 @@ var flagOf = map[string]string{
 	"Poll": "--lock-poll", "LockWait": "--lock-wait", "NodeTTL": "--node-ttl",
 }
 
-// others renames options that an error about another one mentions.
+// others replaces the names of options in the text of an error about another option.
 var others = strings.NewReplacer("LockTTL", "--lock-ttl", "Journal must", "--journal must")
 
 // inFlags replaces options by flags in an error.

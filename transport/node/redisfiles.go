@@ -43,7 +43,7 @@ func (f *RedisFiles) Open(url string) (*redisurl.DB, error) {
 			return nil, UseError{fmt.Errorf("%s and --redis: %w", contradiction.flag, err)}
 		}
 	}
-	return nil, UseError{fmt.Errorf("--%w", err)} // redisurl names it redis
+	return nil, UseError{fmt.Errorf("--%w", err)} // redisurl's error begins with redis
 }
 
 func firstGiven(one string, value *string, other string) string {

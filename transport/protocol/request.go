@@ -12,7 +12,7 @@ import (
 const (
 	ScopeRoom    = "room"
 	ScopeMember  = "member"
-	ScopePrivate = "private" // the member's, for it and admins alone
+	ScopePrivate = "private" // a member's data that only the member and admins see
 )
 
 // Limits of a request, all inclusive.
@@ -49,7 +49,7 @@ type Request struct {
 	// User is the one whom a kick removes, or whose private data a set with ScopePrivate replaces; empty means the
 	// client's own. It is not checked here.
 	User string
-	// Scope says whose data a set replaces: ScopeMember, ScopePrivate, or ScopeRoom, which empty means, too.
+	// Scope says whose data a set replaces: ScopeRoom, ScopeMember or ScopePrivate. Empty means ScopeRoom.
 	Scope string
 	// Settings are all new settings of the room, including the zero ones. Only with ActionConfigure, where they are
 	// never nil, and with ActionMatch: for a room that it creates.

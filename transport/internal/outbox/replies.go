@@ -99,7 +99,7 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 	if n < 0 {
 		n = len(r.pending)
 	}
-	unlisted := r.sent == (position{}) && n > 0 && r.pending[0].Snapshot == nil // the client has no list for them
+	unlisted := r.sent == (position{}) && n > 0 && r.pending[0].Snapshot == nil // the client has no list yet
 	if r.missed != nil || unlisted {
 		n = 0
 	}

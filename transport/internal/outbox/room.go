@@ -145,7 +145,7 @@ func (r *Room) isLate(e *room.Event) bool {
 	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
 }
 
-// Pause keeps the events back until Resume. lack, if not nil, shows the room without the session; it may be pushed later.
+// Pause keeps events back until Resume. lack, if not nil, shows the room without the session; it may be pushed later.
 func (r *Room) Pause(lack *room.Event) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()

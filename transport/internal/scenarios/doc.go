@@ -1,5 +1,5 @@
 // Package scenarios has the list of what every client of roomd has to do, and a scripted server that
-// tries it: [Run] plays the list against a client, in whatever language that is written.
+// checks it: [Run] plays the list against a client, written in any language.
 //
 // A test gives Run its client as a [Subject]. The subject carries out these commands of a program. An
 // argument that begins with {, [ or " is JSON. An answer is "ok" where nothing else is said, "error CODE"

@@ -161,7 +161,7 @@ type peer struct {
 	mu sync.Mutex // held to write
 }
 
-// clock is the server's, which is a day ahead of the client's: that makes no difference.
+// clock returns the server's time, a day ahead of the client's: a client must work all the same.
 func clock() time.Time { return time.Now().Add(24 * time.Hour) }
 
 func deadline() time.Time { return time.Now().Add(patience) }
@@ -200,7 +200,7 @@ func (p *peer) read(ctx context.Context) {
 // pinged notes a ping, and answers it, unless there is silence.
 func (p *peer) pinged(answer func() error) {
 	if !p.silent.Load() {
-		_ = answer() // a connection that has ended is seen by the reading
+		_ = answer() // read notices a connection that has ended
 	}
 	select {
 	case p.pings <- struct{}{}:

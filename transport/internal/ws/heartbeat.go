@@ -11,7 +11,7 @@ import (
 // heartbeatSteps divides a ping interval: a connection is checked at most one step too late.
 const heartbeatSteps = 8
 
-// waited is a threshold: a write that takes longer has waited for the client, so its success shows that it reads.
+// waited is a threshold: a write that takes longer has waited for the client; if it succeeds, the client reads.
 const waited = 100 * time.Millisecond
 
 // heartbeats check all open connections from one goroutine, which runs while there are some. A connection is checked

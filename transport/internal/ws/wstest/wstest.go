@@ -1,5 +1,5 @@
-// Package wstest makes the frames of clients, also such as no library would send, and connections of gorilla's to
-// compare with.
+// Package wstest makes the frames of clients, including those that no library would send, and gorilla's side of a
+// connection, to compare ours with.
 package wstest
 
 import (

@@ -79,7 +79,7 @@ func writeText(w http.ResponseWriter, text string) {
 }
 
 const (
-	// sealed is the Content-Security-Policy unless a page sets its own: answers load nothing, and no page frames them.
+	// sealed is the Content-Security-Policy unless a page sets its own: answers load nothing, no page frames them.
 	sealed = "default-src 'none'; frame-ancestors 'none'"
 
 	// alwaysTLS makes browsers use https for a year, for this host name only.

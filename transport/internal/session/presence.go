@@ -116,7 +116,7 @@ func (p *presence) receive(e *room.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.busy > 0 {
-		p.deferred = append(p.deferred, e) // the result decides how to judge it
+		p.deferred = append(p.deferred, e) // only the result tells which of the two is newer
 		p.push(e)                          // the queue is held or paused until then
 		return
 	}

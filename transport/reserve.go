@@ -31,7 +31,7 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 	for _, user := range users[:min(len(users), room.MaxGroup)] { // the coordinator refuses more
 		name, err := room.ParseUser(user)
 		if err != nil {
-			continue // the coordinator refuses it
+			continue // the coordinator refuses such a user
 		}
 		one := &disconnectTimer{user: name, session: r.session, rooms: []string{id}, reason: room.ReasonTimeout}
 		g.running[one] = struct{}{}

@@ -43,7 +43,7 @@ type Server interface {
 	Reserve(ctx context.Context, id string, users ...string) (room.Result, error)
 	// Match seats all of the users together in a room as wanted, or none.
 	Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error)
-	// Move moves all of the users to another room, or none. It returns both rooms after it.
+	// Move moves all of the users to another room, or none. It returns both rooms after the move.
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)
 }
 

@@ -83,7 +83,7 @@ func decode(body []byte, into any) error {
 		return fail(protocol.CodeBadRequest, "the body must be one JSON object")
 	}
 	fields, seen := reflect.ValueOf(into).Elem(), make(map[string]bool)
-	_, _ = d.ReadToken() // checkJSON has checked all of it
+	_, _ = d.ReadToken() // checkJSON has checked the whole body
 	for d.PeekKind() != jsontext.KindEndObject {
 		token, _ := d.ReadToken()
 		name := token.String()

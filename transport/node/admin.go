@@ -25,7 +25,7 @@ const maxAdmins = 16
 type admin struct {
 	listener net.Listener
 	named    string // the address as configured
-	loopback bool   // nobody else can reach it
+	loopback bool   // only this machine can reach the address
 	http     *http.Server
 	verifier *auth.Verifier // nil: there are no tokens
 	refused  *ratelog.Log

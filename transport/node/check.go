@@ -49,7 +49,7 @@ func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 
 func checkConfig(ctx context.Context, cfg config) (found findings) {
 	silent := slog.New(slog.DiscardHandler)
-	redis.SetLogger(redisLog{silent}) // errors contain its messages, too
+	redis.SetLogger(redisLog{silent}) // errors contain the client's messages, too
 	parts := Config{Listen: cfg.Listen, AdminListen: cfg.AdminListen, Insecure: cfg.Insecure, Room: cfg.rooms(),
 		Serve: cfg.clients()}
 	var err error
@@ -85,7 +85,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 	client := parts.Redis.NewClient()
 	defer client.Close()
 	rooms, err := coordinator.New(client, parts.Room)
-	if err != nil { // Validate has checked it
+	if err != nil { // Validate has checked these options
 		found.fail("flags", "", "%v", inFlags(err))
 		return found
 	}

@@ -212,7 +212,7 @@ func (r *Request) Condition() room.Expect {
 	return room.ExpectVersion(r.Epoch, *r.Expect)
 }
 
-// ActionNamed returns the row of an action, nil if there is none. Do not change it.
+// ActionNamed returns the row of an action, nil if there is none. Do not change the row.
 func ActionNamed[T string | []byte](name T) *Action {
 	for i := range Actions {
 		if Actions[i].Name == string(name) {

@@ -114,7 +114,7 @@ func (d *decoder) readActions() error {
 	})
 }
 
-// readArray reads an array, and calls each for its values, except surplus ones. It fails only where the JSON is broken.
+// readArray reads an array, and calls each for as many values as allowed. It fails only where the JSON is broken.
 func (d *decoder) readArray(f field, what string, each func(i int64, value jsontext.Value)) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
 		d.bad(f, "must be an array of "+what+", not "+kindName(kind))

@@ -136,7 +136,7 @@ func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	case err == nil:
 		return m.step(Left, Loss{})
 	case errors.Is(err, room.ErrUnknown):
-		return m.step(LeaveUnknown, Loss{}) // if it was written, no recovery may undo it
+		return m.step(LeaveUnknown, Loss{}) // if the leave was written, no recovery may undo it
 	case errors.Is(err, room.ErrDuplicate):
 		return m.step(TakenOver, replaced)
 	case !errors.Is(err, room.ErrNotMember):

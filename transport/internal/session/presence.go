@@ -117,7 +117,7 @@ func (p *presence) receive(e *room.Event) {
 	defer s.mu.Unlock()
 	if p.busy > 0 {
 		p.deferred = append(p.deferred, e) // only the result tells which of the two is newer
-		p.push(e)                          // the queue is held or paused until then
+		p.push(e)                          // the queue is held or paused until the result
 		return
 	}
 	p.judgeLocked(e)
@@ -224,7 +224,7 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	}
 }
 
-// followLocked makes the session follow its user into a room. The client gets a snapshot of it, or is told that there
+// followLocked makes the session follow its user into a room. The client gets its snapshot, or is told that there
 // is no seat. The limit of rooms does not apply: the session has left another one.
 func (s *Session) followLocked(id string) {
 	if s.closed {

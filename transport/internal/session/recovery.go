@@ -141,7 +141,7 @@ func listEvent(id string, now room.Snapshot) *room.Event {
 }
 
 // ifListed returns an error if a successful action's room lacks its user: another action of that commit has removed
-// it. An event says why.
+// the user. An event says why.
 func ifListed(result room.Result, user string) error {
 	if isListed(result.Snapshot, result.Seat, user) {
 		return nil

@@ -32,7 +32,7 @@ type Session struct {
 	mu        sync.Mutex           // locked before the mutexes of connection and outbox
 	presences map[string]*presence // guarded by mu: by room
 	serving   string               // guarded by mu: the room of the running request, or ""
-	toFollow  []string             // guarded by mu: the rooms to which the user was moved out of that room meanwhile
+	toFollow  []string             // guarded by mu: rooms to which the user was moved from serving during the request
 	left      []string             // guarded by mu: the last rooms that the client left; see presence.take
 	closed    bool                 // guarded by mu: no request and no recovery starts any more
 

@@ -81,7 +81,7 @@ func (g *gcra) backlog(now time.Duration) time.Duration {
 	return max(0, time.Duration(g.arrival.Load())-now)
 }
 
-// throttle bounds a connection's requests, alone and with its user's other ones here. Only the reader uses it.
+// throttle bounds a connection's requests, and all requests of its user to this node. Only the reader uses it.
 type throttle struct {
 	shared   *Shared
 	access   *Access       // admins have no limit of requests

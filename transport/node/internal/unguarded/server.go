@@ -116,7 +116,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.leave(nil)
 		return // Upgrade has answered
 	}
-	go func() { // Close waits for it
+	go func() { // Close waits for this goroutine
 		defer s.leave(ws)
 		defer ws.Close()
 		if s.register(ws) {

@@ -87,7 +87,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	}
 	came := time.Now()
 	value, err := c.join(ctx, e, load)
-	if failedBefore(err, came) { // the shared wait began before this call; the next one will not
+	if failedBefore(err, came) { // this call joined a load that had failed already
 		value, err = c.join(ctx, e, load)
 	}
 	if err != nil {
@@ -158,8 +158,8 @@ func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	return c.fill(ctx, e, load, seen)
 }
 
-// refresh loads a stale value again in the background, unless this process already does, or has failed to
-// within the last Options.Backoff.
+// refresh loads a stale value again in the background, unless this process is loading it already, or has failed
+// to load it within the last Options.Backoff.
 func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *Cache) refresh(ctx context.Context, e entry, load Loader, found sight) 
 	})
 }
 
-// reason returns the cause of ctx if ctx has ended, because err then only follows from it.
+// reason returns the cause of ctx if ctx has ended, because err is then only a consequence; otherwise err.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -69,7 +69,7 @@
 //
 // # Goroutines
 //
-// Each shared wait, each background load and each call of a load function has one; after a
-// background load that failed it ends only after Options.Backoff. [Cache.Close] cancels their
+// Each shared wait, each background load and each call of a load function has one. That of a
+// background load that failed ends only after Options.Backoff. [Cache.Close] cancels their
 // contexts and waits for them, also for a load function that does not heed its context.
 package cachefill

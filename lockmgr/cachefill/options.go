@@ -54,9 +54,9 @@ type Options struct {
 	Backoff time.Duration
 
 	// LockTTL is how long an entry stays locked after its loader has died. A live loader extends its lock
-	// whenever a third of LockTTL has passed. If its process stands still for two thirds of it, as on a busy
-	// machine, it may lose the lock, and another process loads at the same time; the cache then keeps the value
-	// of the one that has the lock. So use a second or more. At least 100ms. Zero means
+	// whenever a third of LockTTL has passed. If its process stands still for two thirds of LockTTL, as on a
+	// busy machine, it may lose the lock, and another process loads at the same time; the cache then keeps the
+	// value of the one that has the lock. So use a second or more. At least 100ms. Zero means
 	// [lockmgr.DefaultWaitTTL].
 	LockTTL time.Duration
 

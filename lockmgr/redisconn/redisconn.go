@@ -66,8 +66,8 @@ func AwaitMove(ctx context.Context, err error) bool {
 }
 
 // SeekMaster makes the client of a Cluster ask for the owners of slots, if err says that a server did not
-// answer or is the wrong one: its replica may be the master now. By itself the client asks once a minute.
-// SeekMaster reports whether it did so.
+// answer or is the wrong one: its replica may be the master now. By itself a client asks only at intervals.
+// SeekMaster reports whether it made the client ask.
 func SeekMaster(ctx context.Context, client redis.UniversalClient, err error) bool {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok || Answered(err) && !isSlotMoving(err) {
@@ -163,8 +163,8 @@ func isSlotMoving(err error) bool {
 }
 
 // SharedTimeout returns contexts that end after some time. Calls within an eighth of that time share a context,
-// because a timer and a channel for each request would cost as much as the rest of it. A SharedTimeout is safe
-// for concurrent use.
+// because a timer and a channel for each request would cost as much as the rest of the request. A SharedTimeout
+// is safe for concurrent use.
 type SharedTimeout struct {
 	life  context.Context
 	lasts time.Duration
@@ -189,7 +189,7 @@ func (t *SharedTimeout) ContextAt(now time.Time) context.Context {
 	defer t.mu.Unlock()
 	if t.ctx == nil || now.After(t.until) {
 		ctx, cancel := context.WithTimeout(t.life, t.lasts)
-		context.AfterFunc(ctx, cancel) // not earlier, because others share it
+		context.AfterFunc(ctx, cancel) // cancelled only at its end, because others share it
 		t.ctx, t.until = ctx, now.Add(t.lasts/8)
 	}
 	return t.ctx

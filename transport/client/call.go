@@ -16,7 +16,7 @@ type call struct {
 	req    *protocol.Request
 	err    error                 // why it cannot be sent; nil if it can
 	room   *Room                 // the call waits until room is restored, and fails if room has ended; may be nil
-	enters bool                  // a join or watch: it waits until its room is restored, if the client has it
+	enters bool                  // a join or watch: waits until its room is restored, if the client is in that room
 	apply  func(*protocol.Reply) // called with the reply by the reading goroutine, before it reads on; may be nil
 	answer chan *protocol.Reply  // has room for the reply on the current connection
 }

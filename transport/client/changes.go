@@ -99,13 +99,13 @@ func (r *replica) notify() {
 // Changes returns an iteration over the room's changes. The loop first gets a ChangeSnapshot, and then every
 // later change exactly once, in order. Some versions have no change for this user, such as a message for
 // others. The iteration ends when ctx ends, or when the room has ended; Err then says why. It does not have
-// messages from before the loop, unless the client joined by JoinHistory. Messages from the time of a lost
-// connection, if the room has kept them, come after the snapshot of the reconnect, with the versions at which
-// they were said.
+// messages from before the loop, unless the client entered by JoinHistory or WatchHistory. Messages from the
+// time of a lost connection, if the room has kept them, come after the snapshot of the reconnect, with the
+// versions at which they were said.
 //
-// Iterations are independent of each other, and a room waits for none of them: a ChangeSnapshot replaces the
-// changes of one that lags by more than 1,024. The loop's body may call anything, including Leave and Close.
-// The iteration still yields changes that arrived before the room ended.
+// Iterations are independent of each other, and a room waits for none of them: if an iteration lags by more
+// than 1,024 changes, a ChangeSnapshot replaces them. The loop's body may call anything, including Leave and
+// Close. The iteration still yields changes that arrived before the room ended.
 func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		f := r.subscribe()

@@ -164,9 +164,9 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
 }
 
-// Configure replaces all settings of the room, also by the zero values of s. With a condition made by [Expect]
-// it does so only at exactly that version; otherwise the error is a [*ConflictError]. The host may not change
-// all of the settings. Other errors are as for Kick.
+// Configure replaces all settings of the room, including those that are zero in s. With a condition made by
+// [Expect], the room must still have exactly that version; otherwise the error is a [*ConflictError]. The host
+// may not change all of the settings. Other errors are as for Kick.
 func (c *Client) Configure(ctx context.Context, room string, s room.Settings,
 	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, configureCall(room, s, only))
@@ -181,8 +181,8 @@ func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 
 // Txn does several actions in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set,
 // timer, say, kick, swap, shuffle, configure and close, without id, room and expect. With a condition made by
-// [Expect], Txn does them only if neither the room's data nor a timer has changed since. Only admins may:
-// others get [protocol.ErrForbidden]. Other errors are as for [Room.Set].
+// [Expect], Txn requires that neither the room's data nor a timer has changed since that version. Only admins
+// may: others get [protocol.ErrForbidden]. Other errors are as for [Room.Set].
 func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request,
 	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, txnCall(room, actions, only))
@@ -224,8 +224,8 @@ func (c *Client) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
 	}
 }
 
-// do sends a request, and repeats it until a connection lasts long enough to bring the reply. It also repeats
-// one that the server refused because too many came at once.
+// do sends a request, and repeats it after a lost connection if that does no harm. It also repeats a request
+// that the server refused because too many came at once.
 func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 	tries := 0
 	for prefix := "not sent: "; ; prefix = "" {
@@ -270,7 +270,7 @@ func (c *Client) readyLocked(k *call) (*session, error) {
 		return nil, r.err
 	case c.session == nil, c.session.conn.Err() != nil, r != nil && r.awaitsSnapshotLocked():
 		return nil, nil
-	case k.enters, protocol.ActionNamed(k.req.Action).Host: // a host needs its membership for it
+	case k.enters, protocol.ActionNamed(k.req.Action).Host: // a host first needs its membership restored
 		r = c.rooms[k.req.Room]
 	}
 	if r != nil && !r.restoredLocked() || !c.session.mayAskLocked() {

@@ -150,21 +150,21 @@ func (c *Conn) hear() {
 	_ = c.socket.SetReadDeadline(time.Now().Add(readTimeout))
 }
 
-// pong answers a ping, in the reading goroutine. If it cannot be sent, reading goes on: the next write finds
-// the error, and a close frame may still have to be read.
+// pong answers a ping, in the reading goroutine. If the answer cannot be sent, reading goes on: the next write
+// finds the error, and a close frame may still have to be read.
 func (c *Conn) pong(data string) error {
 	c.control(websocket.PongMessage, []byte(data))
 	c.hear()
 	return nil
 }
 
-// reject tells the server why the connection ends because of its frame.
+// reject sends the server a close frame, and returns the error that ends the reading.
 func (c *Conn) reject(code int, why string) error {
 	c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""))
 	return fmt.Errorf("closed here with code %d: %s", code, why)
 }
 
-// control sends a control frame, if that does not take long.
+// control sends a control frame, or gives up after a second.
 func (c *Conn) control(kind int, data []byte) {
 	_ = c.socket.WriteControl(kind, data, time.Now().Add(time.Second))
 }
@@ -179,7 +179,7 @@ func (c *Conn) write() {
 				err = c.socket.WriteMessage(websocket.TextMessage, frame)
 			}
 			if errors.Is(err, websocket.ErrCloseSent) {
-				return // the one who sent the close frame ends the connection
+				return // Close or the reader has sent a close frame, and ends the connection
 			}
 			if err != nil {
 				c.hangUp(fmt.Errorf("sending: %w", err))
@@ -192,7 +192,7 @@ func (c *Conn) write() {
 }
 
 // hangUp gives the reader closeWait to read the server's last frames, above all its close frame. It then closes
-// the socket for that reason.
+// the socket, and records reason as the cause.
 func (c *Conn) hangUp(reason error) {
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
@@ -203,8 +203,8 @@ func (c *Conn) hangUp(reason error) {
 	}
 }
 
-// drop closes the socket at once, so that the server keeps the user's seats. Under TLS it skips the close
-// notification, which could block if the server does not read.
+// drop closes the socket at once, without a close frame, so that the server keeps the user's seats. Under TLS
+// it skips the close notification, which could block if the server does not read.
 func (c *Conn) drop(reason error) {
 	c.mu.Lock()
 	c.cut = cmp.Or(c.cut, reason)

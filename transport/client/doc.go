@@ -23,8 +23,8 @@
 //     [Config.Token] and [Config.OnUnreachable]; [Room.Update] and iterations call their functions in
 //     the caller's goroutine.
 //
-// A message that was sent while the client was not connected is lost to it, and so are values that a
-// room's data had only in between.
+// A message that was sent while the client was not connected is lost to it unless the room has kept
+// it. Values that a room's data had only in between are lost to it, too.
 //
 // A [Conn], made by [Dial], is one WebSocket connection of one user and nothing more: it does not
 // reconnect, and keeps no copy of a room, but passes on replies and events as they come. A frame of

@@ -59,8 +59,8 @@ func isRestart(err error) bool {
 	return is && closed.Code == protocol.CloseRestart
 }
 
-// closeError returns the CloseError for the error that ended the reading. If this side closed the socket, cut
-// is the reason, and read does not matter.
+// closeError returns the CloseError for read, the error that ended the reading: with the server's code, if
+// there is one. Otherwise cut is the reason, if this side closed the socket.
 func closeError(read, cut error) *CloseError {
 	text := read.Error()
 	var sent *websocket.CloseError
@@ -77,7 +77,7 @@ func closeError(read, cut error) *CloseError {
 }
 
 // LostError says that the client is no longer a member of a room, although it did not leave, or that it no
-// longer watches the room, because it may not.
+// longer watches the room, because the server does not let it.
 type LostError struct {
 	// Room is the room's id.
 	Room string

@@ -63,12 +63,12 @@ type LobbyRoom struct {
 	Since int64 `json:"since"`
 }
 
-// Lobby returns an iteration over lists of rooms: the current list, and then one whenever the list has changed.
-// Each is complete. A slow reader skips lists and gets the newest. If no server can be reached, it gets the
-// last list as Stale.
+// Lobby returns an iteration over lists of rooms: the current list, and then a new one whenever the list has
+// changed. Each list is complete. A slow reader skips lists and gets the newest. If no server can be reached,
+// the reader gets the last list as Stale.
 //
-// The list comes by HTTP from the addresses of [Config], on a connection of its own. When that ends, the client
-// asks the next address, after the pauses of the client's own connection, and calls [Config.Token] each time.
+// The list comes by HTTP from the addresses of [Config], on a connection of its own. When that connection ends,
+// the client asks the next address, after a pause as before a reconnect, and calls [Config.Token] each time.
 //
 // The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the
 // client has ended; the server's final refusal, as for [Connect]; or that of Config.Token for the first

@@ -45,7 +45,7 @@ type Options struct {
 
 	// HandshakeTimeout limits connecting, including the WebSocket handshake. Default: 10 s.
 	HandshakeTimeout time.Duration
-	// WriteTimeout limits the sending of one frame. After it, the connection ends. Default: 10 s.
+	// WriteTimeout limits the sending of one frame. If that takes longer, the connection ends. Default: 10 s.
 	WriteTimeout time.Duration
 }
 

@@ -123,7 +123,7 @@ func (r *replica) replace(e *protocol.Event, user string) {
 // keep keeps messages for the first iteration, if there was none yet.
 func (r *replica) keep() { r.keeps = !r.began }
 
-// hear passes on the earlier messages that came with the reply to a join.
+// hear passes on the earlier messages that came with the reply to a join or a watch.
 func (r *replica) hear(reply *protocol.Reply) {
 	for i := range reply.Said {
 		s := &reply.Said[i]

@@ -61,7 +61,7 @@ func historyCall(action, room string, n int) *call {
 	return k
 }
 
-// matchCall has a key, so that it finds the same room when it is repeated.
+// matchCall asks for a seat in a room with these labels. Its key makes a repeated request find the same room.
 func matchCall(labels map[string]string, begin room.Settings) *call {
 	begin.Labels = ""
 	return &call{req: &protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),

@@ -6,8 +6,8 @@
 //
 // # What it promises
 //
-//   - A hub never gives up: it retries a subscription until that is closed. [Subscription.Wait] returns the
-//     error of one attempt.
+//   - A hub never gives up: it retries a subscription until the subscription is closed. [Subscription.Wait]
+//     returns the error of one attempt.
 //   - [Handler.Interrupted] says that messages may have been lost.
 //   - A channel that the user may not subscribe to (NOPERM) does not disturb the others: the hub retries it
 //     separately, with pauses that grow to some seconds. The user needs PING, too.
@@ -93,7 +93,7 @@ func New(client redis.UniversalClient, lost func(error)) *Hub {
 }
 
 // Subscribe subscribes to a channel and returns at once. The hub keeps trying until the subscription is active,
-// and tries again whenever it no longer is.
+// and tries again whenever the subscription is no longer active.
 func (h *Hub) Subscribe(channel string, handler Handler) *Subscription {
 	s := &Subscription{hub: h, channel: channel, handler: handler, attempt: newAttempt(),
 		denied: pause.Backoff{First: 2 * redial, Max: maxRedial}}
@@ -192,8 +192,8 @@ func (h *Hub) failed(subs []*Subscription, err error) {
 	h.retryLocked(subs, redial)
 }
 
-// refusedLocked retries a subscription that its server has refused or ended. It reports whether this is new, and so
-// worth reporting. A slot that has moved is no failure, unless servers redirect the subscription too often.
+// refusedLocked retries a subscription that its server has refused or ended. It reports whether the refusal is new,
+// and so worth reporting. A slot that has moved is no failure, unless servers redirect the subscription too often.
 func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	s.refusals++
 	after := redial

@@ -18,7 +18,7 @@ type Subscription struct {
 	unanswered uint64        // the ping after its SUBSCRIBE; 0 once answered
 	refusals   int           // how often servers have refused it since it was active
 	denied     pause.Backoff // between attempts while the user lacks the right
-	missed     bool          // messages may have been lost since it was made or active
+	missed     bool          // messages may have been lost since it was made or last active
 	closed     bool
 }
 

@@ -47,7 +47,7 @@ const (
 	maxRetries = 1
 )
 
-// DB is the Redis of a URL. It makes clients.
+// DB is the Redis that a URL names. It makes clients.
 type DB struct {
 	opts     *redis.Options // of a single server; nil if sentinel or cluster is set
 	sentinel *redis.FailoverOptions

@@ -12,9 +12,9 @@
 //     stopped, at any time, and each join, leave, timer and move counts once. A user who came and left while no
 //     referee watched was not there, and moves of a user who has left do not count. The referee handles joins,
 //     leaves and timers before moves.
-//   - With [Config.Locks] a room has one referee at a time, and another one within seconds when that dies. A
-//     referee that continues after its time is refused, because another one has set the data since. So nothing
-//     is done twice, even without Locks.
+//   - With [Config.Locks] a room has one referee at a time, and if that one dies, another within seconds. The
+//     server refuses the writes of a referee that continues after its time, because another has set the data
+//     since. So nothing is done twice, even without Locks.
 //   - Moves that players propose while there is no referee wait, as far as the room keeps them: its last 100
 //     messages, of 64 KiB together.
 //

@@ -34,7 +34,7 @@ type Game interface {
 	Timer(t *Table, name string)
 }
 
-// History is the least number of messages that a refereed room keeps: moves that wait for a referee.
+// History is the least number of messages that a refereed room keeps, so that moves can wait for a referee.
 const History = 100
 
 // Retry is how often a waiting referee checks whether the room has lost its referee.
@@ -74,9 +74,9 @@ func (c *Config) check() error {
 
 func (c *Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
-// Serve is the referee of a room, or waits to be, until ctx ends. From then on only admins may set the room's
-// data, and the room keeps messages. Serve returns the cause of ctx; the client's error, when the client has
-// ended; or an error of the game, such as data that is too long.
+// Serve is the referee of a room, or waits to be, until ctx ends. Once somebody is the referee, only admins may
+// set the room's data, and the room keeps messages. Serve returns the cause of ctx; the client's error, when
+// the client has ended; or an error of the game, such as data that is too long.
 func (c *Config) Serve(ctx context.Context, room string) error {
 	if err := c.check(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func passes(err error) bool {
 	return !errors.Is(err, errGame) && !errors.Is(err, lockmgr.ErrInvalid) && !errors.Is(err, lockmgr.ErrClosed)
 }
 
-// elected is the referee if nobody else is.
+// elected plays as the room's referee, unless somebody else is the referee.
 func (c *Config) elected(ctx context.Context, room string) error {
 	if c.Locks == nil {
 		return c.play(ctx, room)
@@ -171,7 +171,7 @@ func (c *Config) watch(ctx context.Context, id string) error {
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), Retry)
 	defer cancel()
-	_ = room.Unwatch(bounded) // if the client is not connected, it watches until it is
+	_ = room.Unwatch(bounded) // fails without a connection: then the client goes on watching
 	return err
 }
 

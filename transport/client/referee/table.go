@@ -74,7 +74,7 @@ func (t *Table) Hand(user string, hand any) error {
 }
 
 // SetTimer sets a timer of the table, which replaces one of the same name. After that time [Game].Timer is
-// called. There may be 8, of at most 24 hours. For names see [client.Room.SetTimer].
+// called. A room has at most 8 timers, of at most 24 hours. For names see [client.Room.SetTimer].
 func (t *Table) SetTimer(name string, in time.Duration) {
 	t.forget(name)
 	t.log.Timers = append(t.log.Timers, name)
@@ -155,14 +155,14 @@ type mark struct {
 	Moved  uint64   `json:"moved,omitempty"`  // version of the last move
 }
 
-// stays reports whether the user has been a member since the game was told so. A user who left and came back
-// has lost the hand.
+// stays reports whether the user has been a member ever since the game was told of the user. A user who left
+// and came back has lost the hand.
 func (m *mark) stays(view client.View, user string) bool {
 	u, there := view.User(user)
 	return there && (u.Private != "" || !slices.Contains(m.Hands, user))
 }
 
-// without returns a copy of names without one.
+// without returns a copy of names without name.
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
@@ -198,7 +198,7 @@ func (m *mark) write(game Game) (protocol.JSON, error) {
 	return protocol.JSON(append(data, '}')), nil
 }
 
-// parts returns what the table has to do, of which the data comes first.
+// parts returns the actions of this version: first the data, then the hands, then the others.
 func (t *Table) parts(data protocol.JSON) (parts []protocol.Request) {
 	if data != "" {
 		parts = append(parts, protocol.Request{Action: protocol.ActionSet, Data: data})

@@ -30,15 +30,15 @@ type Event struct {
 	commitID string
 	members  map[string]Member // by user
 	alive    []string          // names of this node whose members nobody has removed as a dead node's
-	missed   []*Event          // events up to the snapshot that arrived after all
+	missed   []*Event          // events that were buffered until the snapshot was read
 
 	once   sync.Once
 	shared any
 }
 
 // SnapshotEvent returns the event that replaces everything before r, and takes ownership of r. alive are the names of
-// this node whose members nobody had removed as a dead node's when r was read. missed are events up to r that arrived
-// after all; they show who was replaced.
+// this node whose members nobody had removed as a dead node's when r was read. missed are events that were buffered
+// until r was read; they show who was replaced.
 func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{

@@ -30,7 +30,7 @@
 // counts the members: a node that finds another number begins a new epoch with what is known of the room, or with the
 // members that are there. Meta also has the room's settings, data, bans and the users taken out (gone), each as JSON,
 // where set. If one of the two keys has another type, or a field that roomd does not write, every action fails with
-// [room.ErrForeign], which names it. Options.Journal adds each commit to a stream; a commit counts without it.
+// [room.ErrForeign], which names the key. Options.Journal adds each commit to a stream; a failure there is logged.
 //
 // # Moves
 //
@@ -42,8 +42,8 @@
 // # Timers
 //
 // A room keeps its timers in the field timers of Meta. When one is due any node may run [room.Fire] on the room,
-// which fires each due timer once. Normally the node that set it does; internal/timers cares for the timers of dead
-// nodes with an index (Timers:due), which is written before the commit that sets a timer. Their clock is
+// which fires each due timer once. Normally the node that set the timer does; internal/timers cares for the timers of
+// dead nodes with an index (Timers:due), which is written before the commit that sets a timer. Their clock is
 // [Coordinator.Now].
 //
 // # Inside
@@ -59,7 +59,7 @@
 // even a quiet room of which Redis has lost something is repaired.
 //
 // A node may lose its lease because it stalled, or because Redis lost data or was restarted from an old copy. It then
-// takes a new name, and its sessions adopt that ([room.Keep]). Members under the old name whose sessions do not come
+// takes a new name, and its sessions adopt it ([room.Keep]). Members under the old name whose sessions do not come
 // back are removed. If the copy is younger than the lease, [Coordinator.AnswerFor] tells who has left since.
 //
 // On Redis Cluster a room's keys share a slot, and so do a node's. If the master of a node's keys is away until the
@@ -76,9 +76,9 @@
 //   - Versions count a room's commits from 1 without gaps, within an epoch, and a version of an epoch has one
 //     content. When Redis was restarted or another server has taken its place (after a failover, or because a
 //     Cluster's slot has moved), commits may have been lost, so each room begins a new epoch before anybody is
-//     answered. It also does where a node finds other commits than it knows.
+//     answered. So it does where a node finds other commits than it knows.
 //   - A watcher gets every commit in order. A snapshot replaces commits that were missed.
-//   - The members of a dead node are away after Options.NodeTTL, or half of that later, and are removed after
+//   - The members of a dead node are away after one to one and a half Options.NodeTTL, and are removed after
 //     Options.Grace. Each happens exactly once. A node that was only stalled writes nothing under its old name.
 //   - With Options.Replicas a commit is acknowledged when that many replicas have it. A refused action, a Read and an
 //     event promise nothing, and wait for no replica.
@@ -96,7 +96,7 @@
 //     [Coordinator.Check] tries.
 //   - Actions in rooms of a master that is away fail. Redis Cluster stops as a whole when no replica takes over,
 //     unless cluster-require-full-coverage is no. The members of a dead node stay as long as its master is away, and
-//     for good if that comes back without its data.
+//     for good if the master comes back without its data.
 //   - A node that was cut off for longer than two thirds of Options.NodeTTL and Options.Grace, and missed the events
 //     of that time, cannot tell a removed member from one who was replaced and then left. It assumes removal, so a
 //     leave through another node may be undone.

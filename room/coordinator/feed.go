@@ -24,7 +24,7 @@ type FeedEntry struct {
 	Next string // where to continue after this entry; empty if that is possible only after a later entry
 	Room string // empty where the list of all rooms begins or ends
 	JournalEntry
-	Gap *FeedGap // nil for a commit; else only Time of the commit is set
+	Gap *FeedGap // nil for a commit; in a gap only Time of JournalEntry is set
 }
 
 // FeedGap says that commits of a room are missing, because its journal or the feed dropped them before they were
@@ -54,7 +54,7 @@ type FeedPage struct {
 	More    bool   // more entries are available already
 }
 
-// feedCursor matches an entry's id, followed by the place in the list of all rooms while that is read.
+// feedCursor matches an entry's id, followed by the place in the list of all rooms while the list is read.
 var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-Za-z0-9_-]{0,32})?)?$`)
 
 // HasFeed reports whether this node has Options.Feed.
@@ -191,7 +191,7 @@ const feedLock = "~feed-"
 
 // ReadFeedAs calls read for the named reader, with the place that the reader kept last, on one node at a time. name
 // consists of letters and digits. A new reader begins before the first remaining entry, once there is one. place is
-// Next of a [FeedPage]; keep keeps one, even after ctx has ended. read's context ends when another node may read.
+// Next of a [FeedPage]; keep saves one, even after ctx has ended. read's context ends when another node may read.
 // ReadFeedAs returns read's error, lockmgr.ErrHeld if another node reads, or an error of Redis.
 func (h *history) ReadFeedAs(ctx context.Context, name string,
 	read func(ctx context.Context, place string, keep func(place string) error) error) error {
@@ -201,14 +201,14 @@ func (h *history) ReadFeedAs(ctx context.Context, name string,
 	}
 	lock.KeepAlive()
 	holds, cancel := lock.Context(ctx)
-	ending := func(do func(context.Context) error) error { // even if ctx has ended
+	ending := func(do func(context.Context) error) error { // calls do even if ctx has ended
 		soon, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()
 		return do(soon)
 	}
 	defer func() {
 		cancel()
-		_ = ending(lock.Release) // else it expires
+		_ = ending(lock.Release) // if this fails, the lock expires
 	}()
 	place, err := h.relay.Begin(holds, name)
 	if err != nil {

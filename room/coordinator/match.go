@@ -38,9 +38,9 @@ const maxMatches = 20
 // rooms with these labels in no other way, all rooms but the last are full.
 //
 // Usually that is two requests: one finds the room and claims the seats, the other is the join. If the join fails
-// without writing, Match releases the claim; after [room.ErrUnknown] the next search of the index does. Match fails
-// with the error of join in a new room or in the last one tried, and with [room.ErrInvalid], [room.ErrUnavailable],
-// [room.ErrClosed] or the cause of ctx.
+// without writing, Match releases the claim; after [room.ErrUnknown] the next search of the index releases it. Match
+// fails with the error of join in a new room or in the last one tried, and with [room.ErrInvalid],
+// [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Match(ctx context.Context, w Wanted,
 	join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error {
 	if w.Settings.Capacity == 0 {
@@ -62,7 +62,7 @@ func (c *Coordinator) Match(ctx context.Context, w Wanted,
 				"because no allowed name ends in * behind at most %d characters", room.MaxIDLength-NewIDLength)
 		}
 		var result room.Result
-		if w.Allow != nil && !w.Allow(found.Room) { // the same request found it, with another token
+		if w.Allow != nil && !w.Allow(found.Room) { // an earlier sending, with another token, found it
 			err = room.Forbid("the token does not allow room %s", found.Room)
 		} else {
 			result, err = join(ctx, found.Room, &found.Settings)

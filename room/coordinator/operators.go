@@ -105,7 +105,7 @@ func (o *operators) Checks() map[Check]Checked { return o.checks.Results() }
 
 // Check tries all that a coordinator will ask of Redis, and leaves nothing behind. Its error names what Redis does
 // not allow this user, so that this is not found out in the middle of a commit. It also fails with [room.ErrForeign]
-// as CheckKeys does, or with [room.ErrUnavailable]. It logs whatever else the servers report that is wrong with them.
+// as CheckKeys does, or with [room.ErrUnavailable]. It logs other problems that the servers report.
 func (o *operators) Check(ctx context.Context) error { return o.redis().Check(ctx) }
 
 // MissingRights lists the commands, each with a key or channel, that Redis forbids. It fails with

@@ -36,7 +36,7 @@ const (
 
 // Options configure a [Coordinator]. The zero value is ready to use.
 type Options struct {
-	// Node names this coordinator in what it writes. No other coordinator may have the name, nor an earlier one.
+	// Node names this coordinator in what it writes. No other coordinator, present or past, may have the name.
 	// Empty means a random name. On Redis Cluster a hash tag is put before it.
 	Node string
 
@@ -71,7 +71,7 @@ type Options struct {
 
 	// Replicas is how many replicas of Redis must have a commit before it is acknowledged. Zero waits for none. If
 	// too few have it within a LockTTL, its actions fail with ErrUnknown. A refused action writes nothing, and is
-	// answered at once. A repeated join succeeds only if that many replicas have the first.
+	// answered at once. A repeated join succeeds only if that many replicas have the first join.
 	Replicas int
 
 	// MaxBatch is how many actions may share one hold of the lock. Zero means DefaultMaxBatch.
@@ -86,8 +86,8 @@ type Options struct {
 	Idle time.Duration
 
 	// Journal is about how many of its last commits each room keeps in a stream, for [Coordinator.Journal] and for
-	// audits. At most MaxJournal; zero keeps none. All nodes should have the same: it lacks the commits of nodes
-	// without one.
+	// audits. At most MaxJournal; zero keeps none. All nodes should have the same: the stream lacks the commits of
+	// nodes that keep none.
 	Journal int
 
 	// Feed is about how many of the last commits of all rooms [Coordinator.Feed] can return. At most MaxFeed; zero
@@ -189,7 +189,7 @@ func checkAddress(address string) error {
 
 func notInAddress(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// validate leaves LockTTL and LockPoll to lockmgr, which knows their rules.
+// validate fails if an option is invalid, and names it. LockTTL and LockPoll are left to lockmgr.
 func (o Options) validate() error {
 	if err := o.Rules.Check(); err != nil {
 		return err

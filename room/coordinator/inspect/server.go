@@ -93,8 +93,8 @@ func configOf(ctx context.Context, c redis.UniversalClient) *Config {
 	return config
 }
 
-// addressOf returns the address of a client's server. A client of Sentinels does not know it, so it asks the server
-// for the connection's local address.
+// addressOf returns the address of a client's server. A client of Sentinels does not know it: then addressOf
+// asks the server for its end of the connection.
 func addressOf(ctx context.Context, c redis.UniversalClient) string {
 	if one, ok := c.(*redis.Client); ok && one.Options().Addr != "FailoverClient" {
 		return one.Options().Addr

@@ -55,8 +55,8 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	return members
 }
 
-// compare compares the room in Redis with this node's copy. recorded is the number of members after its last commit.
-// A room that begins a new epoch because Redis was restarted may still be complete.
+// compare compares the room in Redis with this node's copy. recorded is the number of members by the room's last
+// commit. A room that begins a new epoch because Redis was restarted may still be complete.
 func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded int, found verdicts) {
 	at, order, differences, known := s.Meet(ctx, is)
 	last := v.last[is.ID]

@@ -48,8 +48,8 @@ func (n *Node) evictLoop() {
 	}
 }
 
-// evictOnce looks once, and returns when to look again. Without a valid lease it judges nobody: the other nodes may
-// be unable to prolong theirs, too.
+// evictOnce checks all lists once, and returns when to look again. Without a valid lease it judges nobody: the other
+// nodes may be unable to prolong theirs, too.
 func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 	if _, valid := n.lease.holder(); !valid {
 		for _, v := range n.lists {
@@ -129,8 +129,8 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 // rooms are empty of them it takes the node off the list. Members of a node that stopped are not shown as away: they
 // are moving to other nodes.
 //
-// Several nodes may do this, and die over it; each member is still shown away once and removed once. Both are actions
-// under the room's lock, and ignore members who are away already, or have come back through another node.
+// Several nodes may do this, and die while doing it; each member is still shown away once and removed once. Both are
+// actions under the room's lock, and ignore members who are away already, or have come back through another node.
 func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error {
 	rdb := n.store.Client
 	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
@@ -178,7 +178,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 				waiting.Store(true)
 				return 0, nil
 			}
-			if err := pause.For(ctx, left); err != nil { // within this look: a room that hangs may delay the next look
+			if err := pause.For(ctx, left); err != nil { // not left to the next look, which a slow room may delay
 				return 0, err
 			}
 		}
@@ -238,7 +238,7 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 	return int(members.Load()), nil
 }
 
-// evictFrom removes a node's members from a room, and the node from the room's Meta and the room from its list.
+// evictFrom removes a node's members from a room, the node from the room's Meta, and the room from the node's list.
 // Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
 // and did not die.
 func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {

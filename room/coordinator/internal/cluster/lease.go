@@ -35,8 +35,8 @@ var (
 // have removed its members.
 const stoppedKept = time.Hour
 
-// overKept is how long Redis remembers that a lease was ended: until no earlier request can arrive. The lock waits as
-// long for its requests.
+// overKept is how long Redis remembers that a lease was ended: until no earlier request can arrive. Package lockmgr
+// assumes the same of its requests.
 const overKept = 10 * time.Minute
 
 const (
@@ -73,7 +73,7 @@ type lease struct {
 	mu    sync.Mutex
 	who   *Identity // guarded by mu
 	until time.Time // guarded by mu: end of the lease by our clock, at the earliest; zero before the first
-	unfit *Identity // guarded by mu: who, if it was abandoned and no attempt has seen that
+	unfit *Identity // guarded by mu: who, from abandon until the next attempt; else nil
 	began time.Time // guarded by mu: when the present lease began
 
 	// The node's current and recent names, and until when their leases were certainly valid. Other nodes remove the
@@ -112,7 +112,7 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	tag, given := l.split(who.Node)
 	if until.IsZero() {
 		err = l.begin(ctx, who)
-		if errors.Is(err, errLeaseOver) { // an earlier attempt began it, and it was ended since
+		if errors.Is(err, errLeaseOver) { // an earlier attempt began this lease, and it was ended since
 			err = l.begin(ctx, &Identity{Node: tag + store.NewName()})
 		}
 		if err != nil && l.store.Cluster {
@@ -126,7 +126,7 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 		return false, err
 	}
 	if err == nil && time.Now().Before(until) {
-		l.forgetName(who.Node) // Redis has lost it
+		l.forgetName(who.Node) // Redis has lost the lease
 	}
 	if time.Since(began) < l.ttl/3 { // Redis loses leases as fast as they are made
 		_ = pause.For(ctx, l.ttl/30)
@@ -279,7 +279,7 @@ func (l *lease) keptNames() []string {
 	return slices.Collect(maps.Keys(l.names))
 }
 
-// send begins a lease, or prolongs it if had, the last acknowledged heartbeat, is not 0. It returns -1 if it is over.
+// send begins a lease or, if had (the last acknowledged heartbeat) is not 0, prolongs it. rooms is -1 if it is over.
 func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, err error) {
 	heartbeat, prolong := who.heartbeat.Add(1), ""
 	if had > 0 {

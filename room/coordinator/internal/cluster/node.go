@@ -36,8 +36,8 @@ type Watchers interface {
 	// Rejoin tells the watchers that the node has a new name.
 	Rejoin()
 
-	// At returns the position that the watchers of a room know. Compare takes it together with the position read from
-	// Redis after that, and resynchronises them if Redis has lost commits.
+	// At returns the position that the watchers of a room know. Compare takes it with the position that was then
+	// read from Redis, and resynchronises the watchers if Redis has lost commits.
 	At(id string) room.Position
 	Compare(id string, known, now room.Position)
 }
@@ -49,7 +49,7 @@ type Options struct {
 	Settings Settings
 
 	Renamed func()                          // called when the node has taken a new name
-	Died    func(node string)               // called when a node counts as dead; other nodes may call it, too
+	Died    func(node string)               // called when a node counts as dead, perhaps on several nodes
 	Evicted func(members int, stopped bool) // called for removed members of a dead node; stopped: it had drained
 	Log     *slog.Logger
 }
@@ -163,7 +163,7 @@ func (n *Node) Vanish() {
 	n.Wait()
 	n.lease.mu.Lock()
 	defer n.lease.mu.Unlock()
-	n.lease.until = time.Time{} // as if it had never had one
+	n.lease.until = time.Time{} // as if the node had never had a lease
 }
 
 func (n *Node) keepLease() {
@@ -223,7 +223,7 @@ func (n *Node) Prolong(ctx context.Context) error {
 	}
 }
 
-// IsDead reports whether a node's lease is over. It is false if that is unknown.
+// IsDead reports whether a node's lease is over. It returns false if Redis does not answer.
 func (n *Node) IsDead(ctx context.Context, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.LockTTL)
 	defer cancel()

@@ -186,7 +186,7 @@ func (n *Node) compareLoop() {
 	}
 }
 
-// Reconcile compares this node's records of a room with the room, and deletes them if it has no members there. If
+// Reconcile compares this node's records of a room with the room, and deletes them if no members are the node's. If
 // Redis has lost a part of the room it begins a new epoch. While the room is in use it only writes the record again.
 func (n *Node) Reconcile(id string) error {
 	who, _ := n.lease.holder()
@@ -206,7 +206,7 @@ func (n *Node) Reconcile(id string) error {
 		} else {
 			who.rooms.remove(id)
 			if err = n.record(who, recordRemove, id); err != nil {
-				who.rooms.add(id) // Redis may still have it
+				who.rooms.add(id) // Redis may still have the record
 			}
 		}
 	}

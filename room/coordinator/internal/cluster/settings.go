@@ -124,8 +124,8 @@ type peers struct {
 	told map[string]bool // guarded by mu: differences already logged
 }
 
-// met compares a new lease. It logs each difference once, even if many nodes have it: when all nodes restart with
-// another setting, one line says so.
+// met logs how the settings in a new node's lease differ from this node's. It logs each difference once: when all
+// nodes restart with another setting, one line says so.
 func (p *peers) met(node string, l Lease) {
 	differences := p.mine.Differences(l.Settings)
 	if differences == "" {

@@ -7,9 +7,9 @@ import (
 )
 
 // sightings are this node's observations of the leases in one list. They use this node's own clock, so members keep
-// their grace whatever Redis' clock says, and also when all nodes were away for longer.
+// their grace whatever Redis' clock says, even if all nodes were away for longer than the grace.
 type sightings struct {
-	list   string               // its key
+	list   string               // the key of the list
 	seen   map[string]*sighting // by node
 	looked time.Time            // when the leases were last read and handled; zero since a loss of our own lease
 

@@ -31,8 +31,8 @@ type unlisted struct {
 
 // List schedules the nodes of a room's members to be listed again, so that their members are removed if they are
 // dead. Call it for a room that begins a new epoch because Redis lost something: Redis may have the members and not
-// the records. That happens if a node commits after the loss of its lease and before noticing that, and Redis then
-// restarts from a copy made in between.
+// the records. That happens if a node commits after the loss of its lease and before noticing the loss, and Redis
+// then restarts from a copy made in between.
 func (n *Node) List(r *room.Room) {
 	who, _ := n.lease.holder()
 	n.unlisted.mu.Lock()

@@ -28,7 +28,7 @@ type feed struct {
 	whole   bool                // guarded by mu: subscribed; only an interruption can lose events
 	memory  room.Memory         // guarded by mu: of the room as known here, if whole
 	unseen  buffer              // guarded by mu: events from before the room was seen
-	held    buffer              // guarded by mu: if it overflows, the gap after the snapshot causes another snapshot
+	held    buffer              // guarded by mu: events while syncing; dropped ones cause another snapshot
 }
 
 // buffer holds events back. The zero value is empty.
@@ -117,12 +117,12 @@ func (f *feed) committed(c *room.Commit) {
 	if f.syncing || !f.known || c.Epoch != f.at.Epoch || c.Version != f.at.Version+1 {
 		return
 	}
-	c.Updates = slices.Clone(c.Updates) // the room reuses its own
+	c.Updates = slices.Clone(c.Updates) // the room reuses its slice
 	f.receiveLocked(c.Event(f.id), 0)   // never buffered, since it is the next one
 }
 
-// interrupt records that events may be lost. It returns true if a snapshot must be read for that: there are watchers,
-// and no snapshot is under way.
+// interrupt records that events may be lost. It returns true if a snapshot must be read: there are watchers, and no
+// snapshot is under way.
 func (f *feed) interrupt() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 type Repairs interface {
 	Renew(ctx context.Context, id, epoch string) error
 
-	// Lost is called with the current room if Redis has lost commits of it.
+	// Lost is called with the current state of a room of which Redis has lost commits.
 	Lost(ctx context.Context, now *room.Room)
 
 	// KeptNames returns the names of this node whose members have not been removed.
@@ -200,7 +200,7 @@ func (fs *Feeds) At(id string) room.Position {
 }
 
 // Compare requests a snapshot if Redis has lost commits: the room as read is at now, and its watchers were at known
-// before that. Without it they would only learn of the loss from the next commit.
+// before the read. Otherwise the watchers would learn of the loss only from the next commit.
 func (fs *Feeds) Compare(id string, known, now room.Position) {
 	if !known.Gone(now) {
 		return

@@ -29,8 +29,8 @@ type Replica struct {
 	gap    string // guarded by mu: the gap found last
 }
 
-// Follow keeps a room that is in use up to date by its events. Events before the subscription may be missing. If
-// subscribing takes more than one attempt, a snapshot comes first.
+// Follow makes r, which must be in use, follow the events of its room. Events before the subscription may be missing.
+// If subscribing takes more than one attempt, a snapshot comes first.
 func (fs *Feeds) Follow(r *Replica, id string) {
 	if r.stop != nil {
 		return
@@ -122,8 +122,8 @@ func (r *Replica) put(e *room.Event) {
 	}
 }
 
-// advanceLocked applies an event to Room. It drops Room if events are missing, or if e is a snapshot, which also
-// means that.
+// advanceLocked applies an event to Room. It drops Room if events are missing, or if e is a snapshot, which means
+// the same.
 func (r *Replica) advanceLocked(e *room.Event) {
 	if e.Snapshot != nil {
 		r.Room, r.missed = nil, true
@@ -160,7 +160,7 @@ func (r *Replica) CatchUp() {
 	r.missed = false
 }
 
-// catchUpLocked applies the events that waited: all without is, otherwise only until Room is at least at that room.
+// catchUpLocked applies the events that waited: all if is == nil, otherwise only until Room has reached is.
 func (r *Replica) catchUpLocked(is *room.Room) {
 	if r.missed { // the buffer overflowed
 		r.Room = nil
@@ -187,7 +187,7 @@ func (r *Replica) Adopt(is *room.Room) {
 }
 
 // Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position,
-// order tells if is comes later or earlier than that, and differences compares the two if both are at the same
+// order tells if is comes later or earlier, and differences compares the two if both are at the same
 // commit. known is false if Room is nil.
 func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, order room.Order, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)

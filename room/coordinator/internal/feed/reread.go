@@ -33,7 +33,7 @@ func (fs *Feeds) sawGap(f *feed, gap bool) {
 }
 
 // sync reads the requested snapshots, one at a time from each server, so that a server which hangs delays only its
-// own.
+// own rooms.
 func (fs *Feeds) sync() {
 	for {
 		select {

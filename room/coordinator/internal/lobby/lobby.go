@@ -3,7 +3,7 @@
 // Nodes write the results of their commits to the index (news.go). A node that is asked for the list keeps a copy,
 // and updates it by the changes since (lobby.go). [Lobby.Claim] finds a table (match.go). The index is a hint: only
 // rooms decide who sits down. It may miss something if a node died before its write, Redis lost data, or somebody
-// edited it. The next comparison with all rooms mends that; one node at a time makes it now and then (search.go). No
+// edited it. One node at a time now and then compares the index with all rooms, and mends it (search.go). No
 // request searches Redis.
 //
 // From the first use a goroutine runs, and a timer while this node's changes are not written. [Lobby.Close] ends
@@ -49,8 +49,8 @@ type Lobby struct {
 	used   time.Time // guarded by mu: when the loop started; zero before
 	closed bool      // guarded by mu
 	rooms  []*Listed // guarded by mu: the copy of the index
-	known  known     // guarded by mu: its state
-	whole  bool      // guarded by mu: it has all rooms
+	known  known     // guarded by mu: the copy's state
+	whole  bool      // guarded by mu: the copy has all rooms
 	at     time.Time // guarded by mu: when the copy was current; zero before the first read
 	reads  uint64    // guarded by mu: number of reads so far
 	shown  *List     // guarded by mu: rooms with this node's own changes
@@ -127,7 +127,7 @@ func (l *Lobby) get(ctx context.Context) (*List, error) {
 			return nil, room.ErrClosed
 		}
 		defer l.busy.Done()
-		if l.current() != nil { // read since the caller looked
+		if l.current() != nil { // the index was read since the caller looked
 			return nil, nil
 		}
 		return nil, l.read(l.open)

@@ -42,8 +42,8 @@ type Wanted struct {
 	By       string        // the user
 	Key      string        // identifies a request for these labels that By may send again; else empty
 
-	// Allow reports whether an occupied room is suitable; nil allows all. Rooms whose ids begin with Prefix always
-	// are.
+	// Allow reports whether an occupied room is suitable; nil allows all. Rooms whose ids begin with Prefix are
+	// always suitable.
 	Allow func(id string) bool
 }
 
@@ -156,7 +156,7 @@ func (l *Lobby) Settle(r Tried) {
 }
 
 // GiveBack frees the claimed seats, and drops a new room, after a join that wrote nothing. If Redis does not answer,
-// the next search does so.
+// the next search frees the seats.
 func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.news.timeout)
 	defer cancel()

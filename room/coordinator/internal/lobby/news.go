@@ -18,7 +18,7 @@ const (
 )
 
 // news are this node's recent changes of rooms. They are written to the index, and kept until readers here have seen
-// that. If the node dies before the write, the next search finds them.
+// the write. If the node dies before the write, the next search finds them.
 type news struct {
 	index   *index
 	life    context.Context
@@ -132,7 +132,7 @@ func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	return own, n.count
 }
 
-// overtaken drops changes of which the index has a later version.
+// overtaken drops changes of rooms of which the index has a later version.
 func (n *news) overtaken(changed map[string]*change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +162,7 @@ func (n *news) close() {
 		n.busy.Done()
 		ctx, cancel := context.WithTimeout(n.life, closeTimeout)
 		defer cancel()
-		_ = n.save(ctx) // otherwise the next search finds it
+		_ = n.save(ctx) // otherwise the next search finds the changes
 	}
 	n.busy.Wait()
 }

@@ -51,7 +51,7 @@ func (l *Lobby) isWhole() bool {
 	return l.whole
 }
 
-// search compares the index with all rooms if it is this node's turn. done: it was, and the search is complete.
+// search compares the index with all rooms if it is this node's turn. done: this node has completed the search.
 func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	run, err := l.turn(ctx)
 	if err != nil || run == nil {

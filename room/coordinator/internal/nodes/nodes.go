@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// beaconPause is the pause between reports; where a report takes long to make, it grows up to maxBeaconPause.
+	// beaconPause is the pause between reports; if a report takes long to make, the pause grows up to maxBeaconPause.
 	beaconPause    = time.Second
 	maxBeaconPause = 3 * time.Second
 

@@ -32,7 +32,7 @@ func newRecent() *recent { return &recent{turns: hdrhistogram.NewWindowed(5, 1, 
 func (r *recent) observe(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.turns.Current.RecordValue(min(max(0, d.Microseconds()), maxDuration)) // it is in the range
+	_ = r.turns.Current.RecordValue(min(max(0, d.Microseconds()), maxDuration)) // no error: the value is in range
 }
 
 // turn begins another interval. It returns the 99th percentile of the last five in ms; 0 if nothing was counted.

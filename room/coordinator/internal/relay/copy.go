@@ -181,12 +181,12 @@ func (p place) begins(messages []redis.XMessage) bool {
 		return false
 	}
 	c, _, err := store.ParseEntry(messages[0])
-	// Another commit may have this id, if a server lost the end of the journal and the next one's clock was behind.
+	// Another commit may have this id, if a server lost the journal's end and the next server's clock was behind.
 	return err != nil || c.CommitID == p.CommitID
 }
 
-// follows reports whether no commit is missing between the place and c. A commit names the previous one, within an
-// epoch and if the new epoch continues an earlier one. A new room's first commit names none.
+// follows reports whether no commit is missing between the place and c. A commit names the previous one, also
+// the first commit of an epoch that continues an earlier one. A new room's first commit names none.
 func (p place) follows(c *room.Commit, adjacent bool) bool {
 	switch {
 	case p.id == "":
@@ -200,8 +200,8 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 }
 
 // goneBack reads the end of a journal that has lost the entry at place p. found: the journal still has an earlier
-// entry of the epoch, and messages come after it. New entries may have smaller ids than p: another server's clock may
-// be behind.
+// entry of the epoch, and messages are those after it. New entries may have smaller ids than p: another server's
+// clock may be behind.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)

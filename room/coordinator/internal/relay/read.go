@@ -61,9 +61,9 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 	}
 	dropped = compareIDs(after, before(first.Val()[0].ID)) < 0
 	if !dropped && compareIDs(after, last.Val()[0].ID) > 0 {
-		// Redis lost the entries before this place, in a restart or failover. The first entry after that gets an id
-		// beyond the place (append.lua), so until there is one the reader can wait. If there is one already, the
-		// place is unknown.
+		// Redis lost the entries before this place, in a restart or failover. The next entry gets an id beyond the
+		// place (append.lua), so the reader can wait for it. If Redis has already had an entry since, the place is
+		// unknown.
 		now, err := r.store.Servers.Incarnation(ctx, r.keys.Entries)
 		if err != nil {
 			return nil, false, err

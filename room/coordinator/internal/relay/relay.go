@@ -85,7 +85,7 @@ func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set
 	return r
 }
 
-// Start starts the copying, and the search for commits of other nodes that are missing.
+// Start starts the copying, and the search for commits that no node has copied.
 func (r *Relay) Start() {
 	if r.keep > 0 {
 		r.start.Do(func() {

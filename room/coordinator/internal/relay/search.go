@@ -90,8 +90,8 @@ func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 			if found[id] {
 				continue
 			}
-			// Read the place first: a journal that is created after that has another place, and append refuses this
-			// one.
+			// Read the place first: if the journal is created afterwards, the room gets another place, and append
+			// refuses this one.
 			known, err := r.places(ctx, []string{id})
 			if err == nil {
 				var there int64

@@ -12,8 +12,8 @@ import (
 )
 
 // sendAcked sends a commit and waits until enough replicas have it. ErrUnacked leaves the outcome open: the commit is
-// written, but a failover might still lose it. Sending it again repeats the record of the commit, so that the new
-// WAIT covers it.
+// written, but a failover might still lose it. Sending it again writes its record again, so that the new WAIT covers
+// the commit.
 func (s *Store) sendAcked(ctx context.Context, slot *lockmgr.Slot, script *redis.Script, c *Commit) (*redis.Cmd,
 	error) {
 	send := func(ctx context.Context, command []any) *redis.Cmd {
@@ -124,7 +124,7 @@ func (s *Store) CheckReplicas(ctx context.Context) error {
 
 type masterConn struct {
 	*redis.Conn
-	at string // its address, empty without a Cluster
+	at string // the master's address, empty without a Cluster
 }
 
 func connFor(ctx context.Context, client redis.UniversalClient, key string) (*masterConn, error) {

@@ -24,7 +24,7 @@ var (
 	ErrConflict = errors.New("the room is at another version, and the lock is free")
 	ErrRefused  = errors.New("redis refused the write")
 	ErrFull     = errors.New("redis is out of memory")          // together with ErrRefused
-	ErrUnacked  = errors.New("too few replicas have the write") // until now; the commit is written
+	ErrUnacked  = errors.New("too few replicas have the write") // the commit is written, and may reach them later
 )
 
 // IsDecided reports whether err, a commit's result, tells if the commit was written.
@@ -37,7 +37,7 @@ func IsDecided(err error) bool {
 type NextToken int
 
 const (
-	NextWaits   NextToken = iota // in the queue, or perhaps there
+	NextWaits   NextToken = iota // surely or perhaps in the queue
 	NextNowhere                  // nowhere: the lock is free
 	NextHolds                    // it has the lock
 )
@@ -77,8 +77,8 @@ type Hold struct {
 	OnlyQueue bool
 }
 
-// byField names the field of Meta with the request id of a node's last commit, and fieldMoved the one with that of
-// the last move which wrote to the room. By them a worker recognises its own commit when it sends it again.
+// byField names the field of Meta with the request id of a node's last commit; fieldMoved holds that of the
+// last move in the room. By these ids a worker recognises its own commit when it sends it again.
 func byField(node string) string { return "by:" + node }
 
 const fieldMoved = "moved"
@@ -87,8 +87,8 @@ const fieldMoved = "moved"
 type Commit struct {
 	ID       string       // of the room
 	Event    *room.Commit // nil if there is nothing to write
-	Epoch    string       // the room's after it
-	CommitID string       // of the room after it
+	Epoch    string       // the room's epoch after the commit
+	CommitID string       // the room's commit id after the commit
 
 	keys    *Keys
 	token   string // of its Hold
@@ -325,7 +325,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 
 func (s *Store) outcome(ctx context.Context, id string, reply []any, err error) error {
 	switch {
-	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // found before anything was written
+	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // Redis found the wrong type before it wrote anything
 		return fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, id, err))
 	case err != nil:
 		return err
@@ -406,7 +406,7 @@ func (m *Move) Send(ctx context.Context) error {
 		return err
 	}
 	for i, c := range m.commits {
-		c.incomplete(reply, 1+2*i) // absent if an earlier sending wrote it
+		c.incomplete(reply, 1+2*i) // the reply has no such part if an earlier sending wrote the move
 	}
 	return unacked
 }

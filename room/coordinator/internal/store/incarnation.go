@@ -25,8 +25,8 @@ import (
 //
 // The check must happen in the same step as the read or write, because the server may be restarted after any answer
 // to a question. A restarted server has forgotten its scripts, and a replica has none. So the text of each script on
-// rooms contains the incarnation: a server of another one does not know the script, and does nothing. Then the node
-// asks for the new incarnation, and loads the script's text for that. While nothing fails this costs nothing.
+// rooms contains the incarnation: a server in another one does not know the script, and does nothing. Then the node
+// asks for the new incarnation, and loads the script's text for it. While nothing fails this costs nothing.
 //
 // Meta holds the incarnation in which the room's epoch began. A room from another incarnation starts a new epoch with
 // its next commit, and is not read before.
@@ -95,7 +95,7 @@ func (s *Script) Is(hash string) (incarnation string, ok bool) {
 	return "", false
 }
 
-// isFor reports whether a script may be loaded in an incarnation: it is for that one, or is not a Script.
+// isFor reports whether a script may be loaded in an incarnation: it is for that incarnation, or is not a Script.
 func isFor(script *redis.Script, incarnation string) bool {
 	return !slices.ContainsFunc(scripts, func(s *Script) bool {
 		of, ok := s.Is(script.Hash())
@@ -175,7 +175,7 @@ func (i *Servers) share(ctx context.Context, key, what string,
 func (i *Servers) askOn(ctx context.Context, conn *masterConn) (string, error) {
 	server, err := conn.Info(ctx, "server").Result()
 	if err != nil && strings.Contains(err.Error(), "not supported") {
-		server, err = "", nil // an embedded Redis; it lives as long as its process
+		server, err = "", nil // an embedded Redis: its incarnation lasts as long as its process
 	}
 	var replication string
 	if server != "" {
@@ -220,7 +220,7 @@ func (i *Servers) ConnectionLost() {
 	clear(i.known)
 }
 
-// Load loads a missing script into the master that has key. It is the lock manager's Load.
+// Load loads a missing script into the master that has key. It serves as lockmgr.Options.Load.
 func (i *Servers) Load(ctx context.Context, key string, script *redis.Script) error {
 	_, err := i.share(ctx, key, script.Hash(), func(ctx context.Context, conn *masterConn) (string, error) {
 		return "", i.loadOn(ctx, conn, script)

@@ -82,10 +82,10 @@ func (s *Store) restore(r *room.Room, fields []any) error {
 }
 
 // continues reports whether the incarnation in which the room's epoch began still lasts. If it differs from the
-// cached one, the server is asked: another node may have known better.
+// cached one, the server is asked, because the cached one may be old.
 func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, error) {
 	meta := s.KeysOf(id).Meta
-	if epoch == "" { // nobody has been there
+	if epoch == "" { // the room has no commit
 		return true, nil
 	} else if now, err := s.Servers.of(ctx, meta, false); err != nil || now == began {
 		return err == nil, err

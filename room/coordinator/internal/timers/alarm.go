@@ -40,7 +40,7 @@ func (t *Timers) setLocked(id, name string, due int64) {
 	}
 }
 
-// adopt sets an alarm for another node's timer, unless one exists. If the other node lives after all, both nodes try.
+// adopt sets an alarm for another node's timer, unless one exists. If the other node lives, both nodes try to fire.
 func (t *Timers) adopt(e entry, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *Timers) rooms() []string {
 // timer's commit, so an alarm without a timer is over.
 func (t *Timers) review(ctx context.Context, id string) error {
 	t.mu.Lock()
-	before := slices.Collect(maps.Values(t.alarms[id])) // before reading: a newer timer may be missing there
+	before := slices.Collect(maps.Values(t.alarms[id])) // before the read, which may miss newer timers
 	t.mu.Unlock()
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -22,7 +22,7 @@ const (
 	flushTimeout = time.Second
 
 	// late is how long a timer is overdue before any node fires it: by then the node that set it has removed the
-	// entry. For the time claimed only one node tries.
+	// entry. Then only one node tries for the time claimed.
 	late    = 1500 * time.Millisecond
 	claimed = 5 * time.Second
 
@@ -30,7 +30,7 @@ const (
 	reviewRounds = 60
 
 	maxEntries = 500 // per request
-	maxLooks   = 64  // at rooms concurrently
+	maxLooks   = 64  // rooms looked at concurrently
 )
 
 func (t *Timers) loop() {
@@ -70,8 +70,8 @@ func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error
 	return full, looks.Wait()
 }
 
-// exchange writes and removes entries, as many as fit a request, and returns at most so many entries of timers that
-// should have fired. full reports whether more of either may be left.
+// exchange writes and removes entries, as many as fit a request, and returns up to most entries of timers that
+// should have fired. full reports whether more entries of either kind may be left.
 func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry, full bool, err error) {
 	t.mu.Lock()
 	missing, over := t.missing[:min(len(t.missing), maxEntries)], t.over[:min(len(t.over), maxEntries)]
@@ -189,7 +189,7 @@ func (t *Timers) hasten(node string) {
 		after, err = t.store.RunPlain(ctx, hastenScript, []string{t.store.Space.Timers()}, after, maxEntries).Text()
 	}
 	if err != nil && t.open.Err() == nil {
-		t.failed.Happened(err) // they fire late
+		t.failed.Happened(err) // the timers fire late
 	}
 }
 
@@ -208,7 +208,7 @@ func (t *Timers) handOver() {
 	for len(entries) > 0 {
 		n := min(len(entries), maxEntries)
 		if t.store.Client.ZAddXX(ctx, t.store.Space.Timers(), entries[:n]...).Err() != nil {
-			return // they fire late
+			return // the timers fire late
 		}
 		entries = entries[n:]
 	}

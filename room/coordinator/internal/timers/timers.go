@@ -64,7 +64,7 @@ type Timers struct {
 
 	mu      sync.Mutex
 	alarms  map[string]map[string]*alarm // guarded by mu: by room and name of the timer
-	missing []entry                      // guarded by mu: to be written, if they are not there
+	missing []entry                      // guarded by mu: to be written if Redis lacks them
 	over    []entry                      // guarded by mu: to be removed
 	closed  bool                         // guarded by mu
 }
@@ -82,7 +82,7 @@ func (t *Timers) Start() {
 	t.start.Do(func() { t.busy.Go(t.loop) })
 }
 
-// Close stops that and all alarms. Other nodes adopt the timers.
+// Close stops what Start has begun, and all alarms. Other nodes adopt the timers.
 func (t *Timers) Close() {
 	t.start.Do(func() {}) // prevents a later Start
 	t.mu.Lock()
@@ -123,7 +123,7 @@ func (t *Timers) Withdraw(id string, due int64) {
 	t.over = append(t.over, entry{id, due})
 }
 
-// Committed sets and removes the alarms of r's timers by this node's commit.
+// Committed sets and removes alarms of r's timers after a commit of this node with these updates.
 func (t *Timers) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
 		if updates[i].Type.Field() == "timers" {
@@ -158,7 +158,7 @@ func (t *Timers) Found(r *room.Room) {
 	}
 }
 
-// entry is an entry of the index: a room has a timer due then.
+// entry is an entry of the index: the room has a timer that is due at due.
 type entry struct {
 	room string
 	due  int64
@@ -176,11 +176,11 @@ func parseEntry(text string) (e entry, ok bool) {
 const maxSample = 10 * time.Second
 
 // clock estimates the clock of a Redis server, which all nodes share. Between measurements it follows this node's
-// monotonic clock, which nobody can set. Before the first it is this node's time.
+// monotonic clock, which nobody can set. Before the first measurement it is this node's clock.
 type clock struct {
 	mu    sync.Mutex
 	at    int64         // the server's time, in µs since 1970
-	when  time.Time     // when it was that; zero if nothing was measured
+	when  time.Time     // when the server's clock showed at; zero if nothing was measured
 	error time.Duration // how wrong at may be
 }
 

@@ -13,7 +13,7 @@ import (
 // batch holds the actions of one hold, from the queue to the answers. A worker reuses one.
 type batch struct {
 	requests []*request
-	more     bool // others wait behind them
+	more     bool // other requests wait behind these
 	hold     store.Hold
 	began    time.Time
 	outcomes []outcome     // by request
@@ -22,7 +22,7 @@ type batch struct {
 	stale    int           // how often the room under the lock was at another version
 }
 
-// hold runs one batch: apply, commit, answer. A commit without the lock needs it to be free: [store.Store.Send].
+// hold runs one batch: apply, commit, answer. Without a hold, the lock must be free: [store.Store.Send].
 func (w *worker) hold() {
 	if b := w.nextBatch(); b != nil {
 		w.finish(b, w.commit(b))
@@ -39,7 +39,7 @@ func (w *worker) nextBatch() *batch {
 		return nil
 	}
 	if !w.status.holds() {
-		// Yield, so that callers just answered can queue their next action: on a busy node more then share a commit.
+		// Yield, so that callers just answered can queue their next action: on a busy node more share a commit.
 		runtime.Gosched()
 	}
 	b := &w.batch
@@ -79,8 +79,8 @@ func (w *worker) nextHold(more bool) store.Hold {
 
 // apply applies a batch to the copy, and prepares its commit.
 //
-// The copy forgets a lost epoch when it is reverted, or read again after a node wrote that knows nothing of the loss.
-// So the worker remembers it until a commit has begun a new epoch.
+// The copy forgets that its epoch has lost commits when it is reverted, or read again after a commit of a node that
+// does not know of the loss. So the worker remembers the epoch until a commit has begun a new one.
 func (w *worker) apply(b *batch) {
 	if r := w.copy.Room; w.conflicts.lostEpoch != "" && r.Epoch == w.conflicts.lostEpoch {
 		r.Renew()
@@ -92,16 +92,16 @@ func (w *worker) apply(b *batch) {
 	b.commit, b.sent = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold), time.Now()
 }
 
-// MaxStale limits how often a batch is reapplied under its lock. More than once needs Redis to lose data just then.
+// MaxStale limits how often a batch is reapplied under its lock. A second time needs Redis to lose data just then.
 const MaxStale = 10
 
-// reapply applies a batch again, to the room that its stale commit has read (now) and whose lock it has, or took. It
-// fails with store.ErrLost or ErrUnavailable.
+// reapply applies a batch again to now, the room as the stale commit has read it under the lock, which the commit may
+// have taken. It fails with store.ErrLost or ErrUnavailable.
 func (w *worker) reapply(b *batch, now *room.Room) error {
 	if b.hold.Token == "" { // the commit has taken the lock
 		w.status.take(metOthers)
 		w.status.take(kept)
-		if !w.registration.Valid() { // the node has stood still
+		if !w.registration.Valid() { // the node has stalled
 			w.abandon()
 			w.found(now)
 			return store.ErrLost
@@ -243,7 +243,7 @@ func (b *batch) forget() {
 // applyOne applies one action to the copy.
 //
 // An action that succeeds without a change confirms what it found: a user whose join had an unknown outcome joins
-// again, and is told "you are in". Unless the replicas are known to have that, the room gets a version that they must
+// again, and is told "you are in". Unless the replicas are known to have the room, it gets a version that they must
 // acknowledge. A refusal promises nothing.
 func (w *worker) applyOne(r *request, node string, o *outcome) {
 	*o = outcome{result: room.Result{Node: node}}

@@ -102,7 +102,7 @@ func (m *move) committed(halves ...*half) {
 }
 
 // hasRun reports whether the release was carried out, judged by a later state of the room. The users leave together,
-// so if one of them is still there since the same join, it was not.
+// so if one of them is still there since the same join, the release has not run.
 func (h *half) hasRun(now *room.Room) bool {
 	for user, at := range h.since {
 		if member, ok := now.Member(user); ok && member.At == at {
@@ -112,7 +112,7 @@ func (h *half) hasRun(now *room.Room) bool {
 	return true
 }
 
-// describe wraps an error of the move, as reason.
+// describe wraps why, an error of the move, together with reason.
 func (m *move) describe(reason, why error) error {
 	return fmt.Errorf("move from room %s to %s: %w: %w", m.from, m.to, reason, why)
 }
@@ -121,7 +121,7 @@ func (m *move) describe(reason, why error) error {
 // users can come in between: it needs the locks, and once one is lost the second script writes nothing. It fails as
 // commit does; m.undo is then set if something has to be undone.
 func (m *move) commitEach(to, from *half, undo *room.Undo) error {
-	if to.commit.Event != nil { // else all of them are members there
+	if to.commit.Event != nil { // else all users are members there already
 		err := m.commit(to)
 		if errors.Is(err, errUnanswered) {
 			m.undo = undo
@@ -216,7 +216,7 @@ func (m *move) resolve(ctx context.Context, last *half, why error) error {
 	switch {
 	case err == nil && !last.hasRun(now):
 		return store.ErrLost
-	case err == nil && m.pool.store.Cluster: // their seats in the other room are reserved
+	case err == nil && m.pool.store.Cluster: // the users' seats in the other room are reserved
 		last.later = now
 		return nil
 	}

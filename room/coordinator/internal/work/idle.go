@@ -73,8 +73,8 @@ func (p *Pool) sweep() {
 func (p *Pool) removeLocked(w *worker) {
 	p.wakeLocked(w)
 	if p.closed {
-		return // Close ends it
+		return // Close ends the worker
 	}
 	p.closeLocked(w)
-	p.running.Go(func() { _ = p.Node.Reconcile(w.id) }) // the node tries again
+	p.running.Go(func() { _ = p.Node.Reconcile(w.id) }) // after a failure the node tries again
 }

@@ -50,7 +50,7 @@ func (w *worker) granted(atOnce bool) {
 	w.status.take(granted)
 }
 
-// askForLock asks once for the lock. If there is no copy, it reads the room with it.
+// askForLock asks once for the lock. If there is no copy, the same request reads the room.
 func (w *worker) askForLock(ctx context.Context) (held bool, err error) {
 	w.copy.CatchUp()
 	held, read, err := w.pool.store.Acquire(ctx, w.slot, w.id, w.copy.Room != nil)

@@ -59,7 +59,7 @@ type undoneError struct{ error }
 func (e undoneError) Unwrap() error   { return e.error }
 func (undoneError) Is(err error) bool { return err == ErrUndone }
 
-// run carries out the move under both locks. It starts over if they are lost before anything is written.
+// run carries out the move under both locks. It starts over if a lock is lost before anything is written.
 func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
 	limited, cancel := context.WithTimeout(ctx, m.pool.opts.LockWait)
 	defer cancel()
@@ -95,7 +95,7 @@ func (m *move) hold(ctx context.Context) (left, joined room.Result, err error) {
 		return left, joined, err
 	}
 	locks, err := m.pool.locks.AcquireAll(ctx, m.from, m.to)
-	if errors.Is(err, lockmgr.ErrLost) { // one expired while waiting for the other
+	if errors.Is(err, lockmgr.ErrLost) { // one lock expired during the wait for the other
 		err = fmt.Errorf("%w: %w", store.ErrLost, err)
 	}
 	if err != nil {

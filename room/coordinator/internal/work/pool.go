@@ -27,7 +27,7 @@ const CallerPatience = 300 * time.Millisecond
 type Options struct {
 	Rules                       room.Rules
 	LockTTL, LockPoll, LockWait time.Duration
-	Replicas                    int // that must have a commit before it counts
+	Replicas                    int // how many replicas must have a commit before it counts
 	MaxBatch                    int // how many actions may share a commit
 	MaxCopies                   int // total size of the copies of idle rooms
 	Feed                        int // about how many entries the feed keeps
@@ -86,7 +86,7 @@ func New(open, life context.Context, hub *pubsub.Hub, locks *lockmgr.Manager, st
 		},
 	}
 	p.requests.New = newRequest
-	p.Feeds = feed.New(hub, st, p, opts.Trace.Resynced, set) // these run actions on the Pool, too
+	p.Feeds = feed.New(hub, st, p, opts.Trace.Resynced, set) // Feeds, Timers and Node run actions on the Pool, too
 	p.Timers = timers.New(open, life, st, p, max(time.Minute, 2*(opts.LockWait+2*opts.LockTTL)), set)
 	opts.Node.Died = p.Timers.Died
 	p.Node = cluster.New(open, life, st, p, p.Feeds, set, opts.Node)

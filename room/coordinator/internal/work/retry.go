@@ -19,7 +19,7 @@ func (p *Pool) resend(ctx context.Context, id string, why error, send func(conte
 	p.logs.replies.Happened(why, "room", id)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if errors.Is(why, store.ErrUnacked) { // it is written; Close does not wait for replicas
+	if errors.Is(why, store.ErrUnacked) { // the commit is written; Close does not wait for replicas
 		defer context.AfterFunc(p.open, cancel)()
 	}
 	for pause.For(ctx, max(p.opts.LockPoll, 10*time.Millisecond)) == nil {

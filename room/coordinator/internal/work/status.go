@@ -40,10 +40,10 @@ type input int
 
 const (
 	asked         input = iota // the token waits for the lock, or may
-	granted                    // the lock, after others had it
-	grantedAtOnce              // the lock, which was free
-	spent                      // the token, by a commit or by giving it up
-	kept                       // the lock: a commit passed it to the next token, or took it
+	granted                    // the token got the lock, after others had it
+	grantedAtOnce              // the token got the lock, which was free
+	spent                      // a commit used the token, or it was given up
+	kept                       // a commit passed the lock to the next token, or took the lock
 	metNobody                  // a commit without the lock was written
 	metOthers                  // a commit without the lock was refused
 
@@ -81,7 +81,7 @@ func (s status) inRedis() bool { return s == waiting || s.holds() }
 type conflicts struct {
 	inARow     int
 	eventsLost bool   // the event of a conflicting commit did not come, and none has since
-	lostEpoch  string // Redis has lost some of it, so the next commit must end it; "" for none
+	lostEpoch  string // an epoch that has lost commits, so the next commit must end it; "" for none
 }
 
 const (
@@ -105,7 +105,7 @@ func (c *conflicts) next(follows bool) store.OnConflict {
 
 // lookahead decides whether to queue a token before an action waits. On a busy room that nodes share, the script that
 // releases the lock also queues the node's next token: by the time the token gets the lock, an action will have come,
-// which then need not ask for it. That makes a hold one request instead of two. The zero value does not queue.
+// which then need not ask for it. This makes a hold one request instead of two. The zero value does not queue.
 type lookahead struct {
 	pays   bool
 	queued time.Time     // when the token entered the queue

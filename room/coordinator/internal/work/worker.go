@@ -59,8 +59,8 @@ func (w *worker) serve() {
 }
 
 // serveCaller is the fast path: the caller whose request began the queue runs one batch, so that no goroutine has to
-// be started and woken. A goroutine takes over if the batch needs more than requests that Redis answers soon, and
-// serves what has come meanwhile. ctx is the caller's.
+// be started and woken. A goroutine takes over if the commit fails or Redis does not answer soon, and for requests
+// that came meanwhile. ctx is the caller's.
 func (w *worker) serveCaller(ctx context.Context) {
 	defer func() {
 		// a caller that recovered from the panic would leave the room without a worker
@@ -96,7 +96,7 @@ func (w *worker) serveCaller(ctx context.Context) {
 
 // serveOn continues for a caller whose commit of b, sent within ctx, was answered by a: not written, or in doubt.
 func (w *worker) serveOn(b *batch, ctx context.Context, a answer) {
-	if errors.Is(a.err, store.ErrRefused) && ctx.Err() != nil { // for lack of time
+	if errors.Is(a.err, store.ErrRefused) && ctx.Err() != nil { // refused for lack of time
 		a = w.send(w.pool.timeout.Context(), b)
 	}
 	w.finish(b, w.decide(b, a))
@@ -157,13 +157,13 @@ func (w *worker) send(ctx context.Context, b *batch) (a answer) {
 	return a
 }
 
-// commit writes a batch, and releases the lock with it if the worker has it. It fails with store.ErrLost,
+// commit writes a batch, and releases the lock in the same step, if the worker has it. It fails with store.ErrLost,
 // store.ErrQueued, store.ErrStale, store.ErrConflict, ErrUnavailable or ErrUnknown.
 func (w *worker) commit(b *batch) answer {
 	return w.decide(b, w.send(w.pool.timeout.Context(), b))
 }
 
-// decide returns the final answer to the commit of a batch that was sent once and answered by a. While that is in
+// decide returns the final answer to the commit of a batch that was sent once and answered by a. While a is in
 // doubt it sends the commit again, until LockTTL after the first sending: then no copy of it can take effect.
 func (w *worker) decide(b *batch, a answer) answer {
 	if !store.IsDecided(a.err) {

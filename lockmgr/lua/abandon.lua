@@ -2,9 +2,9 @@
 -- KEYS[1..3] the first lock   KEYS[4..6] the second   and so on
 -- ARGV[1] publish   ARGV[2] claim   then for each lock:
 --   its token
---   the UUIDs at the end of those tokens of the same caller that may still be on their way to
---   the lock, 36 characters each; the token may be one of them
--- returns how many of the locks were held by one of them, and are released
+--   the UUIDs of those tokens of the caller whose requests may still arrive, 36 characters
+--   each; the token may be one of them
+-- returns how many locks one of these tokens held; they are released
 local left = 0
 for i = 3, #ARGV, 2 do
   local at, token = 3 * (i - 3) / 2 + 1, ARGV[i]

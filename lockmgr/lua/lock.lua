@@ -1,13 +1,13 @@
 -- The rules of the lock, as functions. lockmgr.NewScript puts those that a script uses in
 -- front of it, and leaves out the others: Redis makes every function anew each time a
--- script runs, and that takes as long as a small command. So each fast path comes first in
--- its rule, and what only happens where somebody waits is in lock_queue.
+-- script runs, which takes as long as a small command. So each rule begins with its fast
+-- path, and lock_queue has the work that is only needed if somebody waits.
 --
 -- A lock is three keys, which share a hash tag on Redis Cluster, and a channel:
---   key         string, PX    the holder's token; after a release, that of the next
---                             waiter, for a short claim
+--   key         string, PX    the holder's token; after a release, the next waiter's
+--                             token, for a short claim
 --   key:Queue   sorted set    the tokens that wait, by order of arrival; behind all of them
---                             those that are buried, see lock_bury
+--                             the buried tokens, see lock_bury
 --   key:Fence   string, PX    the last number drawn; see lock_number
 --   key:Wake:<process>   pub/sub   "<fence> <claim in ms> <token>" tells a waiter of that
 --                             process that it has the lock. A token ends in a UUID, whose
@@ -19,8 +19,8 @@
 -- ARGV[2] is the claim, in ms.
 --
 -- At maxmemory Redis refuses commands that may need memory, unless the script has written
--- already. A waiter that is handed the lock must get it there, too, and a holder must be
--- able to release it: those rules begin to write with a command that Redis never refuses.
+-- already. Even then a holder must be able to release the lock, and the next waiter must get
+-- it: the first write of these rules is a command that Redis never refuses.
 
 -- Is the lock held under this token? It compares the whole token.
 local function lock_holds(at, token)
@@ -29,10 +29,10 @@ end
 
 -- Draws a number larger than any drawn for this lock before: the fence of a hold that
 -- begins, or the position of the last token in the queue. It is the server's time in
--- microseconds, 16 digits, as a string. So it also grows where Redis has lost the last
--- number, or knows only an older one. Where the clock has stepped back, it is one more than
--- the last number, which Redis keeps for ten minutes: a step back by more than that does
--- harm only if the number is lost as well.
+-- microseconds, 16 digits, as a string. So it also grows if Redis has lost the last number,
+-- or knows only an older one. If the clock has stepped back, the number is one more than
+-- the last one, which Redis keeps for ten minutes: a step back does harm only if the last
+-- number is lost or has expired.
 local function lock_number(at)
   local t = redis.call('TIME')
   local micros = t[2]
@@ -54,16 +54,16 @@ local function lock_head(queue)
   return first[1] and first[2] + 0 < 1e18 and first[1]
 end
 
--- Offers the lock to head, who has waited longest, if there is one, and then lets token, if
--- there is one, wait behind all others, once. Returns the number of its position. A token that
--- is buried does not wait.
+-- Offers the lock to head, the longest waiting token, if head is given. Then puts token, if
+-- given, at the end of the queue, unless it waits already, and returns its position. A buried
+-- token does not wait.
 --
--- The offer holds for a claim: a waiter that has died meanwhile costs no more than that. A
+-- The offer lasts for a claim, so a waiter that has died delays the others no longer. A
 -- wake-up tells the waiter its fence and the claim, so it can go to work without asking. If
--- the wake-up is lost, the waiter finds out when it asks. A wake-up with a smaller fence
+-- the wake-up is lost, the waiter learns it by asking. A wake-up with a smaller fence
 -- than a waiter's position was for a position that the waiter has lost.
 --
--- Redis keeps a queue that nobody asks about for a minute, or as long as tokens that are buried.
+-- A queue that nobody asks about expires after a minute, or with its last buried token.
 local function lock_queue(at, head, token)
   local key, queue, number = KEYS[at], KEYS[at + 1], nil
   if head then
@@ -96,11 +96,11 @@ local function lock_open(at, token)
 end
 
 -- Acquires a lock that is free, if nobody has waited longer and the token is not buried.
--- Otherwise it returns false; and if wait is true, the token waits, and the number of its
--- position is returned besides.
+-- Otherwise it returns false; if wait is true, it also puts the token into the queue, and
+-- returns its position, too.
 --
--- A caller that has the lock already has succeeded: it was handed the lock. Its TTL starts
--- anew, since it measures its deadline from the request that was answered.
+-- It also succeeds if the token has the lock already. The TTL then starts anew, because the
+-- caller measures its deadline from the request that was answered.
 local function lock_acquire(at, token, ttl, wait)
   local key, queue = KEYS[at], KEYS[at + 1]
   local holder = redis.call('EXISTS', queue) == 1 or redis.pcall('SET', key, token, 'NX', 'PX', ttl, 'GET')
@@ -132,18 +132,18 @@ local function lock_extend(at, token, ttl)
 end
 
 -- Releases the lock if nobody waits, for a script that has checked that the caller holds it.
--- Returns whether it did.
+-- Returns true if released.
 local function lock_free(at)
   return redis.call('EXISTS', KEYS[at + 1]) == 0 and redis.call('DEL', KEYS[at]) == 1
 end
 
--- Releases the lock, for a script that has checked that the caller holds it, and offers it to who
--- has waited longest, if anybody waits.
+-- Releases the lock, for a script that has checked that the caller holds it, and offers it to the
+-- longest waiting token, if any.
 --
--- If the caller knows a waiter that is alive, it names that one as next. With a ttl, next
--- has the lock at once, for all of that, unless others have waited longer. Where next does
--- not get the lock and others wait, next waits behind them. Returns whether next has the
--- lock, or else the number of its position, if it waits. A next that is buried gets nothing.
+-- If the caller knows a live waiter, it names that waiter's token as next. With a ttl, next
+-- has the lock at once, for the whole ttl, unless others have waited longer. If next does not
+-- get the lock and others wait, next waits behind them. Returns whether next has the lock,
+-- or else its position, if it waits. A buried next gets nothing.
 local function lock_release(at, next, ttl)
   local key, queue = KEYS[at], KEYS[at + 1]
   if redis.call('EXISTS', queue) == 1 then
@@ -184,7 +184,7 @@ local function lock_pass(at, token, next, ttl)
 end
 
 -- Takes a token out of the queue, and releases the lock if the token holds it. Returns
--- whether it did.
+-- true if released.
 local function lock_abandon(at, token)
   redis.call('ZREM', KEYS[at + 1], token)
   if not lock_holds(at, token) then
@@ -194,12 +194,12 @@ local function lock_abandon(at, token)
   return true
 end
 
--- Buries a token: it takes it out of the queue, and from now on the token neither gets the
--- lock nor a position. A request that carries it may still be on its way, and nobody waits for
--- that request any more. If the token holds the lock it still does: see lock_abandon.
+-- Buries a token: it leaves the queue, and from now on gets neither the lock nor a position.
+-- A request with the token may still be under way, and nobody waits for that request any
+-- more. If the token holds the lock, it keeps the lock: see lock_abandon.
 --
--- The queue keeps it for ten minutes, behind all that wait: by its score, which is 1e18 more
--- than the server's time in microseconds.
+-- The queue keeps the buried token for ten minutes, behind all that wait: its score is 1e18
+-- more than the server's time in microseconds.
 local function lock_bury(at, token)
   local queue, now = KEYS[at + 1], redis.call('TIME')[1] * 1e6
   redis.call('ZREM', queue, token)

@@ -2,8 +2,8 @@
 -- KEYS[1..3] lock   KEYS[4] entry   KEYS[5] failure
 -- returns {value or false, its age, text of the last failure or false, its age,
 --          the token of the load that failed or false}
--- Ages are in microseconds by the server's clock. An age is below zero if there is no such
--- thing, or if that clock has stepped back.
+-- Ages are in microseconds by the server's clock. An age is below zero if there is no value
+-- or failure, or the clock stepped back.
 local now = redis.call('TIME')
 local function age(at)
   return at and now[1] * 1000000 + now[2] - at or -1

@@ -1,19 +1,19 @@
--- Begins a node's lease, or prolongs it. In the same step the node is put among those
--- that may have members: it is never alive and unknown.
+-- Begins a node's lease, or prolongs it. The same step lists the node in Nodes, among the
+-- nodes that may have members: every live node is listed.
 --
 -- The lease holds "<beat> <TTL> <grace> <address> <settings>"; the address may be empty.
--- The beat grows: with every prolongation, so that others see by their own clocks whether
+-- The beat grows with every prolongation, so that others see by their own clocks whether
 -- the node lives, however Redis' clock is set; and with every request whose outcome is in
--- doubt, so that it has no effect when it arrives late (see lease_rooms.lua).
+-- doubt, so that a late request has no effect (see lease_rooms.lua).
 --
 -- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<hash tag>}
--- KEYS[4] Node:<node>:Over, which is there if the lease was ended: the request that began it
---         may come once more, and must not begin again what others rely on to be over
+-- KEYS[4] Node:<node>:Over, which exists if the lease was ended: a late copy of the request
+--         that began the lease must not begin it again
 -- ARGV[1] node          ARGV[2] TTL in ms           ARGV[3] grace in ms   ARGV[4] beat
 -- ARGV[5] address and settings
--- ARGV[6] empty to begin a lease; or to prolong one, the beat that Redis had last. If it
---         has an earlier one it was restarted from an old copy of its data: then the lease
---         is over, as if it were not there
+-- ARGV[6] empty to begin a lease; to prolong one, the beat that Redis had last. If Redis has
+--         an earlier beat, it was restarted from an old copy of its data: the lease is then
+--         over, as if missing
 --
 -- returns how many rooms the node may have members in, or -1 if the lease is over
 local lease = redis.call('GET', KEYS[1])

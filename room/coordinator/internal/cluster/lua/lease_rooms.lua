@@ -2,9 +2,9 @@
 -- that is there is written again, so that a WAIT for replicas, which counts from the
 -- connection's last write, covers it.
 --
--- A request may arrive long after its sender has given it up. One of an earlier beat
--- than the lease has does nothing, and without a lease nothing is recorded, because nobody
--- would ever delete it.
+-- A request may arrive long after its sender gave up. If its beat is earlier than the
+-- lease's, it does nothing. Without a lease it adds nothing, because nobody would ever
+-- delete the record.
 --
 -- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms
 -- ARGV[1] add or remove   ARGV[2] beat   ARGV[3..] rooms, at most 1000

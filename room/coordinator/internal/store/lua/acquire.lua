@@ -3,7 +3,7 @@
 -- KEYS[1..3] the lock     KEYS[4] Room:<id>:Users   KEYS[5] Room:<id>:Meta
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3] token           ARGV[4] TTL; see room_ttl
--- ARGV[5] 1 if the caller has a copy of the room: the commit will say if that is old
+-- ARGV[5] 1 if the caller has a copy of the room: the commit checks if it is old
 --
 -- returns {'yours'}         the lock is held; the room was not read
 --         {'yours', epoch, version, commit id, members, settings, data, bans, gone, timers, host, incarnation, {user, member, ...}}

@@ -1,34 +1,34 @@
--- Writes what was done to a room, under its lock. A writer that holds the lock gives it back with that.
--- One that does not writes at once if the lock is free and nobody waits: then taking the lock, writing and
--- giving it back are this one step. Else its token gets the lock, or waits for it.
+-- Writes a commit of a room, under the room's lock. A writer that holds the lock also releases it.
+-- A writer without the lock writes at once if the lock is free and nobody waits: acquire, write and
+-- release are then this one step. Otherwise its token gets the lock, or waits for it.
 --
 -- KEYS[1..3] the lock     KEYS[4] Room:<id>:Users   KEYS[5] Room:<id>:Meta
 -- KEYS[6] Room:<id>:Log, only with a journal
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3] token           ARGV[4] empty if the lock has to be the token's; else the TTL of a hold that
---                         begins here, see room_ttl, and what is done where the lock is free and the
---                         room another one: "lock" takes the lock, "read" only returns the room, and "wait"
---                         not even that, since the writer gets its events
+--                         begins here, see room_ttl, and what to do if the lock is free and the room
+--                         has changed: "lock" takes the lock, "read" only returns the room, and "wait"
+--                         does neither, since the writer gets the events
 -- ARGV[5..] the commit; see room.lua
 --
 -- returns {'done', 1}          written (or nothing was to be), now or when this same
 --                              commit came first; the lock was passed to the next token
 --         0                    {'done', 0}, by a writer without the lock: a reply without a table takes Redis
 --                              half a microsecond less
---         {'done', false}      the same; and the next token waits for the lock
---         {'done', 0}          the same; and the next token, if any, is nowhere
---         {'done', ..., error} the same; but Redis did not take the event
---         {'done', ..., error or false, error}  the same; but it did not take the entry
+--         {'done', false}      written; and the next token waits for the lock
+--         {'done', 0}          written; and the next token, if any, gets nothing
+--         {'done', ..., error} written; but Redis refused the event
+--         {'done', ..., error or false, error}  written; but Redis refused the entry
 --                              of the journal
 --         {'stale', epoch, version, commit id, members, settings, data, bans, gone, timers, host, incarnation, {user, member, ...}}
---                              nothing written, the lock is the token's: the room is
+--                              nothing written, the token holds the lock: the room is
 --                              at another version, or not whole, or does not know the writer's
---                              node; this is what it is (see load.lua)
---         {'conflict', epoch, ...}  the same, but the token has nothing: the lock was free, and is
---         1                    {'conflict'}, to a writer that waits for events
+--                              node; this is the room now (see load.lua)
+--         {'conflict', epoch, ...}  the same, but the token does not get the lock, which is free
+--         1                    {'conflict'}, for a writer that waits for events
 --         {'queued'}           nothing written: another holds the lock or waits for it, and the token waits
---         {'lost'}             nothing written: the lock, which had to be the token's, is not, and
---                              the token does not wait for it
+--         {'lost'}             nothing written: the token had to hold the lock, and does not; nor
+--                              does it wait for the lock
 --         {'refused', reason}  nothing written: Redis takes no writes
 --
 -- A script does not roll back: everything is checked first (types by the first
@@ -44,15 +44,15 @@ if before and (ARGV[4] == '' or redis.call('EXISTS', KEYS[1], KEYS[2]) == 0) the
   return {'done', false}
 end
 local next, next_ttl, epoch, idle, fields, journal, said, most = room_optional(5)
--- A writer without the lock may have stood still since it looked whether its node lives, for any time. Others have
--- removed the node's members then, and after that its id: so one that has no id here looks again.
+-- A writer without the lock may have stalled for any time since it checked that its node lives. Others may have
+-- removed the node's members since, and then its id: without an id, the writer must check again.
 local writes, known = ARGV[9] ~= '', ARGV[4] == '' or is[3]
 local free = ARGV[4] ~= '' and known and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0
 local there = not before and (free or not writes) and room_count(KEYS[4], is, 5, epoch)
--- A commit that writes nothing needs no lock to know that the room is this one.
+-- A commit that writes nothing needs no lock to know that the room is current.
 local alone, release = there and ARGV[4] ~= '', nil
--- A writer that finds another room than its copy most often meets one that is done with it. If it took the lock for that,
--- the next writer would have to wait for the lock, and each for the next from then on.
+-- If the room differs from the writer's copy, most often another writer has just committed. If this one took the lock,
+-- the next writer would have to wait for it, and so would each later one.
 local conflict = free and not there and string.match(ARGV[4], '%a+')
 if conflict == 'wait' then
   return 1

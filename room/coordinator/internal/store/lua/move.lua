@@ -1,19 +1,19 @@
--- Writes what was done to rooms that are locked together: to all of them, or to none. The
--- locks stay.
+-- Writes the commits of rooms that are locked together: all of them, or none. The locks
+-- stay held.
 --
 -- KEYS  six for each room: the three of its lock, Users, Meta and Log
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
--- ARGV[3..] for each room: how many arguments come next, and these: the token, an empty one, and the commit
---       as room.lua has it.
---       Rooms are written in their order. So the one into which users come is the first: it
---       needs memory, which Redis may refuse to the first write only. The last one is written
---       in any case: by its field moved the script recognises a request that came before
+-- ARGV[3..] for each room: how many arguments follow, and these: the token, an empty one, and the commit
+--       as in room.lua.
+--       Rooms are written in order. The room that users enter comes first: it needs memory,
+--       which Redis may refuse to the first write only. The last room is always written: its
+--       field moved shows that the same request came before
 --
 -- returns {'done', error, error, ...} written, now or when this same request came first; and
 --                              why Redis did not take the event and the entry in the journal
 --                              of each room, or false
---         {'lost'}             nothing written: a lock is not the writer's
---         {'stale'}            nothing written: one of the rooms is another one by now
+--         {'lost'}             nothing written: the writer lacks a lock
+--         {'stale'}            nothing written: one of the rooms has changed
 --         {'refused', reason}  nothing written: Redis takes no writes
 local rooms, next = {}, 3
 for key = 1, #KEYS, 6 do

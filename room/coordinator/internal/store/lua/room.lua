@@ -1,32 +1,32 @@
--- What scripts do to a room that they have under its lock, as functions. commit.lua and
--- move.lua begin with them.
+-- Functions for scripts that read or write a room. Each script gets those functions that
+-- it uses.
 --
 -- users, meta, log   keys of the room
 -- at            where the arguments of the commit begin in ARGV:
---   at      id of the request: one with other contents has another one
---   at + 1  commit id of the room that the changes build on, empty if it has none; Meta calls it mark
+--   at      id of the request; other contents need another id
+--   at + 1  commit id of the room that the changes build on, empty if it has none; mark in Meta
 --   at + 2  field of Meta that keeps the request's id: by:<node>, or moved
 --   at + 3  version that is written
 --   at + 4  event, or empty if there is nothing to write
 --   at + 5  channel
---   at + 6, at + 7  how many members that room has, and how many it has afterwards
+--   at + 6, at + 7  how many members the room has before and after the commit
 --   at + 8  how many members are set; from at + 11 user, member for each of them, then
 --           the users that are removed, then fields of Meta with their values, then said
 --   at + 9  empty, or optional fields, in one with spaces between, since a few
 --           arguments take Redis as long as a command:
 --             next    the same node's next token
---             ttl     of its hold, in ms; empty if the token is only to wait where others
---                     do, and not to have the lock at once
---             epoch   that begins
---             idle    ms that Redis keeps the room, if it is empty now and not to be kept; behind a / those that it
---                     keeps the journal, if they are others
+--             ttl     of next's hold, in ms; empty if next may only wait if others do, and
+--                     must not get the lock at once
+--             epoch   new epoch
+--             idle    ms that Redis keeps the room, if it is empty now and may expire; then, after a /, the ms
+--                     for the journal, if different
 --             fields  how many arguments at the end are fields and values
---             journal only with one: about how many entries it keeps
---             said    only if something becomes of the messages that the room keeps: how many
---                     arguments at the end are the key of these, and messages
---             most    how many messages are kept; 0: no more
+--             journal only with a journal: about how many entries it keeps
+--             said    only if the kept messages change: how many arguments at the end are
+--                     their key, and messages
+--             most    how many messages are kept; 0: none
 --   at + 10 id of the commit
--- last          where they end
+-- last          where the arguments end
 
 -- Returns the optional fields: next, ttl, epoch, idle, fields, journal, said and most.
 local function room_optional(at)
@@ -36,9 +36,9 @@ local function room_optional(at)
   return string.match(ARGV[at + 9], '^(%S*) (%S*) (%S*) (%S*) (%d+) ?(%d*) ?(%d*) ?(%d*)$')
 end
 
--- Returns the TTL in ms of a hold that begins here, which is in ARGV[4]; nil if that is empty. Behind the TTL
--- stands "full" if Redis is out of memory. It then refuses to SET the lock, but not after another write, and
--- without the lock nobody could leave: so this begins with a write.
+-- Returns the TTL in ms of a hold that begins here, from ARGV[4]; nil if ARGV[4] is empty. "full" follows the
+-- TTL if Redis is out of memory. Redis then refuses to SET the lock, except after another write, and without
+-- the lock nobody could leave: so this begins with a write.
 local function room_ttl(meta)
   if string.sub(ARGV[4], -4) == 'full' then
     redis.call('HDEL', meta, '')
@@ -55,12 +55,12 @@ local function room_read(users, meta)
 end
 
 -- Returns how many members the room has, or nothing if it is not the room that the changes
--- build on. is has its commit id and its incarnation. A version does not say what is in the room: where a failover has lost a commit,
--- another one may have its number by now. The id is that of one commit. It does not say
+-- build on. is has the room's commit id and incarnation. The version would not do: after a failover has lost a commit,
+-- another commit may have its number. The id belongs to one commit, but does not show
 -- that Redis has lost nothing after that commit: the incarnation does, unless a new epoch
--- begins anyway. Nor does it say that
--- the members are there: Redis may have evicted one key of the two, or somebody removed
--- some. So they are counted.
+-- begins anyway. Nor does the id show that
+-- the members are there: Redis may have evicted one of the two keys, or somebody removed
+-- members. So they are counted.
 local function room_count(users, is, at, epoch)
   local there = redis.call('HLEN', users)
   if (is[1] or '') == ARGV[at + 1] and (epoch ~= '' or not is[1] or is[2] == '<incarnation>') and there == tonumber(ARGV[at + 6]) then
@@ -71,8 +71,8 @@ end
 -- Writes the room and tells others. there is how many members it had; epoch, idle, fields,
 -- journal, said and most are optional fields.
 --
--- The first write is the one that Redis may refuse; then nothing is written, and refused
--- says why. Messages that are kept, the entry of the journal and the event come last. Should Redis not take them,
+-- Redis may refuse the first write; then nothing is written, and refused
+-- says why. Messages that are kept, the entry of the journal and the event come last. If Redis refuses those,
 -- unlogged and unheard say why, and the commit is done all the same.
 --
 -- returns refused, unheard, unlogged; each of them nil or an error

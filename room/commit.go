@@ -41,7 +41,7 @@ type Update struct {
 	*Detail `json:",inline"` // nil for most
 }
 
-// Detail has the optional fields of an update, and does not change once it is part of one.
+// Detail has the optional fields of an update, and does not change once it is part of an update.
 type Detail struct {
 	Settings *Settings `json:"settings,omitzero"` // the room's settings after the update
 	Shut     bool      `json:"shut,omitzero"`     // of settings: everybody has left, the room is closed for good
@@ -51,7 +51,7 @@ type Detail struct {
 	Text   string         `json:"text,omitzero"`   // of a message, or why a user was kicked
 	To     []string       `json:"to,omitzero"`     // the members who get a message; nil for everybody
 	Target string         `json:"target,omitzero"` // the room to which a user was moved
-	Until  int64          `json:"until,omitzero"`  // of a ban, in ms since 1970; 0 lifts it
+	Until  int64          `json:"until,omitzero"`  // the end of a ban, in ms since 1970; 0 lifts the ban
 	Timer  *Countdown     `json:"timer,omitzero"`  // the timer that was set, was cancelled or has fired
 	// Again marks an update that restores what Redis had lost or, in a closed room, a session that a failure removed.
 	Again bool `json:"again,omitzero"`

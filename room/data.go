@@ -10,7 +10,7 @@ type SetData struct {
 	Authority bool   // the user has authority over the room: need not be a member, and no settings apply
 
 	// Expect makes it fail with [ErrConflict] if the data has changed since that version, or the room is in another
-	// epoch: a compare-and-set for a caller that has followed the room up to then.
+	// epoch: a compare-and-set for a caller that has followed the room up to that version.
 	Expect Expect
 }
 

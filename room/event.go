@@ -72,7 +72,7 @@ func (e *Event) Forks(at Position) bool {
 	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
 }
 
-// SeatOf returns the user's seat in a snapshot, and whether there is one.
+// SeatOf returns the user's seat in a snapshot, and whether the user has one.
 func (e *Event) SeatOf(user string) (seat int, seated bool) {
 	m, seated := e.members[user]
 	return m.Seat, seated

@@ -11,7 +11,7 @@ const reserved = detached + "+"
 // Member is a user's membership in a room, as stored in Redis.
 type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
-	Session string `json:"session"` // the user's active one; with detached or reserved before it
+	Session string `json:"session"` // the user's active session, perhaps prefixed with detached or reserved
 	Node    string `json:"node"`    // the node of that session
 	At      int64  `json:"at"`      // of the join, in ms since 1970 by the nodes' common clock; after all earlier joins
 

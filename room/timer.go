@@ -24,7 +24,7 @@ type Timer struct {
 	Then    *Effect `json:"then,omitzero"` // nil for nothing
 }
 
-// Effect is what a timer does when it fires: one of these.
+// Effect is what a timer does when it fires. At most one field is set.
 type Effect struct {
 	Close bool           `json:"close,omitzero"` // closes the room, like Close
 	Kick  string         `json:"kick,omitzero"`  // removes a user, like Kick, if the user is there

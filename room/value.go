@@ -152,7 +152,7 @@ func fitsDouble(number string) bool {
 	switch {
 	case err != nil, f == 0 && strings.ContainsAny(mantissa, "123456789"):
 		return false
-	case whole: // as it is, or with zeros after the significant digits, as JavaScript writes it
+	case whole: // exact, or with zeros after the significant digits, as JavaScript writes numbers
 		return strconv.FormatFloat(f, 'f', 0, 64) == number || strconv.FormatFloat(f, 'f', -1, 64) == number
 	}
 	return true

@@ -201,7 +201,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	case stopped:
 		message = "a node has stopped; its members did not come back and were removed"
 	}
-	if members == 0 && (seen.own || stopped || unlisted != 1) { // nobody was left, or another node did it
+	if members == 0 && (seen.own || stopped || unlisted != 1) { // nobody was left, or another node removed them
 		level = slog.LevelDebug
 	}
 	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),

@@ -141,7 +141,7 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 }
 
 // abandon makes the next attempt move to another hash slot unless it can prolong the lease at once. An attempt that
-// already runs may miss this.
+// already runs may miss the call.
 func (l *lease) abandon(who *Identity) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

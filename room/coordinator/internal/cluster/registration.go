@@ -36,7 +36,7 @@ var RoomsScript = redis.NewScript(roomsLua)
 type registrations struct {
 	mu    sync.Mutex
 	users map[string]int           // guarded by mu: by room, the number of open Registrations
-	gone  map[string]chan struct{} // guarded by mu: by room whose records are being deleted; closed after that
+	gone  map[string]chan struct{} // guarded by mu: by room whose records are being deleted; closed at the end
 }
 
 // Registration is this node's use of one room: while it is open, the node keeps its records there. It must be used by

@@ -22,7 +22,7 @@ type sighting struct {
 	lease   string // empty: there was none
 	since   time.Time
 	ttl     time.Duration // how long the lease may stay unchanged
-	grace   time.Duration // of the node's members after that
+	grace   time.Duration // of the node's members once the lease is over
 	address string        // of the node; empty if it has none
 	own     bool          // it is this node's current or former name
 

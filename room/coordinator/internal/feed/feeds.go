@@ -4,7 +4,7 @@
 // the watchers get a snapshot (reread.go). A [Replica] is a copy of a room that follows its events: workers use one,
 // and the continuous checks compare another with Redis.
 //
-// A goroutine runs from the first watch on, and one per server while it reads snapshots from it.
+// A goroutine runs from the first watch on, and one per server while snapshots are read from there.
 package feed
 
 import (

@@ -47,7 +47,7 @@ type Wanted struct {
 	Allow func(id string) bool
 }
 
-// Check returns a [room.InvalidError] that names the field if w cannot be searched, or a room not be created from it.
+// Check returns a [room.InvalidError] that names the field if no room can be looked for, or created, with w.
 func (w *Wanted) Check(rules room.Rules) error {
 	if w.Labels == "" {
 		return &room.InvalidError{Field: "labels", Problem: "must not be empty: without labels no room is found"}

@@ -103,7 +103,7 @@ func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 type search struct {
 	index *index
 	seats int  // of rooms without settings
-	hurry bool // somebody waits for it
+	hurry bool // somebody waits for the result
 	known *List
 
 	mu    sync.Mutex
@@ -148,7 +148,7 @@ func (s *search) compare(ctx context.Context, metas []string) error {
 	return s.index.note(ctx, noted)
 }
 
-// differs reports whether a room must be written to the index. Rooms with labels always must, which frees seats that
+// differs reports whether a room must be written to the index. Rooms with labels always must, to free seats that
 // were claimed and not used.
 func (s *search) differs(c *change) bool {
 	if c == nil {

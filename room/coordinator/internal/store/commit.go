@@ -101,7 +101,7 @@ type Commit struct {
 
 	// the result of WAIT, over all sendings; a nil error if enough replicas have the commit
 	acked atomic.Pointer[error]
-	// an earlier Send left the outcome open, so a refused later one does not decide it
+	// an earlier Send left the outcome open, so a refusal of a later one does not decide the outcome
 	doubted bool
 
 	// Set once it is written: why Redis refused the event, or the entry of the journal; empty if it did not.
@@ -215,7 +215,7 @@ func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal
 
 // idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
 // nobody has configured expires after Unused, because any player can create many of them. With bans or removals it
-// expires after Idle, unless it has a host: then a player made them.
+// expires after Idle, unless it has a host, because then a player can make these, too.
 func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {
@@ -304,7 +304,7 @@ func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at Nex
 	})
 	if err != nil && c.token == "" && !c.doubted && !slot.InDoubt() && !errors.Is(err, ErrUnacked) &&
 		!strings.Contains(err.Error(), inScript) {
-		// Redis did not receive it, or refused to run it
+		// Redis did not receive the commit, or refused to run the script
 		return at, nil, fmt.Errorf("%w: %w", ErrRefused, s.explain(ctx, c.ID, err))
 	}
 	if err == nil && len(reply) > 1 && (reply[0] == "stale" || reply[0] == "conflict") {
@@ -367,7 +367,7 @@ type Move struct {
 	args    []any
 }
 
-// NewMove prepares a move of these commits; their holds have Tokens. Close it.
+// NewMove prepares a move of these commits; their holds have Tokens. Call Close after use.
 func (s *Store) NewMove(locks *lockmgr.Manager, commits ...*Commit) (*Move, error) {
 	m := &Move{store: s, commits: commits}
 	var keys []string

@@ -48,7 +48,7 @@ func (t keyTypes) FindForeign(ctx context.Context, found func(Foreign)) error {
 	})
 }
 
-// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later than that.
+// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later in the text.
 const maxShown = 80
 
 func (t keyTypes) foreign(id, found string) error {
@@ -85,8 +85,8 @@ func (t keyTypes) CheckTypes(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// wrongType describes the first of these keys that is of another type; "" if none is. In the article's form
-// Room:<id>:Users is a string that holds a list.
+// wrongType describes the first of these keys that is of another type; "" if none is. In another program
+// Room:<id>:Users may be a string that holds a list.
 func (t keyTypes) wrongType(ctx context.Context, keys []string) string {
 	types := make([]*redis.StatusCmd, len(keys))
 	_, _ = t.client.Pipelined(ctx, func(p redis.Pipeliner) error {

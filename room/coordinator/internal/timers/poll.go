@@ -158,7 +158,7 @@ func (t *Timers) flush() {
 	defer cancel()
 	for len(t.missing)+len(t.over) > 0 {
 		if _, _, _, err := t.exchange(ctx, 0); err != nil {
-			return // other nodes find them
+			return // other nodes mend the index
 		}
 	}
 }

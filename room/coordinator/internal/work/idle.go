@@ -6,7 +6,7 @@ const (
 	// CopyIdle is how long an idle room's copy is kept.
 	CopyIdle = time.Minute
 
-	// EmptyCopySize is the size of a copy without members; each member adds one.
+	// EmptyCopySize is the size of a copy without members; each member adds 1.
 	EmptyCopySize = 8
 )
 

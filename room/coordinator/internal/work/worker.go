@@ -29,7 +29,7 @@ type worker struct {
 	conflicts    conflicts
 	lookahead    lookahead
 	batch        batch
-	copy         feed.Replica // of the room; follows its events while other nodes write to it, too
+	copy         feed.Replica // the room; follows its events while other nodes write to the room, too
 	registration *cluster.Registration
 	// the last commit id that enough replicas are known to have
 	acked string

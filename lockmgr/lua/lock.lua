@@ -48,7 +48,7 @@ local function lock_number(at)
   return number
 end
 
--- Returns who has waited longest, or false.
+-- Returns the token at the head, or false.
 local function lock_head(queue)
   local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
   return first[1] and first[2] + 0 < 1e18 and first[1]

@@ -21,7 +21,7 @@ type session struct {
 	cfg   *Config
 	room  *client.Room
 	moves []client.Change // moves that are not handled yet
-	epoch string          // with known: the least version that the next step needs
+	epoch string          // of known, the least version that the next step needs
 	known uint64
 	here  bool // the room has the settings of cfg
 }

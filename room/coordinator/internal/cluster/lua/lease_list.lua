@@ -1,5 +1,5 @@
--- Puts a node among those that may have members, in some rooms. For a node that lives it changes nothing; and if
--- it has no members there, whoever removes those of a dead node finds that out.
+-- Lists a node among those that may have members, in some rooms. The time of a node already listed stays.
+-- If the node has no members there, whoever removes a dead node's finds that out.
 --
 -- KEYS[1] Node:<node>:Rooms   KEYS[2] Nodes, or Nodes:{<hash tag>}
 -- ARGV[1] node   ARGV[2..] rooms, at most 1000

@@ -3,7 +3,7 @@ package room
 // Close closes a room: everybody leaves, nobody may come in, its timers are cancelled, and Redis forgets the room
 // after a while. It needs authority over the room, or a [Claim] of its host; the host cannot close a kept room.
 type Close struct {
-	As Claim // of the host; zero with authority
+	As Claim // the host's claim; zero with authority
 }
 
 func (Close) kind() Kind              { return kindClose }

@@ -24,7 +24,7 @@ const (
 type Commit struct {
 	Position
 	Prev    string   `json:"prev"`    // id of the commit that this one builds on; empty for the first
-	Node    string   `json:"node"`    // of the sessions in Updates
+	Node    string   `json:"node"`    // the node of the sessions in Updates
 	Updates []Update `json:"changes"` // in order
 }
 

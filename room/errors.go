@@ -25,7 +25,7 @@ var (
 	// ErrOtherLabels: the room does not have the requested labels. Nothing was written.
 	ErrOtherLabels = errors.New("the room has other labels")
 
-	// ErrNoRoom: nobody has joined the room, and the action may not begin it. Nothing was written.
+	// ErrNoRoom: the room has not begun, and the action may not begin it. Nothing was written.
 	ErrNoRoom = errors.New("no such room")
 
 	// ErrBanned: the user may not come into the room for a while. Nothing was written.

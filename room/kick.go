@@ -13,7 +13,7 @@ const Forever = 253402300799000
 type Kick struct {
 	User string
 	Text string // the reason; everybody in the room may read it
-	As   Claim  // of the host; zero with authority
+	As   Claim  // the host's claim; zero with authority
 
 	// Until bans the user, who need not be there, until that time: in ms since 1970 by the clock of the node that
 	// receives a join, or [Forever]. A ban that ends later stays: only [Unban] shortens one. Zero is no ban.

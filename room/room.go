@@ -105,9 +105,9 @@ func (n *nodeNames) own(name string) string {
 	return kept
 }
 
-// Position identifies a room's commit. The zero value is a room that nobody has ever joined.
+// Position identifies a room's commit. The zero value is a room without commits.
 type Position struct {
-	Epoch    string `json:"epoch"`   // changes when commits were lost; empty before the first join
+	Epoch    string `json:"epoch"`   // changes when commits were lost; empty before the first commit
 	Version  uint64 `json:"version"` // from 1; grows with each commit, also into a new epoch
 	CommitID string `json:"mark"`    // id of the commit that made the version; empty if unknown
 }

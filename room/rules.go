@@ -74,7 +74,7 @@ func (r Rules) defaults() Settings {
 	return Settings{}
 }
 
-// most returns how many seats a room's settings may give the room. Only a game's own Seating lowers it.
+// most returns the largest number of seats that settings may give a room: MaxSeats, or that of a game's own Seating.
 func (r Rules) most() int {
 	if _, open := r.Seating.(Capacity); open {
 		return MaxSeats

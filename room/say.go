@@ -93,7 +93,7 @@ type Said struct {
 	Version uint64 `json:"version"` // at which it was said
 
 	User string         `json:"user,omitzero"` // empty for somebody with authority over the room
-	Text string         `json:"text,omitzero"` // or Data
+	Text string         `json:"text,omitzero"` // either Text or Data is set
 	Data jsontext.Value `json:"data,omitzero"`
 	To   []string       `json:"to,omitzero"` // recipients; nil for everybody
 }

@@ -191,7 +191,7 @@ func (s Settings) check(rules Rules) error {
 type Configure struct {
 	Settings Settings // all of them; zero values are set, too. Default is ignored
 	Expect   Expect   // makes it fail with [ErrConflict] unless the room is at that version
-	As       Claim    // of the host; zero with authority
+	As       Claim    // the host's claim; zero with authority
 }
 
 func (Configure) kind() Kind              { return kindSettings }

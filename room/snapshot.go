@@ -12,16 +12,16 @@ type Occupant struct {
 	Data  string // set by the user, as JSON; empty for none
 }
 
-// Snapshot is a room at one version. It is cheap, and does not change. The zero value is a room never joined.
+// Snapshot is a room at one version. It is cheap, and does not change. The zero value is a room without commits.
 type Snapshot struct {
-	Epoch   string // empty for a room that nobody has ever joined
+	Epoch   string // empty for a room without commits
 	Version uint64
 
 	Settings Settings
 	Data     string // of the room, as JSON; empty for none
 
 	view  *seatView
-	state *state // nil for a room that nobody has ever joined
+	state *state // nil in the zero value
 }
 
 // Count returns how many members there are.

@@ -101,7 +101,7 @@ const maxGone = 128
 // Gone is why a user was taken out of a room, for nodes that have missed the event. A room remembers the
 // latest such users, each until the user comes back.
 type Gone struct {
-	Version uint64 `json:"version"`         // of the room after it
+	Version uint64 `json:"version"`         // the room's version after the removal
 	Reason  Reason `json:"reason"`          // reasonKicked, reasonClosed or ReasonMoved
 	Text    string `json:"text,omitzero"`   // why the user was kicked
 	Target  string `json:"target,omitzero"` // the room to which the user was moved

@@ -9,7 +9,7 @@ import (
 // [Claim].
 type Swap struct {
 	Users []string
-	As    Claim // of the host; zero with authority
+	As    Claim // the host's claim; zero with authority
 }
 
 func (Swap) kind() Kind              { return kindSwap }
@@ -46,7 +46,7 @@ func (a Swap) apply(r *Room, _ Rules, by Origin) (int, error) {
 // Shuffle gives each member another member's seat at random: each arrangement in which nobody keeps the seat is
 // equally likely. A member who is alone stays. Rules.Seating is not asked. It needs authority, or a host's [Claim].
 type Shuffle struct {
-	As   Claim  // of the host; zero with authority
+	As   Claim  // the host's claim; zero with authority
 	Seed uint64 // random, chosen by the caller: one seed has one result for one room, however often it is applied
 }
 

@@ -178,7 +178,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 				waiting.Store(true)
 				return 0, nil
 			}
-			if err := pause.For(ctx, left); err != nil { // not left to the next look, which a slow room may delay
+			if err := pause.For(ctx, left); err != nil { // wait now: a slow room may delay the next look
 				return 0, err
 			}
 		}

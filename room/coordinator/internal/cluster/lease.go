@@ -67,7 +67,7 @@ type lease struct {
 
 	// Callers share one attempt; it continues when one of them gives up.
 	attempts singleflight.Group
-	life     context.Context // of attempts
+	life     context.Context // ends attempts
 	kill     context.CancelFunc
 
 	mu    sync.Mutex

@@ -61,8 +61,8 @@ type Node struct {
 	actions  Actions
 	watchers Watchers
 	logs     logs
-	open     context.Context // of the loops
-	life     context.Context // of requests that finish after open has ended
+	open     context.Context // ends the loops
+	life     context.Context // ends requests, which may finish after open has ended
 
 	lease         *lease
 	registrations registrations

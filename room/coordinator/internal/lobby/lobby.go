@@ -37,7 +37,7 @@ const (
 type Lobby struct {
 	index  *index
 	news   *news
-	seats  int // of rooms without settings
+	seats  int // number of seats of rooms without settings
 	open   context.Context
 	failed *ratelog.Log
 	shared singleflight.Group // merges concurrent reads

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	newsPause = share / 2   // before changes are written to Redis together
+	newsPause = share / 2   // pause before changes are written to Redis together
 	newsRetry = time.Second // the same after a failure
 	newsKept  = timeout     // how long this node's readers may take to see a write
 

@@ -102,7 +102,7 @@ func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 
 type search struct {
 	index *index
-	seats int  // of rooms without settings
+	seats int  // number of seats of rooms without settings
 	hurry bool // somebody waits for the result
 	known *List
 

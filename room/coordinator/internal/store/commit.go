@@ -91,7 +91,7 @@ type Commit struct {
 	CommitID string       // the room's commit id after the commit
 
 	keys    *Keys
-	token   string // of its Hold
+	token   string // the Token of its Hold
 	request string // id of the request; it stands for the content
 	base    string // the commit id on which it builds
 	version uint64

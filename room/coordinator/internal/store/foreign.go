@@ -48,7 +48,7 @@ func (t keyTypes) FindForeign(ctx context.Context, found func(Foreign)) error {
 	})
 }
 
-// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later in the text.
+// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later.
 const maxShown = 80
 
 func (t keyTypes) foreign(id, found string) error {

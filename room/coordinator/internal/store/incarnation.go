@@ -241,7 +241,7 @@ func (i *Servers) loadOn(ctx context.Context, conn *masterConn, script *redis.Sc
 	if _, cluster := i.client.(*redis.ClusterClient); cluster {
 		if known, err := script.Exists(ctx, conn).Result(); err == nil && len(known) == 1 && known[0] {
 			i.client.(*redis.ClusterClient).ReloadState(ctx)
-			return errElsewhere // so another server answered, which has or will have the key
+			return errElsewhere // the script is known here: another server answered, which has or will have the key
 		}
 	}
 	return script.Load(ctx, loader{conn.Conn}).Err()

@@ -96,7 +96,7 @@ type Store struct {
 	retention
 
 	acks int
-	wait time.Duration // for replicas
+	wait time.Duration // limits WAIT for replicas
 }
 
 // retention is how long Redis keeps a lock, a room and its journal, in ms.

@@ -54,7 +54,7 @@ type Actions interface {
 type Timers struct {
 	store   *store.Store
 	actions Actions
-	open    context.Context // of this node's own actions
+	open    context.Context // ends this node's own actions
 	life    context.Context // of requests that Close waits for
 	settled time.Duration   // how long a commit may be under way, at most
 	failed  *ratelog.Log

@@ -10,7 +10,7 @@ import (
 // acquire waits for the room's lock for all queued actions, until the worker has it or the first action is overdue.
 func (w *worker) acquire() {
 	w.copy.CatchUp()
-	queued := w.status == waiting && w.copy.Room != nil // else the answer contains the room
+	queued := w.status == waiting && w.copy.Room != nil // without a copy the token asks again, to read the room
 	w.enterQueue()
 	if queued {
 		w.pool.Feeds.Follow(&w.copy, w.id)

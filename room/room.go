@@ -108,7 +108,7 @@ func (n *nodeNames) own(name string) string {
 // Position identifies a room's commit. The zero value is a room without commits.
 type Position struct {
 	Epoch    string `json:"epoch"`   // changes when commits were lost; empty before the first commit
-	Version  uint64 `json:"version"` // from 1; grows with each commit, also into a new epoch
+	Version  uint64 `json:"version"` // grows with each commit; a new epoch continues it, or begins at 1
 	CommitID string `json:"mark"`    // id of the commit that made the version; empty if unknown
 }
 

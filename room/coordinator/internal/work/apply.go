@@ -39,7 +39,7 @@ func (w *worker) nextBatch() *batch {
 		return nil
 	}
 	if !w.status.holds() {
-		// Yield: callers just answered can queue their next action, so that on a busy node more actions share a commit.
+		// Yield: callers just answered can queue their next action, so that more actions share a commit.
 		runtime.Gosched()
 	}
 	b := &w.batch

@@ -45,7 +45,7 @@ func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Contex
 		if first = asks; polls > 0 {
 			var others, ours bool
 			others, ours, pause = s.look(ctx)
-			if ours && anyHold { // it has the lock for a claim: the wake-up is on its way, or lost
+			if ours && anyHold { // a release reserved the lock for this token; the wake-up is on its way, or lost
 				return nil, false, nil
 			}
 			asks = !others || time.Since(asked) >= s.m.opts.longPoll()

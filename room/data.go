@@ -2,8 +2,8 @@ package room
 
 // SetData replaces the room's data.
 type SetData struct {
-	// User is a member with the active session Session; the room's settings may forbid members to set data. Both are
-	// empty if somebody with authority over the room acts.
+	// User is a member with the active session Session, whom the settings allow to set data; anybody with Authority.
+	// Both are empty if somebody with authority acts without a session.
 	User, Session string
 
 	Data      string // JSON, "" to remove it

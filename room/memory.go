@@ -54,7 +54,7 @@ func (m *Memory) Outlives(now *Room) bool {
 	return was.Version >= now.Version || now.state.plain() && !was.state.plain()
 }
 
-// plain reports whether there are no settings, or only those of a room that a join began.
+// plain reports whether there are no settings, or only a new room's defaults, which set its capacity alone.
 func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }

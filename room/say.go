@@ -10,7 +10,7 @@ import (
 
 // Say sends a message to the room. It counts as a version, so that everybody gets messages and changes in one order.
 type Say struct {
-	// User is a member with the active session Session. Both are empty for somebody with authority over the room.
+	// User is a member with the active session Session. Both may be empty with Authority.
 	User, Session string
 
 	Text string   // exactly one of Text and Data is given

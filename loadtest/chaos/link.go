@@ -47,8 +47,8 @@ func (l *links) lead(ends []end) error {
 // linksOf in the environment of a node maps addresses to its networks: ADDRESS=THROUGH, separated by commas.
 const linksOf = "ROOMLOAD_CHAOS_LINKS"
 
-// env returns linksOf. Servers report the same addresses to all nodes, so the node's connections are redirected
-// by address, and not by a URL.
+// env returns the variable linksOf with its value. Redis' servers report the same addresses to all nodes, so other URLs
+// are not enough: a node's dialer has to replace each address.
 func (l *links) env() string {
 	var pairs []string
 	for _, w := range l.redis {

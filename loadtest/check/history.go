@@ -204,7 +204,7 @@ type Change struct {
 	// Only in journals. Times are in ms since 1970, by the clock of Redis.
 	At    int64 `json:"-"` // of a join
 	Until int64 `json:"-"` // of a ban
-	// restores what Redis lost; for a join, restores a member removed by a failure
+	// the change restores what Redis lost, or a member of a closed room whom a failure removed
 	Again bool `json:"-"`
 }
 

@@ -26,7 +26,7 @@ const latest = 2 * time.Minute
 
 // Linearize judges a history without its journals: whether the operations of each epoch of each room can have
 // happened one after the other, each between its call and its return. Parts that porcupine does not decide
-// within patience are unsure, and so are users removed as a dead node's, which only the journals could confirm.
+// within patience are unsure, and so are users removed as members of a dead node, which only the journals could confirm.
 //
 // An operation with an unknown end may happen at any time after its call, or never. So from its call on the
 // model allows its effect: on the room's data for two minutes, otherwise until the epoch ends. Its user does
@@ -152,7 +152,7 @@ func (p *part) fill(h *History, ops []*Op, believed []moment) {
 				p.add(since, op.Return, step{op: op, list: op.List, version: op.Version})
 			}
 		case op.Outcome == Refused && op.Call > p.from && op.Return < p.to && !h.split(op):
-			// otherwise one of two servers may have answered
+			// not while one server may have replaced another: it may have refused by old data
 			p.judged++
 			if refusals[op.Code] != nil {
 				p.add(op.Call, op.Return, step{op: op})

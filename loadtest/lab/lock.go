@@ -37,7 +37,7 @@ type outcome int
 const (
 	timedOut outcome = iota // the wait is over, or the lock is held
 	acquired
-	vanished // another caller had the lock, and released it
+	vanished // at a later look there was no lock: it was released, or it expired
 )
 
 // ask does the published turns. The lab's choice: endless ones end with the player's patience.
@@ -144,7 +144,7 @@ func drawUniqid(c *caller) {
 func drawNumber(low, high int) func(*caller) {
 	return func(c *caller) {
 		c.value = strconv.Itoa(low + rand.IntN(high-low+1))
-		if !c.drawsAt.IsZero() { // two callers with the same number
+		if !c.drawsAt.IsZero() { // the fault makes two callers draw the same number
 			c.value = strconv.Itoa(low)
 		}
 		c.at(stepDrawn)
@@ -156,7 +156,8 @@ const timestampLow, timestampHigh = 1_000_000, 9_999_999
 
 var drawTimestamp = drawNumber(timestampLow, timestampHigh)
 
-// lookFirst sends GET first. It acquires a free lock by take at the first GET, and by overwrite later.
+// lookFirst sends GET first. If there is no lock at the first GET it sends take, or overwrites if there is no take; at a
+// later GET the lock has vanished. At any GET it overwrites a lock whose time is past.
 func lookFirst(ctx context.Context, l *lock, c *caller, first bool) (outcome, error) {
 	held, there, err := c.get(ctx, c.x.lockKey)
 	switch {

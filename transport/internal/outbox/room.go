@@ -69,7 +69,7 @@ func (r *Room) SetViewer(to room.Viewer) {
 	r.resizeLocked(size - r.size)
 }
 
-// Hold keeps events back until the reply to a request: its list must not be older than the events before it.
+// Hold keeps events back until the reply to a request: no event may come before a reply whose list is older.
 func (r *Room) Hold() {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()

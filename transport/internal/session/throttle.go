@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// NoopRate and NoopBurst bound frames for which the server does nothing, because reading and refusing costs time:
-	// pings, pongs, all fragments but the first, and requests over the rate. They count per second, and at once, for
-	// a connection and for a user: a new connection brings no new burst.
+	// NoopRate, per second, and NoopBurst, at once, limit frames that carry out no request but cost time: pings, pongs,
+	// all fragments but the first, and requests over the rate. They count for the connection and for its user, so that
+	// a new connection brings no new burst.
 	NoopRate  = 100
 	NoopBurst = 256
 )

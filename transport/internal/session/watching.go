@@ -33,7 +33,8 @@ func watch(r *request) {
 	}
 }
 
-// tryWatch reads the room of a member first, to wait for a running recovery, which beginSubscribed would cancel.
+// tryWatch tries once to watch, and replies. again: it has not replied, because a member's place was lost meanwhile. For
+// a member it first waits, by readWhole, for a running recovery, which beginSubscribed would cancel.
 func (r *request) tryWatch(patient bool) (again bool) {
 	s, id := r.session, r.in.Room
 	if s.isMember(id) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -158,6 +159,30 @@ func TestMove_Stalls(t *testing.T) {
 				redistest.Equal(t, "the rooms are", describeBoth(t, other), stall.want)
 				n := rdb.Exists(t.Context(), "LockRoom:A", "LockRoom:B").Val()
 				redistest.ErrorIf(t, n != 0, "%d locks are left over", n)
+			})
+		})
+	}
+}
+
+// The same, but another holds one of the locks when the script arrives: nothing is written as long as that holds it.
+func TestMove_StallsLeavesTheLocksAlone(t *testing.T) {
+	for _, id := range []string{"A", "B"} {
+		t.Run(id, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client func() *redis.Client) {
+				rdb, key := client(), "LockRoom:"+id
+				var other *Coordinator
+				c, other := mover(t, client, Options{}, redistest.Hook{
+					Before: once(store.MoveScript, func() error {
+						return rdb.Set(context.Background(), key, "another", time.Hour).Err()
+					}),
+					After: once(store.MoveScript, func() error {
+						redistest.Equal(t, "the lock holds", rdb.Get(context.Background(), key).Val(), "another")
+						redistest.Equal(t, "the rooms are", describeBoth(t, other), "2: a@0 b@1; 1: x@0")
+						return rdb.Del(context.Background(), key).Err()
+					}),
+				})
+				mustMove(t, c, "A", "B", "r", "a")
+				redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -270,8 +271,17 @@ func TestKick_Missed(t *testing.T) {
 		a.ask(`"join","seat":1,"expect":2`, `"version":4,"reason":"kicked","text":"cheats",`+refused("conflict", "a was kicked from room 42"))
 		a.ask(`"say","text":"x"`, refused("not_member", "a is not in room 42"))
 		b.ask(`"users"`, `"version":4,"count":1,"users":[{"user":"b","seat":0}]`)
-		a.expectSilence() // no events either
-		a.ask(`"join","seat":1,"expect":4`, `"version":5,"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+		a.expectSilence()                                                // no events either
+		second.hook.setBefore(func(context.Context, room.Action) error { // the node is subscribed already
+			second.hook.setBefore(nil)
+			first.act(t, room.SetData{Data: "1", Authority: true})
+			first.act(t, room.SetData{Data: "2", Authority: true})
+			synctest.Wait()
+			return nil
+		})
+		a.ask(`"join","expect":2`, `"version":6,"reason":"kicked","text":"cheats",`+refused("conflict", "a was kicked from room 42"))
+		a.expectSilence()
+		a.ask(`"join","seat":1,"expect":4`, `"version":7,"seat":1,"count":2,"data":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 	})
 }
 

@@ -56,8 +56,12 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && !r.shown)
 		return result
 	}
+	if before {
+		defer p.endEvents(true)
+	} else {
+		p.endEvents(false) // before the reply: the session does not see the room
+	}
 	refuse(result, err)
-	p.endEvents(before)
 	return result
 }
 

@@ -91,6 +91,27 @@ func TestMove_LeaveAtOnce(t *testing.T) {
 			second.expectMembers(t, "T", "")
 		})
 	})
+	t.Run("watching", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			second.joins(t, "x", "T")
+			a.send(`{"id":8,"room":"T","action":"watch"}`)
+			a.next("the list of T", time.Second)
+			open := first.hook.gate(room.KindJoin, func() {})
+			second.moveTo(t, "42", "T", "a")
+			a.expect(lostMoved)
+			a.send(`{"id":9,"room":"T","action":"leave"}`)
+			synctest.Wait()
+			open()
+			// What happened before the leave comes before its reply, although the events were kept back for the seat in T.
+			a.expectWithin(`{"event":"changes","room":"T","version":2,"from":1,"changes":[{"type":"join","user":"a","seat":1,"away":true}]}`, time.Second)
+			a.expect(`{"id":9,"room":"T","version":4,"count":1}`)
+			a.next("the leave, since it watches", time.Second)
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			second.expectMembers(t, "T", "x")
+		})
+	})
 	t.Run("before the news", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})

@@ -67,6 +67,9 @@ func (r *request) queue() (queue *outbox.Room, deferred []*room.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.presences[r.in.Room]; p != nil {
+		if !p.membership.Status.IsPaused() {
+			p.queue.Resume() // the request has ended the pause, or waited for its end: the reply comes after the events
+		}
 		return p.queue, p.deferred
 	}
 	return nil, nil

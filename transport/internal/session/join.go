@@ -43,7 +43,6 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	if err == nil {
 		err = ifListed(result, s.User)
 	}
-	before := p.status().IsMember()
 	s.mu.Lock()
 	lost := p.membership.JoinReply(result, err)
 	if lost != nil {
@@ -56,11 +55,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && !r.shown)
 		return result
 	}
-	if before {
-		defer p.endEvents(true)
-	} else {
-		p.endEvents(false) // before the reply: the session does not see the room
-	}
+	p.endEvents(false) // before the reply, which would bring them to a session that may not see the room
 	refuse(result, err)
 	return result
 }

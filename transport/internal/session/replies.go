@@ -12,7 +12,7 @@ import (
 // push queues a reply in its place among the room's events.
 func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
 	frame := frames.Reply(reply)
-	queue, deferred := r.queue()
+	queue, deferred := r.replyQueue()
 	if queue != nil {
 		queue.Reply(epoch, version, frame, deferred)
 	} else {
@@ -36,7 +36,7 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	}
 	reply.Said = r.said
 	frame := frames.Reply(reply)
-	if queue, _ := r.queue(); queue != nil {
+	if queue, _ := r.replyQueue(); queue != nil {
 		queue.ReplyList(now.Epoch, now.Version, frame)
 	} else {
 		r.session.out.Push(frame)

@@ -61,18 +61,20 @@ func (r *request) finish() {
 	}
 }
 
-// queue returns the queue of the room's events, or nil, and the events that are not judged yet.
-func (r *request) queue() (queue *outbox.Room, deferred []*room.Event) {
+// replyQueue returns the queue of the room's events, or nil, and the events that are not judged yet. A pause that the
+// request ended, or for whose end it waited, ends before the reply: earlier events come first.
+func (r *request) replyQueue() (queue *outbox.Room, deferred []*room.Event) {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.presences[r.in.Room]; p != nil {
-		if !p.membership.Status.IsPaused() {
-			p.queue.Resume() // the request has ended the pause, or waited for its end: the reply comes after the events
-		}
-		return p.queue, p.deferred
+	p := s.presences[r.in.Room]
+	if p == nil {
+		return nil, nil
 	}
-	return nil, nil
+	if !p.membership.Status.IsPaused() {
+		p.queue.Resume()
+	}
+	return p.queue, p.deferred
 }
 
 func (r *request) dispatch() {

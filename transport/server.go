@@ -12,7 +12,6 @@ import (
 
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
-	"roomd/room/coordinator"
 	"roomd/transport/internal/session"
 	"roomd/transport/internal/ws"
 	"roomd/transport/protocol"
@@ -20,13 +19,8 @@ import (
 
 // Rooms is what a server needs of a *coordinator.Coordinator.
 type Rooms interface {
-	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
-	Read(ctx context.Context, id string) (room.Snapshot, error)
-	Kept(ctx context.Context, id string, most int) (room.Kept, error)
+	session.Rooms
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
-	Match(ctx context.Context, w coordinator.Wanted,
-		join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
-	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 	Ping(ctx context.Context) error
 	Ready(ctx context.Context) error
 	AnswerFor(fn func(room, session string) bool)

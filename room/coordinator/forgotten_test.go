@@ -27,7 +27,9 @@ func played(t *testing.T, settings room.Settings) (first, second *Coordinator, f
 	mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
 	awaitHeard(t, second, mustDo(t, second, "42", room.Join{User: "b", Session: "s"}).Version) // no snapshot comes later
 	mustDo(t, first, "42", room.Configure{Settings: settings})
-	awaitHeard(t, second, mustDo(t, first, "42", room.Kick{User: "rude", Until: room.Forever}).Version)
+	last := mustDo(t, first, "42", room.Kick{User: "rude", Until: room.Forever}).Version
+	awaitHeard(t, first, last) // an event that comes later is nobody's snapshot
+	awaitHeard(t, second, last)
 	return first, second, func() { redistest.OK(t, rdb.FlushAll(t.Context()).Err()) }
 }
 

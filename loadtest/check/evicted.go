@@ -15,7 +15,7 @@ type removal struct {
 }
 
 // removals returns all removals in events and journals, some of them twice.
-func (h *History) removals(m *moments) (list []removal) {
+func (h *History) removals(m *commitTimes) (list []removal) {
 	find := func(room, epoch string, first, last uint64, changes []Change) {
 		for _, c := range changes {
 			if c.Type == "leave" && c.Reason == "node" {
@@ -53,7 +53,7 @@ func (h *History) removals(m *moments) (list []removal) {
 // lease, and its users come back by themselves.
 func (h *History) evicted() map[roomEpoch][]string {
 	all, of := make(map[roomEpoch][]string), h.answered()
-	for _, r := range h.removals(newMoments(h)) {
+	for _, r := range h.removals(newCommitTimes(h)) {
 		if !slices.Contains(all[r.in], r.user) && h.unexplained(r, of[r.user]) {
 			all[r.in] = append(all[r.in], r.user)
 		}

@@ -242,8 +242,8 @@ type Conn struct {
 	Watches bool `json:"watches,omitzero"`
 }
 
-// moment is an interval in which something happened.
-type moment struct {
+// interval is a time in which something happened.
+type interval struct {
 	from, to time.Duration
 	op       *Op // its cause, or nil
 }
@@ -281,18 +281,18 @@ func (h *History) answered() map[string][]*Op {
 // believed returns when the server last certainly had each connection: at its last operation with a reply, or
 // at its start. Later frames do not count: they may have been under way for long after the server gave up the
 // connection.
-func (h *History) believed() []moment {
+func (h *History) believed() []interval {
 	of := h.answered()
 	next := make(map[string]time.Duration) // by user: start of the next connection
-	at := make([]moment, len(h.Conns))
+	at := make([]interval, len(h.Conns))
 	for i, c := range slices.Backward(h.Conns) {
 		ops := of[c.User]
 		end, again := next[c.User]
-		at[i] = moment{from: c.From, to: c.From}
+		at[i] = interval{from: c.From, to: c.From}
 		called := func(op *Op, at time.Duration) int { return cmp.Compare(op.Call, at) }
 		for j, _ := slices.BinarySearchFunc(ops, c.Last+1, called); j > 0 && ops[j-1].Call >= c.From; j-- {
 			if op := ops[j-1]; !again || op.Return < end {
-				at[i] = moment{op.Call, op.Return, op}
+				at[i] = interval{op.Call, op.Return, op}
 				break
 			}
 		}

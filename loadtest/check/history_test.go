@@ -15,7 +15,7 @@ func TestHistory_Believed(t *testing.T) {
 		},
 		Conns: []Conn{{User: "a", From: 5, Last: 90}, {User: "b", From: 3, Last: 14}, {User: "a", From: 100, Last: 160}},
 	}
-	if got, want := h.believed(), []moment{{10, 20, h.Ops[0]}, {3, 3, nil}, {140, 150, h.Ops[4]}}; !slices.Equal(got, want) {
+	if got, want := h.believed(), []interval{{10, 20, h.Ops[0]}, {3, 3, nil}, {140, 150, h.Ops[4]}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

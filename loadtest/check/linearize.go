@@ -84,7 +84,7 @@ type part struct {
 }
 
 // split returns the parts of a room.
-func split(h *History, room string, ops []*Op, believed []moment) []*part {
+func split(h *History, room string, ops []*Op, believed []interval) []*part {
 	var parts []*part
 	by := make(map[string][]*Op)
 	for _, op := range ops {
@@ -119,7 +119,7 @@ func split(h *History, room string, ops []*Op, believed []moment) []*part {
 }
 
 // fill adds the steps of the epoch.
-func (p *part) fill(h *History, ops []*Op, believed []moment) {
+func (p *part) fill(h *History, ops []*Op, believed []interval) {
 	names, done := make(map[string]bool), make(map[*Op]*step)
 	for _, op := range ops {
 		// may be in this epoch, if its version is unknown

@@ -30,7 +30,7 @@ func Witness(h *History) *Verdict {
 				Text: op.String() + ": a room of its own would have done"})
 		}
 	}
-	moved, moments := newLuggage(h), newMoments(h)
+	moved, commits := newMovedData(h), newCommitTimes(h)
 	ops, events := h.ops(), h.events()
 	for _, room := range h.Rooms {
 		w := newWitness(h, room, v, ops[room], events[room])
@@ -42,7 +42,7 @@ func Witness(h *History) *Verdict {
 			}
 			continue
 		}
-		w.moved, w.moments = moved, moments
+		w.moved, w.commits = moved, commits
 		w.index()
 		w.replay()
 		w.actions()
@@ -85,8 +85,8 @@ type witness struct {
 	history  *History
 	room     string
 	verdict  *Verdict
-	moved    *luggage       // shared by all rooms
-	moments  *moments       // shared by all rooms
+	moved    *movedData     // shared by all rooms
+	commits  *commitTimes   // shared by all rooms
 	told     map[string]int // number of violations by rule
 	journal  []Entry
 	public   bool       // the journal consists of events to watchers
@@ -377,7 +377,7 @@ func (w *witness) askedThere(e Entry, c Change) bool {
 		return op.Action == MoveOut && slices.Contains(op.Users, c.User)
 	}
 	here := at{e.Epoch, e.Version}
-	when := w.moments.when(w.room, here)
+	when := w.commits.when(w.room, here)
 	for v := e.from + 1; e.merged && v < e.Version; v++ {
 		if slices.ContainsFunc(w.acked[at{e.Epoch, v}], is) {
 			return true

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// luggage tracks the private data that moved users carry from one room to another.
-type luggage struct {
+// movedData tracks the private data that moved users carry from one room to another.
+type movedData struct {
 	dealt   map[hand]bool  // data that somebody set, or tried to, in any room
 	taken   map[int]string // by the operation that left the old room: the user's data there
 	arrived []arrival
@@ -15,8 +15,8 @@ type luggage struct {
 // hand is private data of a user.
 type hand struct{ user, data string }
 
-func newLuggage(h *History) *luggage {
-	l := &luggage{dealt: make(map[hand]bool), taken: make(map[int]string)}
+func newMovedData(h *History) *movedData {
+	l := &movedData{dealt: make(map[hand]bool), taken: make(map[int]string)}
 	for _, op := range h.Ops {
 		switch op.Action {
 		case SetPrivate:
@@ -38,7 +38,7 @@ type arrival struct {
 
 // pack records the private data of moved users when they leave, or arrive. The commit e changed private data
 // from before to s.
-func (l *luggage) pack(op *Op, e *Entry, before map[string]string, s *state) {
+func (l *movedData) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	switch op.Action {
 	case MoveOut:
 		for _, user := range op.Users {
@@ -57,7 +57,7 @@ func (l *luggage) pack(op *Op, e *Entry, before map[string]string, s *state) {
 
 // judge reports users who lost their private data by a move. A user who already had some in the new room keeps
 // those.
-func (l *luggage) judge(v *Verdict) {
+func (l *movedData) judge(v *Verdict) {
 	told := 0
 	for _, a := range l.arrived {
 		had, some := l.taken[a.op.Left]

@@ -4,21 +4,21 @@ import "time"
 
 type roomEpoch struct{ room, epoch string }
 
-// moments has for each commit of an epoch, by version, the interval in which it happened, according to the
+// commitTimes has for each commit of an epoch, by version, the interval in which it happened, according to the
 // clients.
-type moments struct {
-	of  map[roomEpoch][]moment
+type commitTimes struct {
+	of  map[roomEpoch][]interval
 	end time.Duration
 }
 
-func newMoments(h *History) *moments {
-	m := &moments{make(map[roomEpoch][]moment), h.End}
+func newCommitTimes(h *History) *commitTimes {
+	m := &commitTimes{make(map[roomEpoch][]interval), h.End}
 	for _, op := range h.Ops {
 		if op.Version == 0 || op.Outcome == Unknown {
 			continue
 		}
 		in := roomEpoch{op.Room, op.Epoch}
-		m.told(in, op.Version, op.Return)
+		m.before(in, op.Version, op.Return)
 		if !h.split(op) { // otherwise it may be an old version
 			next := m.at(in, op.Version+1)
 			next.from = max(next.from, op.Call)
@@ -26,7 +26,7 @@ func newMoments(h *History) *moments {
 	}
 	for i := range h.Events {
 		if e := &h.Events[i]; e.Version > 0 {
-			m.told(roomEpoch{e.Room, e.Epoch}, e.Version, e.At)
+			m.before(roomEpoch{e.Room, e.Epoch}, e.Version, e.At)
 		}
 	}
 	for _, list := range m.of {
@@ -41,23 +41,23 @@ func newMoments(h *History) *moments {
 }
 
 // at returns the record of a version.
-func (m *moments) at(in roomEpoch, version uint64) *moment {
+func (m *commitTimes) at(in roomEpoch, version uint64) *interval {
 	for uint64(len(m.of[in])) <= version {
-		m.of[in] = append(m.of[in], moment{to: m.end})
+		m.of[in] = append(m.of[in], interval{to: m.end})
 	}
 	return &m.of[in][version]
 }
 
-func (m *moments) told(in roomEpoch, version uint64, when time.Duration) {
+func (m *commitTimes) before(in roomEpoch, version uint64, when time.Duration) {
 	at := m.at(in, version)
 	at.to = min(at.to, when)
 }
 
 // when returns the interval of a commit.
-func (m *moments) when(room string, version at) moment {
+func (m *commitTimes) when(room string, version at) interval {
 	list := m.of[roomEpoch{room, version.epoch}]
 	if len(list) == 0 {
-		return moment{to: m.end}
+		return interval{to: m.end}
 	}
 	return list[min(version.version, uint64(len(list)-1))]
 }

@@ -19,11 +19,11 @@ const RATE_TRIES = 30 // after which it is refused: it may be one for a room tha
 const LOBBY_SILENCE = 30_000 // ms without a word about the lobby; the server says one each 15 s
 const LONGEST_TIMER = 2 ** 31 - 1
 
-// These do no harm when they are done twice, so they are sent again if the reply is missing.
+// Requests that can be repeated without harm: the client sends them again if the reply is missing.
 const REPEATABLE = new Set(["join", "match", "leave", "ready", "users", "watch", "unwatch"])
-// The node restarts: it has answered each request that it has begun, so the others are sent again.
+// The node restarts. It has answered every request that it began, so the client sends the others again.
 const RESTART = 1012
-// Close codes that say that the client is at fault, and would be again.
+// Close codes for a fault of the client, which would occur again.
 const FAULTS = new Set([1002, 1003, 1007, 1008, 1009, 4009])
 
 const NOBODY = Object.freeze([])
@@ -37,7 +37,7 @@ export class RoomdError extends Error {
   }
 }
 
-// refusal makes an error of a reply that has one.
+// refusal returns the error of a reply, if it has one.
 function refusal({ error, data, epoch, version, reason, text, to }) {
   const details = { retry: error.retry === true }
   for (const [name, value] of Object.entries({ data: freeze(data), epoch, version, reason, text, to })) {
@@ -46,7 +46,7 @@ function refusal({ error, data, epoch, version, reason, text, to }) {
   return new RoomdError(error.code, `${error.code}: ${error.message}`, details)
 }
 
-// mendable says whether a refused join or watch may succeed when it is sent again.
+// mendable reports whether a refused join or watch may succeed if the client sends it again.
 const mendable = (error) => error.retry || error.code === "unknown"
 
 // freeze makes a JSON value immutable.
@@ -56,14 +56,14 @@ function freeze(value) {
   return Object.freeze(value)
 }
 
-// endsOf says when timers end, by performance.now(), of the ms that they have left. Their names may be those of Object.
+// endsOf returns when timers end, by performance.now(), from the ms that they have left. A name may be a property of Object.
 function endsOf(timers) {
   const ends = Object.create(null)
   for (const [name, left] of Object.entries(timers ?? NO_TIMERS)) ends[name] = performance.now() + left
   return Object.freeze(ends)
 }
 
-// Failure is what the program's own parts throw when the client connects.
+// Failure wraps an error that the program's own functions threw while the client connected.
 class Failure extends Error {
   constructor(cause) {
     super("the client cannot connect", { cause })
@@ -96,7 +96,7 @@ class Reader {
       call({ done: false, value: change })
       return
     }
-    // The snapshot shows what there is when it is read, and so covers what comes until then, except the loss of a seat.
+    // The snapshot is taken when the program reads it, and covers all changes until then, except the loss of a seat.
     if (this.#lagging && change.type !== "lost" && this.#queue.length === 0) return
     if (this.#queue.length >= MOST_LAG) {
       this.#queue = [...this.#queue, change].filter(({ type }) => type === "lost")
@@ -134,7 +134,7 @@ class Reader {
   }
 }
 
-/** Mirror is the copy of one room. It asks nobody for anything. */
+/** Mirror is the copy of one room. It sends no requests. */
 class Mirror {
   epoch = ""
   version = 0
@@ -168,21 +168,21 @@ class Mirror {
     return Object.freeze({ type: "snapshot", epoch, version, users, settings, host, data, timers, seat })
   }
 
-  /** enter makes the client a member. The seat of one who was moved here comes with the snapshot. */
+  /** enter makes the client a member. After a move, the seat comes with the snapshot. */
   enter(seat) {
     this.member = true
     this.seat = seat
     this.lost = undefined
   }
 
-  /** awaits says whether the client was moved here, and knows no more yet. */
+  /** awaits reports whether the client was moved here, and still waits for the snapshot. */
   get awaits() {
     return this.moved && this.member && this.seat === undefined
   }
 
   /**
-   * replace puts a list in place of the copy; a member may have another seat by then. It tells the readers if that is
-   * news, or if they must know in any case.
+   * replace replaces the copy by a list, in which a member may have another seat. It tells the readers if the copy
+   * changed, or if they must know in any case.
    */
   replace(list, user, always) {
     if (this.member) this.seat = list.users?.find((other) => other.user === user)?.seat ?? this.seat
@@ -200,17 +200,17 @@ class Mirror {
     }
   }
 
-  /** hear tells the messages of before that came with the reply to a join. */
+  /** hear tells the readers the earlier messages that came with the reply to a join. */
   hear({ epoch, said = [] }) {
     this.#tell(said.map((message) => freeze({ type: "message", epoch, ...message })))
   }
 
-  /** keep has the messages until the first reader kept for it. */
+  /** keep keeps the messages for the first reader, until there is one. */
   keep() {
     if (!this.read) this.unread ??= []
   }
 
-  /** change does what an event says. It returns false if events before it are missing. */
+  /** change applies an event. It returns false if events before it are missing. */
   change({ epoch, version, from, changes }, user) {
     if (this.stale) return true // the list that comes has this, too
     const begins = this.version === 0 && from === 0
@@ -235,7 +235,7 @@ class Mirror {
     return true
   }
 
-  /** lose ends the membership, or the watch, because the server says so. Readers hear of it once. */
+  /** lose ends the membership, or the watch, because the server ended it. It tells the readers once. */
   lose({ reason, text, to }) {
     const details = { reason, ...(text && { text }), ...(to && { to }) }
     const error = new RoomdError("lost", `the seat in room ${this.id} is lost: ${reason}`, details)
@@ -246,7 +246,7 @@ class Mirror {
     if (!this.watching) this.end(error)
   }
 
-  /** quit ends the membership, or the watch, because the program wants it, and the room if nothing is left. */
+  /** quit ends the membership, or the watch, for the program, and the room if neither is left. */
   quit(code) {
     if (code === "unwatched") this.watching = false
     else {
@@ -266,7 +266,7 @@ class Mirror {
     this.#tell([])
   }
 
-  /** reached waits until the copy has what a reply speaks of. */
+  /** reached waits until the copy has the version that a reply names. */
   reached({ epoch, version }) {
     if (this.error || (epoch === this.epoch && version <= this.version)) return Promise.resolve()
     return new Promise((resolve) => this.#waiting.push({ epoch, version, resolve }))
@@ -285,7 +285,7 @@ class Mirror {
   }
 }
 
-// What changes do to the users of a room, by type.
+// How changes alter the users of a room, by type.
 const OF_USERS = {
   __proto__: null,
   join(users, { user, seat, away }) {
@@ -296,14 +296,14 @@ const OF_USERS = {
     const at = users.findIndex((other) => other.user === user)
     if (at >= 0) users.splice(at, 1)
   },
-  // Who had the seat gets another one by the next change.
+  // The next change gives another seat to the user who had this one.
   seat(users, { user, seat }) {
     alter(users, user, (old) => ({ ...old, seat }))
     users.sort((a, b) => a.seat - b.seat)
   },
   away: (users, { user }) => alter(users, user, (old) => ({ ...old, away: true })),
   back: (users, { user }) => alter(users, user, ({ away, ...rest }) => rest),
-  // What the change leaves out stays as it is; data null is none.
+  // Fields that the change leaves out stay as they are; data null removes the data.
   member(users, change) {
     alter(users, change.user, ({ ready: wasReady, data: had, ...rest }) => {
       const { ready = wasReady, data = had } = change
@@ -315,7 +315,7 @@ const OF_USERS = {
   },
 }
 
-// What changes do to the room itself. A client ignores types that it does not know.
+// How changes alter the room itself. A client ignores types that it does not know.
 const OF_ROOM = {
   __proto__: null,
   settings: (mirror, { settings }) => (mirror.settings = freeze(settings)),
@@ -326,7 +326,7 @@ const OF_ROOM = {
   timer: (mirror, { name }) => setTimer(mirror, name),
 }
 
-// setTimer puts the end of a timer into the copy of a room; undefined takes it out.
+// setTimer sets the end of a timer in the copy of a room; undefined removes the timer.
 function setTimer(mirror, name, ends) {
   const timers = Object.assign(Object.create(null), mirror.timers)
   if (ends === undefined) delete timers[name]
@@ -347,7 +347,7 @@ function usersOf({ users = [], private: shown }) {
 
 const isObject = (value) => typeof value === "object" && value !== null
 
-// parse reads a frame of the server. It throws where the lists of one would break the copies of the rooms.
+// parse reads a frame of the server. It throws if the frame's lists would break the copies of the rooms.
 function parse(text) {
   const frame = JSON.parse(text)
   if (!isObject(frame)) throw new TypeError("not an object")
@@ -359,8 +359,8 @@ function parse(text) {
 }
 
 /**
- * Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. A request that the server
- * refuses as one too many was not done: it is sent again, and fewer at once from then on.
+ * Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. If the server refuses a
+ * request because too many are in flight, Link sends it again, and sends fewer at once from then on.
  */
 class Link {
   #socket
@@ -399,7 +399,7 @@ class Link {
     return this.#socket.protocol
   }
 
-  /** send takes a request: the text of its frame, without an id, and done for the reply. It is sent as soon as it can be. */
+  /** send queues a request: its frame as text, without an id, and a function for the reply. */
   send(request) {
     request.place = ++this.#asked
     this.#queue.push(request)
@@ -418,7 +418,7 @@ class Link {
     this.#socket.send(`{"id":${id},${request.text.slice(1)}`)
   }
 
-  /** retry sends a request again that came too fast, before those that were asked for behind it. */
+  /** retry sends a request that came too fast again, before the requests that were queued after it. */
   #retry(request) {
     request.sent = false
     const at = this.#queue.findIndex(({ place }) => place > request.place)
@@ -430,7 +430,7 @@ class Link {
     }, RATE_PAUSE)
   }
 
-  /** ask resolves to the reply to a request of the client itself, or to undefined if the connection ends before. */
+  /** ask sends a request of the client's own. It resolves to the reply, or to undefined if the connection ends first. */
   ask(frame, apply) {
     return new Promise((resolve) => {
       this.ended.then(() => resolve(undefined))
@@ -449,7 +449,7 @@ class Link {
     return reply
   }
 
-  /** takeBack returns the requests without a reply, oldest first: one that was refused may wait behind a newer one that was sent. */
+  /** takeBack returns the requests without a reply, oldest first; a refused one may be queued behind a newer one. */
   takeBack() {
     const requests = [...this.#pending.values(), ...this.#queue].filter(({ internal, settled }) => !internal && !settled).sort((a, b) => a.place - b.place)
     this.#pending.clear()
@@ -457,7 +457,7 @@ class Link {
     return requests
   }
 
-  /** leave says goodbye, by which the server frees the seats. */
+  /** leave says goodbye, so that the server frees the seats. */
   async leave() {
     this.#socket.close(1000)
     const timer = setTimeout(() => this.drop("closed here"), CLOSE_WAIT)
@@ -465,7 +465,7 @@ class Link {
     clearTimeout(timer)
   }
 
-  /** drop ends the connection at once, as a broken network would. A browser may take a minute to say that it is closed. */
+  /** drop ends the connection at once, as a broken network would. A browser may report the close a minute later. */
   drop(reason) {
     if (this.#over) return
     this.#over = true
@@ -474,7 +474,7 @@ class Link {
     this.#finish(1006, reason)
   }
 
-  /** suspend ends the connection such that the seats are kept. */
+  /** suspend ends the connection, and the server keeps the seats. */
   suspend() {
     this.#over = true
     this.#socket.close(4000, "the page was left")
@@ -533,7 +533,7 @@ class Link {
   }
 }
 
-// The orders of a lobby. Where two rooms are equal it is that of their ids.
+// The orders of a lobby. Rooms that are equal in one are ordered by their ids.
 const ORDERS = {
   __proto__: null,
   id: () => 0,
@@ -541,7 +541,7 @@ const ORDERS = {
   age: (a, b) => (b.since ?? Infinity) - (a.since ?? Infinity) || 0, // one that is too new to have an age is the newest
 }
 
-/** Lobby is one iteration over the list of rooms, of which only the newest counts. Session feeds it. */
+/** Lobby is one iteration over the list of rooms. A reader gets the newest list, not each of them. Session feeds it. */
 class Lobby {
   #order
   #rooms // by id; undefined before the first list
@@ -564,7 +564,7 @@ class Lobby {
   get over() { return this.#over.signal }
   get begun() { return this.#rooms !== undefined }
 
-  /** hear takes an event. */
+  /** hear applies an event. */
   hear(name, event) {
     this.#parts.push({ ...event, whole: name === "rooms" })
     if (event.more) return
@@ -577,7 +577,7 @@ class Lobby {
     this.#tell()
   }
 
-  /** miss says that no server answers. */
+  /** miss tells the reader that no server answers. */
   miss() {
     if (this.#stale) return
     this.#stale = true
@@ -619,7 +619,7 @@ class Lobby {
   }
 }
 
-/** events reads server-sent events (text/event-stream), and calls heard whenever something has come, a comment included. */
+/** events reads server-sent events (text/event-stream). It calls heard for all that arrives, comments included. */
 async function* events(body, heard) {
   const reader = body.getReader()
   const decoder = new TextDecoder()
@@ -676,7 +676,7 @@ class Session {
     this.client = new Client(this)
   }
 
-  /** start connects for the first time, and goes on in the background. */
+  /** start connects for the first time, and then keeps connected in the background. */
   start(signal) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
@@ -694,8 +694,8 @@ class Session {
   }
 
   /**
-   * A browser keeps a page that is left, to show it again, and its connection with it: nobody would see that the user
-   * is away. The connection ends when the page is left, and there is another one when it is shown again.
+   * A browser may keep a page that the user has left, with its connection: the user would not seem away. So the
+   * client ends the connection when the user leaves the page, and connects again when the page is shown again.
    */
   #watchPage() {
     if (!globalThis.document) return
@@ -728,7 +728,7 @@ class Session {
     failed(this.error)
   }
 
-  /** try makes a connection, as attempt n from 0 on. It returns undefined if that failed, which is the end if no repetition helps. */
+  /** try makes attempt n, from 0 on, to connect. It returns undefined if that failed, and ends the client if no other may succeed. */
   async #try(address, n, failed) {
     try {
       return await this.#open(address)
@@ -748,7 +748,7 @@ class Session {
     }
   }
 
-  /** lobby has an iteration begin. It goes on in the background, until that or the client ends. */
+  /** lobby starts to feed an iteration, in the background, until it or the client ends. */
   lobby(query, signal) {
     signal?.throwIfAborted()
     const lobby = new Lobby(query)
@@ -784,7 +784,7 @@ class Session {
     }
   }
 
-  /** listen has one server tell of the lobby, until that ends. It throws if the server does not. */
+  /** listen follows the lobby on one server, until the iteration ends. It throws if the server fails. */
   async #listen(lobby, address, accepted) {
     const token = await this.#token()
     const url = new URL("api/rooms", address)
@@ -820,18 +820,18 @@ class Session {
     }
   }
 
-  /** pause says how long to wait before another attempt: anything up to a limit that doubles, so that clients spread out. */
+  /** pause returns how long to wait before the next attempt: a random time below a limit that doubles, so that clients spread out. */
   #pause(n) {
     const { base, cap } = this.#options.backoff
     return Math.random() * Math.min(cap, base * 2 ** Math.min(n, 30))
   }
 
-  /** open makes a connection, and shows the token. */
+  /** open makes a connection, and authenticates it by the token. */
   async #open(address) {
     const { WebSocket, heartbeat, timeout } = this.#options
     const token = await this.#token()
     if (this.error) throw this.error
-    // A page shows it in the first frame: the handshake would not say why a token is refused.
+    // A page sends it in the first frame: a failed handshake would not say why the token is refused.
     const page = globalThis.location !== undefined
     this.address = address.origin + address.pathname
     let socket
@@ -875,7 +875,7 @@ class Session {
     }
   }
 
-  /** within resolves as the promise does, or to undefined after ms or when the client is lost. It leaves no timer behind. */
+  /** within resolves as the promise does, or to undefined after ms, or when the client ends. It leaves no timer behind. */
   #within(ms, ...promise) {
     let over
     const cut = new Promise((resolve) => (over = resolve))
@@ -931,7 +931,7 @@ class Session {
     if (!this.error) this.#become("reconnecting")
   }
 
-  /** final says whether a refusal stays one. A token that is refused is asked for once more. */
+  /** final reports whether a refusal is final. The client asks for another token once if the first is refused. */
   #final(error) {
     if (error.code !== "unauthorized") return !error.retry
     if (this.#refused || typeof this.#options.token !== "function") return true
@@ -945,7 +945,7 @@ class Session {
     this.client.dispatchEvent(new Event("state"))
   }
 
-  /** fail ends everything. */
+  /** fail ends the client. */
   #fail(error) {
     if (this.error) return
     this.error = error
@@ -969,7 +969,7 @@ class Session {
     await goodbye
   }
 
-  /** planRenewal asks the server, whose clock decides when the token expires, what time it is. */
+  /** planRenewal asks the server for its time, since the server's clock decides when the token expires. */
   async #planRenewal(link) {
     if (typeof this.#options.token !== "function" || this.#expires === undefined) return
     const reply = await link.ask({ action: "ping" })
@@ -983,12 +983,12 @@ class Session {
       const token = await this.#token()
       if (this.#link === link) this.#granted(await link.authenticate(token))
     } catch {
-      // The older token counts on. When that has expired the server says so.
+      // The older token remains valid. The server says when it has expired.
     }
     if (this.#link === link && !this.error) this.#planRenewal(link)
   }
 
-  /** restore joins and watches a room again. Until it is done the room's other requests wait. */
+  /** restore joins and watches a room again. The room's other requests wait meanwhile. */
   async #restore(mirror, link) {
     const { id: room, epoch, version, seat } = mirror
     if (mirror.member) {
@@ -1017,8 +1017,8 @@ class Session {
   }
 
   /**
-   * insist repeats a request as long as that may help. It returns why the server refuses, or undefined. Another session of
-   * the user may be that of the connection before, until the server has noticed that it is broken.
+   * insist repeats a request while that may help. It returns the server's last refusal, or undefined. Until the server
+   * notices that the earlier connection is broken, it may refuse the user because of that session.
    */
   async #insist(mirror, link, frame, apply) {
     const began = performance.now()
@@ -1033,7 +1033,7 @@ class Session {
     return undefined
   }
 
-  /** request sends a frame as soon as it can. apply gets the reply before the next frame is read, with an error only if that is one of those. */
+  /** request sends a frame as soon as possible. apply gets the reply before the next frame is read, with an error only if it is in errors. */
   request(frame, { signal, apply, errors = [] } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
@@ -1082,7 +1082,7 @@ class Session {
     })
   }
 
-  /** enter returns the room's mirror, which it makes if there is none. */
+  /** enter returns the room's mirror, and makes it if there is none. */
   enter(id) {
     let mirror = this.mirrors.get(id)
     if (!mirror) {
@@ -1094,7 +1094,7 @@ class Session {
     return mirror
   }
 
-  /** entered takes the list of a reply to a join, a match or a watch. history says that it asked for messages. */
+  /** entered applies the reply to a join, a match or a watch. history: the request asked for messages. */
   entered(action, reply, history) {
     const mirror = this.enter(reply.room)
     if (history !== undefined) mirror.keep()
@@ -1108,7 +1108,7 @@ class Session {
     return this.rooms.get(reply.room)
   }
 
-  /** left takes the reply to a leave. It returns why there was no membership any more, if the server had ended it. */
+  /** left applies the reply to a leave. If the server had ended the membership before, it returns why. */
   left(id, mirror, reply) {
     if (reply.error && reply.reason) {
       this.#lost(id, reply)
@@ -1120,7 +1120,7 @@ class Session {
     return reply.error?.code === "unknown" ? refusal(reply) : undefined
   }
 
-  /** lost takes the end of a membership. Who is moved is a member of the other room from then on; its snapshot follows. */
+  /** lost applies the end of a membership. A moved user is a member of the other room from then on; its snapshot follows. */
   #lost(id, event) {
     const mirror = this.mirrors.get(id)
     mirror?.lose(event)
@@ -1143,7 +1143,7 @@ class Session {
     } else if (event.event === "changes" && !mirror.change(event, this.user)) this.#resync(mirror, this.#link)
   }
 
-  /** serves takes what a server says of itself. It may come before the client is connected. */
+  /** serves records whether the server is degraded. The server may say so before the client is connected. */
   #serves(degraded) {
     this.#degraded = degraded
     if (this.#connected) this.#become(degraded ? "degraded" : "connected")
@@ -1154,8 +1154,8 @@ class Session {
   }
 
   /**
-   * snapshot replaces a room. Of one that the client is not in, and of one where a move was announced, it says whether
-   * the client is a member there now: the reply to a leave may have crossed the move.
+   * snapshot replaces a room. If the client is not in the room, or was told that it moved there, the snapshot decides
+   * whether it is a member: the reply to a leave may have crossed the move.
    */
   #snapshot(event) {
     let mirror = this.mirrors.get(event.room)
@@ -1169,7 +1169,7 @@ class Session {
     this.flush()
   }
 
-  /** resync asks for the list of a room of which events are missing. */
+  /** resync asks for the list of a room whose events are missing. */
   async #resync(mirror, link) {
     await this.#insist(mirror, link, { action: "users", room: mirror.id }, (reply) => {
       if (mirror.stale) mirror.replace(reply, this.user, true)
@@ -1179,7 +1179,7 @@ class Session {
 
 const warn = (error) => console.warn(`roomd.js: ${error.message}`)
 
-// resolve makes the URL of a WebSocket of an address.
+// resolve returns the WebSocket URL of an address.
 function resolve(address, user) {
   const bad = (why) => new RoomdError("bad_request", `url: ${JSON.stringify(address)} ${why}`)
   const path = /^[./]/.test(address)
@@ -1200,7 +1200,7 @@ function resolve(address, user) {
   return url
 }
 
-// claims reads, without verifying it, whose a token is and when it expires.
+// claims reads a token's user and expiry, without verifying it.
 function claims(token) {
   try {
     const bytes = Uint8Array.from(atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0))
@@ -1211,7 +1211,7 @@ function claims(token) {
   }
 }
 
-// probe asks by plain HTTP why a handshake failed, because a WebSocket does not say. It returns undefined if that says nothing.
+// probe asks by plain HTTP why a handshake failed, because a WebSocket does not say. It returns undefined if HTTP does not either.
 async function probe(address, token) {
   const url = new URL(address)
   url.protocol = address.protocol === "wss:" ? "https:" : "http:"
@@ -1223,7 +1223,7 @@ async function probe(address, token) {
       signal: AbortSignal.timeout(PROBE_WAIT),
     })
     const { error } = await response.json()
-    // "websocket: …" is about this request, which is no handshake: the server would take the client.
+    // "websocket: …" means that only the handshake is missing: the server would accept the client.
     if (typeof error?.code !== "string" || String(error.message).startsWith("websocket: ")) return undefined
     return refusal({ error })
   } catch {
@@ -1231,7 +1231,7 @@ async function probe(address, token) {
   }
 }
 
-// problemOf makes an error of an HTTP answer. What is no problem document is a proxy's, which may say anything while servers restart.
+// problemOf returns an HTTP answer as an error. If it is no problem document, a proxy sent it, perhaps while servers restart.
 async function problemOf(response, before) {
   const { code, detail, retry } = await response.json().catch(() => ({}))
   if (typeof code === "string") return new RoomdError(code, `${code}: ${detail}`, { retry: retry === true })
@@ -1239,7 +1239,7 @@ async function problemOf(response, before) {
   return new RoomdError("bad_request", `the server answers with HTTP ${response.status}`, { retry: retried })
 }
 
-// textOf returns what is sent of a frame, besides the id. A program may change its data while the request waits.
+// textOf returns a frame as text, without the id, since a program may change its data while the request waits.
 function textOf(frame) {
   const noTime = [NaN, Infinity, -Infinity] // JSON would make null of these
   if ([frame, frame.actions ?? []].flat().some((action) => noTime.includes(action?.in))) throw new RoomdError("bad_request", "in: must be a number of ms, or null, which cancels the timer")
@@ -1254,8 +1254,8 @@ function textOf(frame) {
   return text
 }
 
-// condition makes fields of a request of what the caller expects. What is no version is refused: to leave it
-// out would make the request unconditional.
+// condition returns the request's fields for what the caller expects. It refuses a value that is no version: without it the
+// request would be unconditional.
 function condition(expect, epoch) {
   if (expect === undefined) return {}
   const position = typeof expect === "number" ? { version: expect, epoch } : expect
@@ -1265,8 +1265,8 @@ function condition(expect, epoch) {
 
 const position = ({ epoch, version }) => ({ epoch, version })
 
-// nothingElse refuses the options that a call does not have: one in the wrong place, or with a slip in its name, would be passed over
-// in silence.
+// nothingElse refuses options that a call does not have: a misplaced or misspelled one would otherwise be ignored
+// silently.
 function nothingElse(call, rest) {
   const [name] = Object.keys(rest)
   if (name !== undefined) throw new RoomdError("bad_request", `${call}: there is no option ${name}`)

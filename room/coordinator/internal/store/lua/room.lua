@@ -55,12 +55,11 @@ local function room_read(users, meta)
 end
 
 -- Returns how many members the room has, or nothing if it is not the room that the changes
--- build on. is has the room's commit id and incarnation. The version would not do: after a failover has lost a commit,
--- another commit may have its number. The id belongs to one commit, but does not show
--- that Redis has lost nothing after that commit: the incarnation does, unless a new epoch
--- begins anyway. Nor does the id show that
--- the members are there: Redis may have evicted one of the two keys, or somebody removed
--- members. So they are counted.
+-- build on. is has the room's commit id and incarnation. The version would not do: after a
+-- failover has lost a commit, another commit may have its number. The commit id does not show
+-- that Redis has kept all later commits: the incarnation does, unless a new epoch begins anyway.
+-- Nor does it show that the members are there, since Redis may have evicted one of the two keys,
+-- or somebody removed members: so they are counted.
 local function room_count(users, is, at, epoch)
   local there = redis.call('HLEN', users)
   if (is[1] or '') == ARGV[at + 1] and (epoch ~= '' or not is[1] or is[2] == '<incarnation>') and there == tonumber(ARGV[at + 6]) then

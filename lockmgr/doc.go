@@ -125,6 +125,6 @@
 //
 // Every rule of the lock is in lua/lock.lua. A call that waits: acquire.go; line.go has the
 // waiters of this process; slot.go and wait.go a token that asks, waits and gives up; wakeups.go
-// the wake-ups. A hold: lock.go, extend.go, release.go. A request: send.go, pipeline.go,
-// tokens.go for requests that are sent twice, call.go for requests that go on without their caller.
+// the wake-ups. A hold: lock.go, extend.go, release.go. A request: send.go; names.go has the keys and
+// the tokens, also of requests that are sent twice.
 package lockmgr

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 
 	"roomd/room"
@@ -206,4 +208,29 @@ func isLocal(r *http.Request) bool {
 	}
 	to, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return to != nil && isLoopback(to.String()) && isLoopback(r.RemoteAddr)
+}
+
+const adminIndex = `<!doctype html><html lang="en"><title>roomd</title><pre>
+<a href="/admin">/admin</a>         the operators' page
+<a href="/metrics">/metrics</a>       for Prometheus
+<a href="/healthz">/healthz</a>       the process runs
+<a href="/api/nodes">/api/nodes</a>     all nodes, and what their checks have found
+<a href="/api/rooms">/api/rooms</a>     rooms, and authority over them: <a href="/api/openapi.yaml">/api/openapi.yaml</a>
+<a href="/debug/pprof/">/debug/pprof/</a>  profiles, for go tool pprof
+</pre></html>
+`
+
+// adminPages are pages for operators beside the node's own.
+func adminPages() http.Handler {
+	mux := http.NewServeMux()
+	// Without pprof's cmdline, because arguments may contain secrets.
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, adminIndex)
+	})
+	return mux
 }

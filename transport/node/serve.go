@@ -7,12 +7,18 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/mattn/go-isatty"
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
+
+	"roomd/room/ratelog"
+	"roomd/transport/node/internal/unguarded"
 )
 
 // run serves until ctx ends or an operator requests a stop, and then drains. It calls ready once the node accepts
@@ -132,4 +138,131 @@ func drain(ctx context.Context, delay time.Duration, n *Node, log *slog.Logger) 
 	}
 	log.Info("stopped")
 	return nil
+}
+
+type signals struct {
+	ctx     context.Context // ends at a signal to stop
+	stop    context.CancelFunc
+	hangups chan os.Signal // each SIGHUP; several at once count as one
+}
+
+// catchSignals starts waiting for signals. A second signal to stop ends the process at once.
+func catchSignals() *signals {
+	s := &signals{hangups: make(chan os.Signal, 1)}
+	s.ctx, s.stop = signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(s.ctx, s.stop)
+	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup
+		signal.Notify(s.hangups, syscall.SIGHUP)
+	}
+	return s
+}
+
+func (s *signals) stopOnHangup() {
+	go func() {
+		select {
+		case <-s.hangups:
+			s.stop()
+		case <-s.ctx.Done():
+		}
+		signal.Stop(s.hangups)
+	}()
+}
+
+// keepHangups returns a channel of SIGHUPs, even under nohup. They then stop nothing.
+func (s *signals) keepHangups() <-chan os.Signal {
+	signal.Notify(s.hangups, syscall.SIGHUP)
+	return s.hangups
+}
+
+func (s *signals) release() {
+	s.stop()
+	signal.Stop(s.hangups)
+}
+
+// supervisor reports the node's state to systemd (Type=notify). Without NOTIFY_SOCKET its methods do nothing.
+type supervisor struct {
+	failed *ratelog.Log // unsent messages
+	stuck  *ratelog.Log // the node has stalled
+	stop   chan struct{}
+	ended  chan struct{}
+}
+
+func newSupervisor(log *slog.Logger) *supervisor {
+	return &supervisor{
+		failed: ratelog.New(log, slog.LevelWarn, "systemd cannot be told how the node is", ratelog.Quiet),
+		stuck: ratelog.New(log, slog.LevelError, "the node stands still, and the watchdog is not told otherwise",
+			ratelog.Quiet),
+		stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+func (s *supervisor) notify(states ...string) {
+	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
+		s.failed.Happened(err)
+	}
+}
+
+// ready reports that the node serves clients, and feeds the watchdog until close.
+func (s *supervisor) ready(n *Node) {
+	s.notify(daemon.SdNotifyReady, "STATUS=serving at "+n.URL())
+	limit, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		s.failed.Happened(err)
+	}
+	go func() {
+		defer close(s.ended)
+		if limit > 0 {
+			s.watch(limit/2, n)
+		}
+	}()
+}
+
+func (s *supervisor) watch(every time.Duration, n *Node) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := n.Alive(); err != nil {
+			s.stuck.Happened(err)
+		} else {
+			s.notify(daemon.SdNotifyWatchdog)
+		}
+		select {
+		case <-tick.C:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// reloading reports that the configuration is read again, until reloaded.
+func (s *supervisor) reloading() { s.notify(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
+
+func (s *supervisor) reloaded() { s.notify(daemon.SdNotifyReady) }
+
+// stopping reports that the node drains, for limit at most.
+func (s *supervisor) stopping(limit time.Duration, status string) {
+	s.notify(daemon.SdNotifyStopping, "STATUS="+status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
+}
+
+// close stops feeding the watchdog. Call it after ready.
+func (s *supervisor) close() {
+	close(s.stop)
+	<-s.ended
+	s.failed.Close()
+	s.stuck.Close()
+}
+
+// compare enables the page's comparison with a list without a lock. Call end after the node's shutdown. It does
+// nothing if other machines can connect, or players have tokens.
+func (c *config) compare(n *Config) (end func()) {
+	if n.Serve.Auth != nil || !isLoopback(c.Listen) {
+		return func() {}
+	}
+	client := n.Redis.NewClient()
+	lists := unguarded.New(client, c.KeyPrefix, isLoopback)
+	n.Unguarded = lists
+	return func() {
+		lists.Close()
+		_ = client.Close()
+	}
 }

@@ -9,9 +9,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"roomd/lockmgr/redisconn/redisurl"
 )
 
 // logSettings logs the version and settings: at level info those that are not defaults, at level debug all.
@@ -150,4 +153,26 @@ func versionOf(info *debug.BuildInfo) string {
 	}
 	return fmt.Sprintf("roomd %s, revision %s, %s %s/%s", cmp.Or(info.Main.Version, "(devel)"), revision,
 		info.GoVersion, runtime.GOOS, runtime.GOARCH)
+}
+
+// labels returns the flags with the tag label, which explain the metrics. No value is a secret: for Redis and the key
+// it is only the kind.
+func (c *config) labels() map[string]string {
+	labels := map[string]string{"auth": "none"}
+	if source := c.source(); source != nil {
+		labels["auth"] = strings.TrimPrefix(source.name, "--auth-")
+	}
+	flags, _ := flagsOf(&cli{Serve: *c}, nil) // cannot fail: the same flags were parsed before
+	for _, flag := range flags {
+		if flag.Tag.Has("label") {
+			labels[strings.ReplaceAll(flag.Name, "-", "_")] = shown(flag.Target.Interface())
+		}
+	}
+	kind, _, isURL := strings.Cut(c.Redis, "://")
+	if !isURL {
+		kind = redisurl.Embedded
+	}
+	rules := c.rooms().Rules
+	labels["redis"], labels["capacity"], labels["rules"] = kind, strconv.Itoa(rules.Seats()), rules.ID()
+	return labels
 }

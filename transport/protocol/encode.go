@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
 )
@@ -299,4 +300,79 @@ func appendError(dst []byte, e *Error) []byte {
 	dst = append(dst, `,"retry":`...)
 	dst = strconv.AppendBool(dst, e.Retry)
 	return append(dst, '}')
+}
+
+// Timers are the times that a room's timers have left, in ms, by name. In JSON they are an object.
+type Timers map[string]int64
+
+// TimersOf returns timers as clients see them at now, by the nodes' clock in ms since 1970; nil for none.
+func TimersOf(t *room.Timers, now int64) Timers {
+	if t.Len() == 0 {
+		return nil
+	}
+	left := make(Timers, t.Len())
+	for name, timer := range t.ByName {
+		left[name] = max(0, timer.Due-now)
+	}
+	return left
+}
+
+func appendTimers(dst []byte, timers Timers) []byte {
+	if len(timers) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"timers":{`...)
+	for i, name := range slices.Sorted(maps.Keys(timers)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(appendString(dst, name), ':'), timers[name], 10)
+	}
+	return append(dst, '}')
+}
+
+// appendIn writes the time until a timer fires, in ms, or null.
+func appendIn(dst []byte, in *int64) []byte {
+	if in == nil {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, *in, 10)
+}
+
+func appendThen(dst []byte, then *room.Effect) []byte {
+	switch {
+	case then == nil:
+		return append(dst, "null"...)
+	case then.Close:
+		return append(dst, `{"close":true}`...)
+	case then.Data != nil:
+		return append(append(append(dst, `{"data":`...), then.Data...), '}')
+	}
+	return append(appendString(append(dst, `{"kick":`...), then.Kick), '}')
+}
+
+// appendJSON writes a text as it is, null if it is empty.
+func appendJSON(dst []byte, j JSON) []byte {
+	if j == "" {
+		return append(dst, "null"...)
+	}
+	return append(dst, j...)
+}
+
+// appendString quotes s with the fewest escapes JSON allows: Chinese and emoji stay as they are.
+func appendString(dst []byte, s string) []byte {
+	// The error only says that bad UTF-8 was replaced; the frame is valid.
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendString(dst, s)
+	}
+	return append(dst, ']')
 }

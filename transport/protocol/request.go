@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -83,6 +84,21 @@ type Request struct {
 	// Epoch is the room's life in which Expect counts. Empty means the current one, and is not sent.
 	Epoch string
 }
+
+// JSON is a JSON text as it was sent, such as the data of a room. Empty means none. Its own JSON form is that text.
+type JSON string
+
+// MarshalJSON returns the text, or null if there is none.
+func (j JSON) MarshalJSON() ([]byte, error) { return appendJSON(nil, j), nil }
+
+// UnmarshalJSON keeps the text.
+func (j *JSON) UnmarshalJSON(text []byte) error {
+	*j = JSON(text)
+	return nil
+}
+
+// Decode stores the value of the text in v, as [json.Unmarshal] does. An empty text is null.
+func (j JSON) Decode(v any) error { return json.Unmarshal(appendJSON(nil, j), v) }
 
 // field is a member of a request's object.
 type field int

@@ -1,12 +1,15 @@
 package protocol
 
 import (
+	"encoding"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
 )
 
 // Each of these functions reads a value. wrong is its fault, or "".
@@ -150,4 +153,120 @@ func (d *decoder) readUser(f field, users *[]string, value jsontext.Value) {
 		d.badAt(f, f.name()+"["+strconv.Itoa(len(*users))+"]", wrong)
 	}
 	*users = append(*users, user)
+}
+
+// readSettings reads the settings of a configure or a match. It fails only where the JSON is broken.
+func (d *decoder) readSettings() error {
+	d.req.Settings = new(room.Settings)
+	seen := fieldSet(0)
+	return d.readParts(fieldSettings, func(name string, valid bool, value jsontext.Value) {
+		which := slices.IndexFunc(room.SettingFields, func(f room.Setting) bool { return f.Name == name })
+		if which < 0 || !valid {
+			d.bad(fieldSettings, badName(name, valid, settingNames()))
+			return
+		}
+		wrong := "given twice"
+		if !seen.has(field(which)) {
+			wrong = d.setting(room.SettingFields[which], value)
+		}
+		seen |= 1 << which
+		if wrong != "" {
+			d.badAt(fieldSettings, "settings."+name, wrong)
+		}
+	})
+}
+
+func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {
+	switch into := f.In(d.req.Settings).(type) {
+	case *int:
+		var n int64
+		n, wrong = number(value, 0, int64(f.Most))
+		*into = int(n)
+	case *bool:
+		*into, wrong = truth(value)
+	case *room.Labels:
+		*into, wrong = labels(value)
+	case encoding.TextUnmarshaler:
+		var name string
+		if name, wrong = d.choice(value, f.Values...); wrong == "" {
+			_ = into.UnmarshalText([]byte(name)) // any text is valid here
+		}
+	}
+	return wrong
+}
+
+func settingNames() (names []string) {
+	for _, f := range room.SettingFields {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// readThen reads the effect of a timer: an object with one field. It fails only where the JSON is broken.
+func (d *decoder) readThen() error {
+	then := new(room.Effect)
+	d.req.Then = then
+	fields := 0
+	err := d.readParts(fieldThen, func(name string, valid bool, value jsontext.Value) {
+		fields++
+		var wrong string
+		switch name {
+		case "close":
+			if then.Close, wrong = truth(value); wrong == "" && !then.Close {
+				wrong = "must be true"
+			}
+		case "kick":
+			if then.Kick, wrong = d.text(value); wrong == "" && then.Kick == "" {
+				wrong = "must not be empty"
+			}
+		case "data":
+			var text JSON
+			text, wrong = data(value)
+			then.Data = jsontext.Value(text)
+		default:
+			d.bad(fieldThen, badName(name, valid, []string{"close", "kick", "data"}))
+		}
+		if wrong != "" {
+			d.badAt(fieldThen, "then."+name, wrong)
+		}
+	})
+	if fields != 1 {
+		d.bad(fieldThen, "must have one of close, kick and data")
+	}
+	return err
+}
+
+// excerptLen is how many characters of a client's text an error message repeats.
+const excerptLen = 32
+
+// excerpt quotes the beginning of a client's text, with control characters escaped.
+func excerpt(s string) string { return strconv.Quote(shorten(s)) }
+
+func shorten(s string) string {
+	count := 0
+	for i := range s {
+		if count == excerptLen {
+			return s[:i] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+func kindName(kind jsontext.Kind) string {
+	switch kind {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "true or false"
+	case jsontext.KindString:
+		return "a string"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "an array"
+	}
+	return "something else"
 }

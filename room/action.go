@@ -51,29 +51,6 @@ func Check(a Action, rules Rules) (Action, error) {
 	return a, nil
 }
 
-// checkSession returns the normal form of the name of the user who acts.
-func checkSession(user, session string) (normal string, err error) {
-	if normal, err = ParseUser(user); err != nil {
-		return "", err
-	}
-	return normal, checkSessionID(session)
-}
-
-// checkActor is checkSession for actions that are also open to authority: then both are empty.
-func checkActor(user, session string) (normal string, err error) {
-	if user == "" && session == "" {
-		return "", nil
-	}
-	return checkSession(user, session)
-}
-
-func checkSessionID(id string) error {
-	if id == "" || len(id) > maxSession {
-		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(id))}
-	}
-	return nil
-}
-
 // Expect is the version that an action builds on. The zero value expects none.
 type Expect struct {
 	given   bool
@@ -110,6 +87,14 @@ func (e Expect) checkData(r *Room, set uint64, what string) error {
 		return Refuse(ErrConflict, "room %s is at version %d, not yet at %d", r.ID, r.Version, e.version)
 	}
 	return nil
+}
+
+// checkPlay fails with ErrConflict if the room's data or a timer has changed since the expected version.
+func (e Expect) checkPlay(r *Room) error {
+	if err := e.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
+		return err
+	}
+	return e.checkData(r, r.state.timers.since(), "a timer of room "+r.ID)
 }
 
 // Origin says for which node, and when, an action runs.
@@ -150,6 +135,117 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	return seat, nil
 }
 
+// Errors of an action, a read or a watch. Test with errors.Is; the text of the returned error says more.
+var (
+	// ErrInvalid: the input cannot be used; an [InvalidError] names the field. Nothing was written.
+	ErrInvalid = errors.New("invalid input")
+
+	// ErrFull: every seat of the room is taken. Nothing was written.
+	ErrFull = errors.New("room is full")
+
+	// ErrSeatTaken: another user has the requested seat. Nothing was written.
+	ErrSeatTaken = errors.New("seat is taken")
+
+	// ErrForbidden: the rules do not let the user do that. Nothing was written.
+	ErrForbidden = errors.New("not allowed")
+
+	// ErrRoomClosed: the room's settings let nobody in. Nothing was written.
+	ErrRoomClosed = errors.New("room is closed")
+
+	// ErrOtherLabels: the room does not have the requested labels. Nothing was written.
+	ErrOtherLabels = errors.New("the room has other labels")
+
+	// ErrNoRoom: the room has not begun, and the action may not begin it. Nothing was written.
+	ErrNoRoom = errors.New("no such room")
+
+	// ErrBanned: the user may not come into the room for a while. Nothing was written.
+	ErrBanned = errors.New("banned from the room")
+
+	// ErrConflict: the room, or the data to be set, has changed since the expected version. Nothing was written.
+	ErrConflict = errors.New("the room has changed")
+
+	// errSeating: Rules.Seating returned an impossible seat, or it or Rules.Starter panicked. Nothing was written.
+	errSeating = errors.New("the game's rule is faulty")
+
+	// ErrNotMember: the user is not in the room, or with another session (also an ErrDuplicate). Nothing was written.
+	ErrNotMember = errors.New("not a member")
+
+	// ErrDuplicate: another live session is the user's active one in the room, and by Rules.Duplicate it stays.
+	// Nothing was written. A [DuplicateError] names that session's node.
+	ErrDuplicate = errors.New("user is in the room with another session")
+
+	// ErrBusy: the room's lock did not become free in time. Nothing was written, or it was undone.
+	ErrBusy = errors.New("room is busy")
+
+	// ErrUnavailable: Redis cannot be reached, or it refuses. Nothing was written.
+	ErrUnavailable = errors.New("redis is unavailable")
+
+	// ErrForeign: a key of the room holds something that roomd has not written; a [ForeignError] names it. Nothing
+	// was written, and only an operator can help. It comes with ErrUnavailable.
+	ErrForeign = errors.New("the key holds something that is not roomd's")
+
+	// ErrUnknown: Redis went away, or the caller gave up, while the action was being written. It may or may not have
+	// happened; read the room to find out.
+	ErrUnknown = errors.New("outcome is unknown")
+
+	// ErrClosed: the coordinator is closed. Nothing was written.
+	ErrClosed = errors.New("coordinator is closed")
+)
+
+// InvalidError names an unusable input field. It is an [ErrInvalid].
+type InvalidError struct {
+	Field   string // room, user, session, seat, capacity or action, or the name of an option
+	Problem string
+}
+
+func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// DuplicateError is an [ErrDuplicate] that names the other session's node.
+type DuplicateError struct {
+	Node string // of the session that stays
+	text string
+}
+
+func (e *DuplicateError) Error() string { return e.text }
+
+// Unwrap returns ErrDuplicate.
+func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// ForeignError is an [ErrForeign]. Its text is for operators: it names the key, its content, and what to do.
+type ForeignError struct{ text string }
+
+func (e *ForeignError) Error() string { return e.text }
+
+// Unwrap returns ErrForeign.
+func (e *ForeignError) Unwrap() error { return ErrForeign }
+
+// Foreign returns a [ForeignError] with that text.
+func Foreign(format string, args ...any) error {
+	return &ForeignError{fmt.Sprintf(format, args...)}
+}
+
+type refusal struct {
+	reason error
+	text   string
+}
+
+func (e *refusal) Error() string { return e.text }
+
+func (e *refusal) Unwrap() error { return e.reason }
+
+// Forbid returns an [ErrForbidden] with that text, which players may be shown.
+func Forbid(format string, args ...any) error {
+	return &refusal{ErrForbidden, fmt.Sprintf(format, args...)}
+}
+
+// Refuse returns an error that is reason (by errors.Is) and has that text, which players may be shown.
+func Refuse(reason error, format string, args ...any) error {
+	return &refusal{reason, fmt.Sprintf(format, args...)}
+}
+
 func absent(r *Room, user string) error {
 	return Refuse(ErrNotMember, "%s is not in room %s", user, r.ID)
 }
@@ -163,4 +259,20 @@ func elsewhere(r *Room, user string, m Member) error {
 		reason = ErrNotMember
 	}
 	return Refuse(reason, "%s is in room %s with another session", user, r.ID)
+}
+
+// activeMember returns the user as a member, if session is the active one. A session that was considered
+// lost, because its node had stalled, becomes active again.
+func activeMember(r *Room, user, session string, by Origin) (Member, error) {
+	m, ok := r.Member(user)
+	switch {
+	case !ok:
+		return m, absent(r, user)
+	case m.Reserved() || m.SessionID() != session:
+		return m, elsewhere(r, user, m)
+	case m.Detached():
+		activate(r, user, session, m, by)
+		m, _ = r.Member(user)
+	}
+	return m, nil
 }

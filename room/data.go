@@ -1,5 +1,14 @@
 package room
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // SetData replaces the room's data.
 type SetData struct {
 	// User is a member with the active session Session, whom the settings allow to set data; anybody with Authority.
@@ -14,7 +23,8 @@ type SetData struct {
 	Expect Expect
 }
 
-func (SetData) kind() Kind                { return kindData }
+func (SetData) kind() Kind { return kindData }
+
 func (a SetData) subject() (string, bool) { return a.User, false }
 
 func (a SetData) check(rules Rules) (_ Action, err error) {
@@ -58,7 +68,8 @@ type SetMemberData struct {
 	Expect        Expect // as in SetData
 }
 
-func (SetMemberData) kind() Kind                { return kindMember }
+func (SetMemberData) kind() Kind { return kindMember }
+
 func (a SetMemberData) subject() (string, bool) { return a.User, false }
 
 func (a SetMemberData) check(rules Rules) (_ Action, err error) {
@@ -90,7 +101,8 @@ type Ready struct {
 	Value         bool
 }
 
-func (Ready) kind() Kind                { return kindReady }
+func (Ready) kind() Kind { return kindReady }
+
 func (a Ready) subject() (string, bool) { return a.User, false }
 
 func (a Ready) check(Rules) (Action, error) {
@@ -110,18 +122,241 @@ func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, err
 }
 
-// activeMember returns the user as a member, if session is the active one. A session that was considered
-// lost, because its node had stalled, becomes active again.
-func activeMember(r *Room, user, session string, by Origin) (Member, error) {
-	m, ok := r.Member(user)
-	switch {
-	case !ok:
-		return m, absent(r, user)
-	case m.Reserved() || m.SessionID() != session:
-		return m, elsewhere(r, user, m)
-	case m.Detached():
-		activate(r, user, session, m, by)
-		m, _ = r.Member(user)
+// Deal gives members private data, which only they and authority over the room are shown: all of them, or none. The
+// data is gone when the member leaves.
+type Deal struct {
+	// User is a member with the active session Session, who may only set their own data, unless the room's settings
+	// forbid it. Both are empty if somebody with authority over the room acts.
+	User, Session string
+
+	Hands     []Hand // of 1 to MaxGroup different members
+	Authority bool   // the user has authority over the room: need not be a member, and may deal to others
+
+	// Expect makes it fail with [ErrConflict] if any of this data has changed since then, or in another epoch.
+	Expect Expect
+}
+
+// Hand is the private data that one member gets.
+type Hand struct {
+	User string
+	Data string // JSON, "" to remove it
+}
+
+func (Deal) kind() Kind { return kindPrivate }
+
+func (a Deal) subject() (string, bool) { return a.User, false }
+
+func (a Deal) check(rules Rules) (_ Action, err error) {
+	if a.User, err = checkActor(a.User, a.Session); err != nil {
+		return nil, err
 	}
-	return m, nil
+	if n := len(a.Hands); n < 1 || n > MaxGroup {
+		return nil, &InvalidError{"hands", fmt.Sprintf("must be of 1 to %d users, not %d", MaxGroup, n)}
+	}
+	hands := make([]Hand, 0, len(a.Hands))
+	for _, hand := range a.Hands {
+		if hand, err = hand.check(len(a.Hands) == 1, rules.Limits.privateData()); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(hands, func(h Hand) bool { return h.User == hand.User }) {
+			return nil, &InvalidError{"hands", fmt.Sprintf("names %s twice", hand.User)}
+		}
+		hands = append(hands, hand)
+	}
+	a.Hands = hands
+	return a, nil
+}
+
+// check returns the hand in its normal form. only says that there are no other hands: errors name user or data.
+func (h Hand) check(only bool, limit int) (normal Hand, err error) {
+	if normal.User, err = ParseUser(h.User); err != nil {
+		if invalid, ok := errors.AsType[*InvalidError](err); ok && !only {
+			err = &InvalidError{"hands", fmt.Sprintf("names %.32q, and a user %s", h.User, invalid.Problem)}
+		}
+		return normal, err
+	}
+	field := "data"
+	if !only {
+		field = "hands." + normal.User
+	}
+	normal.Data, err = parseData(field, h.Data, limit)
+	return normal, err
+}
+
+func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
+	if a.User != "" && !a.Authority {
+		m, err := activeMember(r, a.User, a.Session, by)
+		if err != nil {
+			return 0, err
+		}
+		switch seat = m.Seat; {
+		case len(a.Hands) != 1 || a.Hands[0].User != a.User:
+			return 0, Forbid("only admins set the private data of others")
+		case r.state.settings.Data != DataMembers:
+			return 0, Forbid("the settings of room %s let only admins set private data", r.ID)
+		}
+	}
+	for _, hand := range a.Hands {
+		m, ok := r.Member(hand.User)
+		if !ok {
+			return 0, absent(r, hand.User)
+		}
+		if err := a.Expect.checkData(r, m.Private.since(), fmt.Sprintf("the private data of %s", hand.User)); err != nil {
+			return 0, err
+		}
+		if hand.Data == m.Private.String() {
+			continue
+		}
+		r.update(m.Node, Update{Type: kindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(hand.Data)}})
+	}
+	return seat, nil
+}
+
+// Say sends a message to the room. It counts as a version, so that everybody gets messages and changes in one order.
+type Say struct {
+	// User is a member with the active session Session. Both may be empty with Authority.
+	User, Session string
+
+	Text string   // exactly one of Text and Data is given
+	Data string   // JSON
+	To   []string // recipients, who are members; nil for everybody, empty for authority over the room only
+
+	Authority bool // the user has authority over the room, and need not be a member
+}
+
+func (Say) kind() Kind { return KindMessage }
+
+func (a Say) subject() (string, bool) { return a.User, false }
+
+func (a Say) check(rules Rules) (_ Action, err error) {
+	if a.User, err = checkActor(a.User, a.Session); err != nil {
+		return nil, err
+	}
+	limit := rules.Limits.message()
+	switch {
+	case (a.Text == "") == (a.Data == ""):
+		return nil, &InvalidError{"text", "is what is said, or data is: one of both"}
+	case !utf8.ValidString(a.Text):
+		return nil, &InvalidError{"text", "is not valid UTF-8"}
+	case len(a.Text) > limit:
+		return nil, tooLong("text", len(a.Text), limit)
+	}
+	if a.Data, err = parseData("data", a.Data, limit); err != nil {
+		return nil, err
+	}
+	if a.Text == "" && a.Data == "" {
+		a.Data = "null"
+	}
+	if len(a.To) > 0 {
+		a.To, err = parseUsers("to", a.To)
+	}
+	return a, err
+}
+
+func (a Say) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
+	if a.User != "" {
+		m, err := activeMember(r, a.User, a.Session, by)
+		if err != nil && !a.Authority {
+			return 0, err
+		}
+		seat = m.Seat
+	}
+	for _, user := range a.To {
+		if _, ok := r.Member(user); !ok {
+			return 0, absent(r, user)
+		}
+	}
+	r.updateState(Update{
+		Type: KindMessage, User: a.User, Seat: seat,
+		Detail: &Detail{Text: a.Text, Data: jsonOf(a.Data), To: a.To},
+	})
+	return seat, nil
+}
+
+// Said is a message that a room has kept, as stored in Redis.
+type Said struct {
+	Epoch   string `json:"epoch"`
+	Version uint64 `json:"version"` // at which it was said
+
+	User string         `json:"user,omitzero"` // empty for somebody with authority over the room
+	Text string         `json:"text,omitzero"` // either Text or Data is set
+	Data jsontext.Value `json:"data,omitzero"`
+	To   []string       `json:"to,omitzero"` // recipients; nil for everybody
+}
+
+// SaidIn returns the messages of a commit.
+func (c *Commit) SaidIn() (all []Said) {
+	for i := range c.Updates {
+		if u := &c.Updates[i]; u.Type == KindMessage {
+			d := u.detail()
+			all = append(all, Said{c.Epoch, c.Version, u.User, d.Text, d.Data, d.To})
+		}
+	}
+	return all
+}
+
+// Kept has a room's kept messages, oldest first, and the room's epoch when they were read. Whatever the settings say,
+// at most 64 KiB are kept: the oldest are dropped first.
+type Kept struct {
+	Epoch string
+	Said  []Said
+}
+
+// Missed returns the last messages, at most most of them, that a user who joined has not received: up to now, the
+// version of the join, and after the version that the join expected, if any. Later messages come as events. It leaves
+// out messages of an epoch that may not have preceded now's.
+func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
+	all := k.Said
+	current := slices.IndexFunc(all, func(s Said) bool { return s.Epoch == now.Epoch })
+	if k.Epoch != now.Epoch { // the room has begun anew since the join
+		if current < 0 {
+			return nil
+		}
+		all = all[:lastOf(all, now.Epoch)+1]
+	}
+	if since.given {
+		all = since.behind(all, now.Epoch)
+	}
+	all = slices.Collect(func(yield func(Said) bool) {
+		for _, s := range all {
+			after := s.Epoch == now.Epoch && s.Version > now.Version
+			if !after && s.change().IsFor(to) && !yield(s) {
+				return
+			}
+		}
+	})
+	return all[max(0, len(all)-most):]
+}
+
+// behind returns the messages after the expected version. If no message of that epoch is left, it returns those
+// of the present epoch.
+func (e Expect) behind(all []Said, present string) []Said {
+	epoch := e.epoch
+	if epoch == "" {
+		epoch = present
+	}
+	first := slices.IndexFunc(all, func(s Said) bool { return s.Epoch == epoch })
+	if first < 0 {
+		if first = slices.IndexFunc(all, func(s Said) bool { return s.Epoch == present }); first < 0 {
+			return nil
+		}
+		return all[first:]
+	}
+	for first < len(all) && all[first].Epoch == epoch && all[first].Version <= e.version {
+		first++
+	}
+	return all[first:]
+}
+
+func lastOf(all []Said, epoch string) (last int) {
+	for i := range all {
+		if all[i].Epoch == epoch {
+			last = i
+		}
+	}
+	return last
+}
+
+func (s *Said) change() *Change {
+	return &Change{Type: KindMessage, User: s.User, Detail: &Detail{To: s.To}}
 }

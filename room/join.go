@@ -1,6 +1,9 @@
 package room
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Join seats a user, and makes the session the user's active one. Joining again keeps the seat.
 type Join struct {
@@ -53,7 +56,8 @@ func (a Join) KnowingDead(node string) (next Join, differs bool) {
 	return a, differs
 }
 
-func (Join) kind() Kind                { return KindJoin }
+func (Join) kind() Kind { return KindJoin }
+
 func (a Join) subject() (string, bool) { return a.User, false }
 
 func (a Join) check(rules Rules) (Action, error) {
@@ -147,7 +151,8 @@ func (a Join) checkGone(r *Room) error {
 // active, and with [ErrNotMember] if the user is not in the room, or has only a reserved seat: it restores nobody.
 type Keep struct{ User, Session string }
 
-func (Keep) kind() Kind                { return kindKeep }
+func (Keep) kind() Kind { return kindKeep }
+
 func (a Keep) subject() (string, bool) { return a.User, false }
 
 func (a Keep) check(Rules) (Action, error) {
@@ -184,3 +189,122 @@ func activate(r *Room, user, session string, m Member, by Origin) {
 func duplicate(r *Room, user string, m Member) error {
 	return &DuplicateError{m.Node, fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
 }
+
+// Leave removes a user whose active session in the room is Session.
+type Leave struct {
+	User, Session string
+	Reason        Reason // the zero value is ReasonLeft
+}
+
+func (Leave) kind() Kind { return KindLeave }
+
+func (a Leave) subject() (string, bool) { return a.User, false }
+
+func (a Leave) check(Rules) (Action, error) {
+	user, err := checkSession(a.User, a.Session)
+	if err != nil || user == a.User {
+		return nil, err
+	}
+	a.User = user
+	return a, nil
+}
+
+func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
+	m, ok := r.Member(a.User)
+	switch {
+	case !ok:
+		return 0, absent(r, a.User)
+	case m.SessionID() != a.Session:
+		return 0, elsewhere(r, a.User, m)
+	}
+	r.update(by.Node, Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
+	return m.Seat, nil
+}
+
+// Detach records that a session is disconnected and may come back. Its user is away and keeps the seat, which any
+// session of the user may take over, whatever Rules say. A [Leave] of the session still works.
+type Detach struct{ User, Session string }
+
+func (Detach) kind() Kind { return kindDetach }
+
+func (a Detach) subject() (string, bool) { return a.User, false }
+
+func (a Detach) check(Rules) (Action, error) {
+	user, err := checkSession(a.User, a.Session)
+	if err != nil || user == a.User {
+		return nil, err
+	}
+	return Detach{user, a.Session}, nil
+}
+
+func (a Detach) apply(r *Room, _ Rules, _ Origin) (int, error) {
+	m, ok := r.Member(a.User)
+	switch {
+	case !ok:
+		return 0, absent(r, a.User)
+	case m.Session == a.Session:
+		r.update(m.Node, Update{Type: kindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
+	case m.SessionID() != a.Session:
+		return 0, elsewhere(r, a.User, m)
+	}
+	return m.Seat, nil
+}
+
+// Actions of nodes after a failure. [Check] refuses them.
+
+// Stray records that all sessions of a dead node are disconnected and may come back, as [Detach] does for one.
+// [Room.Apply] returns their number in place of a seat.
+type Stray struct{ Node string }
+
+func (Stray) kind() Kind { return kindStray }
+
+func (Stray) subject() (string, bool) { return "", false }
+
+func (Stray) check(Rules) (Action, error) { return nil, errOfNodes }
+
+func (a Stray) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
+	for _, o := range r.Snapshot().Users() {
+		if m, _ := r.Member(o.User); m.Node == a.Node && !m.Detached() {
+			r.update(a.Node, Update{Type: kindAway, User: o.User, Seat: m.Seat, Session: detached + m.Session, Old: m.Session})
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Evict removes all members of a dead node. [Room.Apply] returns their number in place of a seat.
+type Evict struct{ Node string }
+
+func (Evict) kind() Kind { return kindEvict }
+
+func (Evict) subject() (string, bool) { return "", false }
+
+func (Evict) check(Rules) (Action, error) { return nil, errOfNodes }
+
+func (a Evict) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
+	for _, o := range r.Snapshot().Users() {
+		if m, _ := r.Member(o.User); m.Node == a.Node {
+			r.update(a.Node, Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: reasonNode})
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Renew begins a new epoch if the room is still in Epoch, which has lost commits: their versions will be reused.
+type Renew struct{ Epoch string }
+
+func (Renew) kind() Kind { return kindRenew }
+
+func (Renew) subject() (string, bool) { return "", true } // another action may expect the epoch that Renew ends
+
+func (Renew) check(Rules) (Action, error) { return nil, errOfNodes }
+
+func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
+	if a.Epoch == r.Epoch && r.Epoch != "" {
+		r.Renew()
+	}
+	return 0, nil
+}
+
+var errOfNodes = &InvalidError{"action", "is one that only nodes run"}

@@ -171,11 +171,3 @@ func (s Membership) inChanges(e *Event) Outcome {
 func (s Membership) is(session string) bool {
 	return strings.TrimPrefix(session, detached) == s.Session
 }
-
-// Gone returns why a user who is not in the room was taken out. found is false if the room does not know.
-func (s Snapshot) Gone(user string) (g Gone, found bool) {
-	if s.state == nil {
-		return g, false
-	}
-	return s.state.gone.of(user)
-}

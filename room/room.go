@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -154,4 +155,124 @@ func (p Position) Lost(next Position) bool {
 // Gone reports whether commits known at p are missing at next: lost, or in another epoch. A zero p misses nothing.
 func (p Position) Gone(next Position) bool {
 	return p.Version > 0 && (p.Lost(next) || p.Compare(next) == OtherEpoch)
+}
+
+// pending is what was applied to a room since its last Commit or Revert.
+type pending struct {
+	updates []Update
+	before  []former // to undo each update
+	base    int      // how many members there were at the last Commit or Revert
+	gone    *goneList
+	renew   bool   // the next Commit begins a new epoch
+	confirm bool   // the next Commit counts a version although nothing has changed
+	behind  uint64 // the last version that Redis has lost and a node knows, else 0; the next Commit's is higher
+}
+
+// former is the state before an update.
+type former struct {
+	state  *state // of the room; nil if unchanged
+	user   string // whom the update is about; "" for nobody
+	member Member
+	was    bool  // user was a member
+	newest int64 // as in roster
+}
+
+func (p *pending) clear(members int, gone *goneList) {
+	p.updates, p.before, p.base, p.gone = p.updates[:0], p.before[:0], members, gone
+	p.renew, p.confirm, p.behind = false, false, 0
+}
+
+// update applies and records an update of a user. node is the node of the user's session.
+func (r *Room) update(node string, u Update) {
+	m, was := r.members.byUser[u.User]
+	r.updates = append(r.updates, u)
+	r.before = append(r.before, former{r.state, u.User, m, was, r.members.newest})
+	r.members.update(node, u, r.Next())
+	r.state = r.state.heed(&u, true, r.Next())
+}
+
+func (r *Room) updateState(u Update) {
+	r.updates = append(r.updates, u)
+	r.before = append(r.before, former{state: r.state})
+	r.state = r.state.heed(&u, false, r.Next())
+}
+
+// Changed reports whether there is something to commit.
+func (p *pending) Changed() bool {
+	return len(p.updates) > 0 || p.renew || p.confirm
+}
+
+// Base returns how many members there were at the last Commit or Revert.
+func (p *pending) Base() int { return p.base }
+
+// Next returns the version that the next Commit makes.
+func (r *Room) Next() uint64 { return max(r.Version, r.behind) + 1 }
+
+// begun reports whether the room has ever had a commit, even one that Redis has lost.
+func (r *Room) begun() bool { return r.Epoch != "" || r.behind > 0 }
+
+// Renewed reports whether the next Commit begins a new epoch: Renew was called, or Recall restored something, since
+// the last Commit, Revert or Advance.
+func (p *pending) Renewed() bool { return p.renew }
+
+// Confirm makes the next Commit count a version even if nothing has changed.
+func (p *pending) Confirm() { p.confirm = true }
+
+// Pending returns the commit that Commit with that epoch will make, without its commit id, for node. Its Updates
+// share the room's memory: the next action after Commit or Revert overwrites them.
+func (r *Room) Pending(epoch, node string) *Commit {
+	return &Commit{Position{Epoch: epoch, Version: r.Next()}, r.CommitID, node, r.updates}
+}
+
+// Commit keeps the updates as the next version of that epoch, with that commit id. Without changes it does nothing.
+func (r *Room) Commit(epoch, commitID string) {
+	if r.Changed() {
+		r.Position = Position{epoch, r.Next(), commitID}
+	}
+	r.pending.clear(r.Count(), r.state.gone)
+}
+
+// Revert undoes everything since the last Commit.
+func (r *Room) Revert() {
+	r.undo(0)
+	r.pending.clear(r.Count(), r.state.gone)
+}
+
+// undo undoes all updates after the first n.
+func (r *Room) undo(n int) {
+	for _, f := range slices.Backward(r.before[n:]) {
+		if f.state != nil {
+			r.state = f.state
+		}
+		if f.user != "" {
+			r.members.newest = f.newest
+			r.members.remove(f.user)
+			if f.was {
+				r.members.put(f.user, f.member)
+			}
+		}
+	}
+	r.updates, r.before = r.updates[:n], r.before[:n]
+}
+
+// HistoryEnds reports whether the pending updates end the keeping of messages.
+func (r *Room) HistoryEnds() bool {
+	return len(r.before) > 0 && r.before[0].state != nil && r.before[0].state.settings.History > 0 && r.state.settings.History == 0
+}
+
+// Settings returns the room's settings, and false if the room has none yet.
+func (r *Room) Settings() (s Settings, settled bool) { return r.state.settings, r.state.settled }
+
+// appoint gives the room the host that its settings require: exactly one member as long as there are any. A host
+// stays host, even while away. A room without a host costs only a comparison.
+func (r *Room) appoint() {
+	host := ""
+	if r.state.settings.Host != HostNone {
+		if host = r.state.host; host == "" || !r.members.has(host) {
+			host = r.members.longestSeated()
+		}
+	}
+	if host != r.state.host {
+		r.updateState(Update{Type: kindHost, User: host})
+	}
 }

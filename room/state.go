@@ -1,8 +1,13 @@
 package room
 
 import (
+	"bytes"
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // state is what a room has besides members. It is immutable: each update makes another one.
@@ -194,3 +199,174 @@ func (l *goneList) after(u *Update, version uint64) *goneList {
 
 // GoneChanged reports whether [State].Gone has changed since the last Commit or Revert.
 func (r *Room) GoneChanged() bool { return r.state.gone != r.pending.gone }
+
+// Value is JSON that users have set, as stored in Redis. It does not change. Nil is a value that was never set.
+type Value struct {
+	Version uint64         `json:"version"`        // of the room when it was set
+	JSON    jsontext.Value `json:"value,omitzero"` // nil if it was removed
+}
+
+// String returns the JSON, "" for none.
+func (v *Value) String() string {
+	if v == nil {
+		return ""
+	}
+	return string(v.JSON)
+}
+
+// equals reports whether both have the same JSON and version.
+func (v *Value) equals(other *Value) bool {
+	return v.String() == other.String() && v.since() == other.since()
+}
+
+// after returns the value after it was set at that version. Nil and null remove it.
+func (v *Value) after(now jsontext.Value, version uint64) *Value {
+	if now.Kind() == jsontext.KindNull {
+		now = nil
+	}
+	if v == nil && now == nil || v != nil && bytes.Equal(v.JSON, now) {
+		return v
+	}
+	return &Value{version, bytes.Clone(now)}
+}
+
+// since returns the version at which the value was last set, 0 for never.
+func (v *Value) since() uint64 {
+	if v == nil {
+		return 0
+	}
+	return v.Version
+}
+
+// jsonOfMember returns JSON for an update of a member, in which null is none.
+func jsonOfMember(text string) jsontext.Value { return jsontext.Value(cmp.Or(text, "null")) }
+
+// jsonOf returns JSON for an update, nil for "".
+func jsonOf(text string) jsontext.Value {
+	if text == "" {
+		return nil
+	}
+	return jsontext.Value(text)
+}
+
+func (s *state) checkBan(id, user string, now int64) error {
+	return checkBan(id, user, s.bans[user], now)
+}
+
+// checkBan fails with ErrBanned until a ban ends; 0 is no ban.
+func checkBan(id, user string, until, now int64) error {
+	switch {
+	case until <= now:
+		return nil
+	case until >= Forever:
+		return Refuse(ErrBanned, "%s is banned from room %s", user, id)
+	}
+	// rounded to the nearest second: now is an estimate, and rounding up would show 61 s for a ban of 60 s
+	return Refuse(ErrBanned, "%s is banned from room %s for another %d s", user, id, max(1, (until-now+500)/1000))
+}
+
+// settingsBy returns the room's settings, or those that the rules would give it.
+func (s *state) settingsBy(rules Rules) Settings {
+	if !s.settled {
+		return rules.defaults()
+	}
+	return s.settings
+}
+
+// Timers are the timers of a room, nil for a room that never had any. They do not change.
+type Timers struct {
+	Version uint64           `json:"version"` // of the room when a timer was last set or cancelled, or fired
+	ByName  map[string]Timer `json:"timers"`
+}
+
+// Timer is a deadline of a room, as stored in Redis. It does not change.
+type Timer struct {
+	Due     int64   `json:"due"`           // in ms since 1970 by the clock that all nodes share; unique in a room
+	Version uint64  `json:"version"`       // of the room when it was set
+	Then    *Effect `json:"then,omitzero"` // nil for nothing
+}
+
+// Effect is what a timer does when it fires. At most one field is set.
+type Effect struct {
+	Close bool           `json:"close,omitzero"` // closes the room, like Close
+	Kick  string         `json:"kick,omitzero"`  // removes a user, like Kick, if the user is there
+	Data  jsontext.Value `json:"data,omitzero"`  // sets the room's data, if unchanged since SetTimer; null removes it
+}
+
+// Named returns the timer of that name, if there is one.
+func (t *Timers) Named(name string) (timer Timer, found bool) {
+	if t == nil {
+		return timer, false
+	}
+	timer, found = t.ByName[name]
+	return timer, found
+}
+
+// Len returns how many timers there are.
+func (t *Timers) Len() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.ByName)
+}
+
+// Names returns the names of the timers, in order.
+func (t *Timers) Names() []string {
+	if t == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(t.ByName))
+}
+
+// Next returns the timer that is due first, if there is one.
+func (t *Timers) Next() (name string, next Timer, found bool) {
+	if t == nil {
+		return "", next, false
+	}
+	for other, timer := range t.ByName {
+		if !found || timer.Due < next.Due || timer.Due == next.Due && other < name {
+			name, next, found = other, timer, true
+		}
+	}
+	return name, next, found
+}
+
+func (t *Timers) since() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.Version
+}
+
+func (t *Timers) after(set *Countdown, version uint64) *Timers {
+	next := &Timers{Version: version, ByName: make(map[string]Timer, t.Len()+1)}
+	if t != nil {
+		maps.Copy(next.ByName, t.ByName)
+	}
+	if set.Due == 0 {
+		delete(next.ByName, set.Name)
+		return next
+	}
+	timer := Timer{Due: set.Due, Version: version}
+	if then := set.Then; then != nil {
+		timer.Then = &Effect{then.Close, strings.Clone(then.Kick), slices.Clone(then.Data)}
+	}
+	next.ByName[strings.Clone(set.Name)] = timer
+	return next
+}
+
+// differ reports whether two rooms have different timers.
+func (t *Timers) differ(other *Timers) bool {
+	return t.since() != other.since() || t.Len() != other.Len() || slices.ContainsFunc(t.Names(), func(name string) bool {
+		mine, _ := t.Named(name)
+		its, there := other.Named(name)
+		return !there || mine.Due != its.Due || mine.Version != its.Version || !mine.Then.equals(its.Then)
+	})
+}
+
+func (e *Effect) equals(other *Effect) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	return e.Close == other.Close && e.Kick == other.Kick && string(e.Data) == string(other.Data)
+}

@@ -2,10 +2,8 @@ package room
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -16,26 +14,6 @@ const (
 	maxTimerName = 32             // bytes
 	MaxTimer     = 24 * 3_600_000 // ms until it fires: a day
 )
-
-// Timer is a deadline of a room, as stored in Redis. It does not change.
-type Timer struct {
-	Due     int64   `json:"due"`           // in ms since 1970 by the clock that all nodes share; unique in a room
-	Version uint64  `json:"version"`       // of the room when it was set
-	Then    *Effect `json:"then,omitzero"` // nil for nothing
-}
-
-// Effect is what a timer does when it fires. At most one field is set.
-type Effect struct {
-	Close bool           `json:"close,omitzero"` // closes the room, like Close
-	Kick  string         `json:"kick,omitzero"`  // removes a user, like Kick, if the user is there
-	Data  jsontext.Value `json:"data,omitzero"`  // sets the room's data, if unchanged since SetTimer; null removes it
-}
-
-// Timers are the timers of a room, nil for a room that never had any. They do not change.
-type Timers struct {
-	Version uint64           `json:"version"` // of the room when a timer was last set or cancelled, or fired
-	ByName  map[string]Timer `json:"timers"`
-}
 
 // SetTimer sets a timer, replacing one of that name, or cancels it. Cancelling a timer that does not exist succeeds.
 type SetTimer struct {
@@ -62,7 +40,8 @@ func (a SetTimer) DueAt(due int64) SetTimer {
 	return a
 }
 
-func (SetTimer) kind() Kind                { return kindTimer }
+func (SetTimer) kind() Kind { return kindTimer }
+
 func (a SetTimer) subject() (string, bool) { return a.User, false }
 
 func (a SetTimer) check(rules Rules) (_ Action, err error) {
@@ -149,8 +128,10 @@ type Fire struct {
 	Now int64 // in ms since 1970, by the clock that all nodes share
 }
 
-func (Fire) kind() Kind                  { return kindFire }
-func (Fire) subject() (string, bool)     { return "", true } // an effect may concern anybody
+func (Fire) kind() Kind { return kindFire }
+
+func (Fire) subject() (string, bool) { return "", true } // an effect may concern anybody
+
 func (Fire) check(Rules) (Action, error) { return nil, errOfNodes }
 
 func (a Fire) apply(r *Room, rules Rules, by Origin) (n int, err error) {
@@ -184,88 +165,83 @@ func (a Fire) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 	}
 }
 
-// Named returns the timer of that name, if there is one.
-func (t *Timers) Named(name string) (timer Timer, found bool) {
-	if t == nil {
-		return timer, false
-	}
-	timer, found = t.ByName[name]
-	return timer, found
+// MaxTxn is how many actions a [Txn] may have.
+const MaxTxn = 32
+
+// Txn (etcd's name) runs actions in one commit, all or none: a game's move that sets data, deals, and starts a clock.
+type Txn struct {
+	// Actions run in order, 1 to MaxTxn: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and Close.
+	Actions []Action
+
+	// Expect makes it fail with [ErrConflict] if since that version the room's data has changed or a timer was set,
+	// cancelled or fired, or if the room is in another epoch.
+	Expect Expect
 }
 
-// Len returns how many timers there are.
-func (t *Timers) Len() int {
-	if t == nil {
-		return 0
+func (Txn) kind() Kind { return kindTxn }
+
+func (Txn) subject() (string, bool) { return "", true }
+
+func (a Txn) check(rules Rules) (Action, error) {
+	if n := len(a.Actions); n < 1 || n > MaxTxn {
+		return nil, &InvalidError{"actions", fmt.Sprintf("must be 1 to %d, not %d", MaxTxn, n)}
 	}
-	return len(t.ByName)
+	actions := make([]Action, len(a.Actions))
+	for i, part := range a.Actions {
+		switch part.(type) {
+		case SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure, Close:
+		default:
+			return nil, &InvalidError{fmt.Sprintf("actions[%d]", i), fmt.Sprintf("is a %q, which is no part of a txn", KindOf(part))}
+		}
+		normal, err := Check(part, rules)
+		if invalid, is := errors.AsType[*InvalidError](err); is {
+			err = &InvalidError{fmt.Sprintf("actions[%d].%s", i, invalid.Field), invalid.Problem}
+		}
+		if err != nil {
+			return nil, err
+		}
+		actions[i] = normal
+	}
+	a.Actions = actions
+	return a, nil
 }
 
-// Names returns the names of the timers, in order.
-func (t *Timers) Names() []string {
-	if t == nil {
-		return nil
+func (a Txn) apply(r *Room, rules Rules, by Origin) (int, error) {
+	if !r.begun() {
+		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
 	}
-	return slices.Sorted(maps.Keys(t.ByName))
-}
-
-// Next returns the timer that is due first, if there is one.
-func (t *Timers) Next() (name string, next Timer, found bool) {
-	if t == nil {
-		return "", next, false
+	if err := a.Expect.checkPlay(r); err != nil {
+		return 0, err
 	}
-	for other, timer := range t.ByName {
-		if !found || timer.Due < next.Due || timer.Due == next.Due && other < name {
-			name, next, found = other, timer, true
+	for _, part := range a.Actions {
+		if _, err := part.apply(r, rules, by); err != nil {
+			return 0, err
 		}
 	}
-	return name, next, found
+	return 0, nil
 }
 
-func (t *Timers) since() uint64 {
-	if t == nil {
-		return 0
+// Timed returns a with the times at which the timers it sets fire; see [SetTimer.DueAt]. due returns the time for a
+// delay in ms. Timed fails as due does.
+func Timed(a Action, due func(in int64) (int64, error)) (Action, error) {
+	switch a := a.(type) {
+	case SetTimer:
+		if a.Stop {
+			return a, nil
+		}
+		at, err := due(a.In)
+		a.due = at
+		return a, err
+	case Txn:
+		parts := make([]Action, len(a.Actions))
+		for i, part := range a.Actions {
+			var err error
+			if parts[i], err = Timed(part, due); err != nil {
+				return nil, err
+			}
+		}
+		a.Actions = parts
+		return a, nil
 	}
-	return t.Version
-}
-
-func (t *Timers) after(set *Countdown, version uint64) *Timers {
-	next := &Timers{Version: version, ByName: make(map[string]Timer, t.Len()+1)}
-	if t != nil {
-		maps.Copy(next.ByName, t.ByName)
-	}
-	if set.Due == 0 {
-		delete(next.ByName, set.Name)
-		return next
-	}
-	timer := Timer{Due: set.Due, Version: version}
-	if then := set.Then; then != nil {
-		timer.Then = &Effect{then.Close, strings.Clone(then.Kick), slices.Clone(then.Data)}
-	}
-	next.ByName[strings.Clone(set.Name)] = timer
-	return next
-}
-
-// differ reports whether two rooms have different timers.
-func (t *Timers) differ(other *Timers) bool {
-	return t.since() != other.since() || t.Len() != other.Len() || slices.ContainsFunc(t.Names(), func(name string) bool {
-		mine, _ := t.Named(name)
-		its, there := other.Named(name)
-		return !there || mine.Due != its.Due || mine.Version != its.Version || !mine.Then.equals(its.Then)
-	})
-}
-
-func (e *Effect) equals(other *Effect) bool {
-	if e == nil || other == nil {
-		return e == other
-	}
-	return e.Close == other.Close && e.Kick == other.Kick && string(e.Data) == string(other.Data)
-}
-
-// Timers returns the room's timers.
-func (s Snapshot) Timers() *Timers {
-	if s.state == nil {
-		return nil
-	}
-	return s.state.timers
+	return a, nil
 }

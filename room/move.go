@@ -14,7 +14,8 @@ type Reserve struct {
 	Carried map[string]string
 }
 
-func (Reserve) kind() Kind              { return kindReserve }
+func (Reserve) kind() Kind { return kindReserve }
+
 func (Reserve) subject() (string, bool) { return "", true }
 
 func (a Reserve) check(rules Rules) (_ Action, err error) {
@@ -76,7 +77,8 @@ type Release struct {
 	Target string // the room to which they are moved; "" if they just leave
 }
 
-func (Release) kind() Kind              { return kindRelease }
+func (Release) kind() Kind { return kindRelease }
+
 func (Release) subject() (string, bool) { return "", true }
 
 func (a Release) check(Rules) (_ Action, err error) {
@@ -98,4 +100,59 @@ func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 		r.update(by.Node, u)
 	}
 	return 0, nil
+}
+
+// Undo undoes the half of a move in the room that users were to enter, because the other half could not be written.
+// It changes only what is still as the move left it: it keeps what users did meanwhile. Only nodes run it.
+type Undo struct {
+	Session string // for which seats are reserved; see Reserve
+	Written bool   // the half was certainly written; otherwise only seats reserved for the session prove it
+
+	// The room before the half, whose version is Since+1.
+	Since uint64
+	Data  *Value
+	Were  map[string]Member // the memberships, before the half, of those Users who had one
+
+	Users []string // the users to be moved: seats that they did not have before are freed
+}
+
+func (Undo) kind() Kind { return kindUndo }
+
+func (Undo) subject() (string, bool) { return "", true }
+
+func (Undo) check(Rules) (Action, error) { return nil, errOfNodes }
+
+func (a Undo) apply(r *Room, _ Rules, by Origin) (int, error) {
+	written := a.Written || a.hasReserved(r)
+	for _, user := range a.Users {
+		m, ok := r.Member(user)
+		was, had := a.Were[user]
+		switch {
+		case !ok:
+		case had:
+			// the member still has the private data that the move brought
+			if written && m.Private.since() == a.Since+1 && m.Private.String() != was.Private.String() {
+				r.update(m.Node, Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
+			}
+		case a.reserved(m):
+			r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
+		}
+	}
+	// the Starter has replaced the data in the move's commit
+	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() {
+		r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(a.Data.String())}})
+	}
+	return 0, nil
+}
+
+// reserved reports whether a seat is reserved for the session.
+func (a Undo) reserved(m Member) bool { return m.Reserved() && m.SessionID() == a.Session }
+
+func (a Undo) hasReserved(r *Room) bool {
+	for _, m := range r.Members() {
+		if a.reserved(m) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,365 @@
+package room
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// detached precedes the session of a member who is disconnected and may come back.
+const detached = "~"
+
+// reserved precedes the session of a reservation; no session begins with a +.
+const reserved = detached + "+"
+
+// Member is a user's membership in a room, as stored in Redis.
+type Member struct {
+	Seat    int    `json:"seat"`    // counted from 0
+	Session string `json:"session"` // the user's active session, perhaps prefixed with detached or reserved
+	Node    string `json:"node"`    // the node of that session
+	At      int64  `json:"at"`      // of the join, in ms since 1970 by the nodes' common clock; after all earlier joins
+
+	Ready bool   `json:"ready,omitzero"` // set by the user
+	Data  *Value `json:"data,omitzero"`  // set by the user; nil for none
+
+	Private *Value `json:"private,omitzero"` // shown only to the user and to authority; nil for none
+}
+
+// SessionID returns the user's active session, detached or not, or the session that reserves the seat.
+func (m Member) SessionID() string {
+	if m.Reserved() {
+		return m.Session[len(reserved):]
+	}
+	return strings.TrimPrefix(m.Session, detached)
+}
+
+// Reserved reports whether the seat is reserved for the user, who has not come yet.
+func (m Member) Reserved() bool { return strings.HasPrefix(m.Session, reserved) }
+
+// Detached reports whether the session is disconnected and may come back.
+func (m Member) Detached() bool { return strings.HasPrefix(m.Session, detached) }
+
+// equals reports whether both are stored equally in Redis.
+func (m Member) equals(other Member) bool {
+	return m.Seat == other.Seat && m.Session == other.Session && m.Node == other.Node && m.At == other.At &&
+		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
+}
+
+// kept has a row for each kind of update that changes a member's data: set applies an update, and all returns the
+// detail that restores the data in a room that has lost it; nil for no data.
+var kept = [...]struct {
+	kind Kind
+	set  func(m Member, now Detail, version uint64) Member
+	all  func(m Member) *Detail
+}{
+	{kindMember, func(m Member, now Detail, version uint64) Member {
+		if now.Ready != nil {
+			m.Ready = *now.Ready
+		}
+		if now.Data != nil {
+			m.Data = m.Data.after(now.Data, version)
+		}
+		return m
+	}, func(m Member) *Detail {
+		if !m.Ready && m.Data == nil {
+			return nil
+		}
+		all := &Detail{Data: jsonOf(m.Data.String())}
+		if m.Ready {
+			all.Ready = new(true)
+		}
+		return all
+	}},
+	{kindPrivate, func(m Member, now Detail, version uint64) Member {
+		m.Private = m.Private.after(now.Data, version)
+		return m
+	}, func(m Member) *Detail {
+		if m.Private == nil {
+			return nil
+		}
+		return &Detail{Data: jsonOfMember(m.Private.String())}
+	}},
+}
+
+// roster has the members of a room, by user and by seat.
+type roster struct {
+	byUser map[string]Member
+	seats  seatMap
+	newest int64 // the latest At of all who have joined or were taken out
+}
+
+// joinTime returns the At of a new member: later than all before, although clocks of nodes differ.
+func (m *roster) joinTime(by Origin) int64 { return max(by.At, m.newest+1) }
+
+// update applies an update of one user at a version. node is the node of the user's session.
+func (m *roster) update(node string, u Update, version uint64) {
+	m.newest = max(m.newest, u.At)
+	switch u.Type {
+	case KindJoin:
+		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
+	case KindLeave:
+		m.remove(u.User)
+	case kindSeat:
+		if member, ok := m.byUser[u.User]; ok {
+			member.Seat = u.Seat
+			m.put(u.User, member)
+		}
+	case kindReplace, kindAway, kindBack:
+		if member, ok := m.byUser[u.User]; ok {
+			if member.Session = u.Session; u.Type != kindAway { // any node may report a user away
+				member.Node = node
+			}
+			m.byUser[u.User] = member
+			m.seats.show(member.Seat, member)
+		}
+	default:
+		m.keep(&u, version)
+	}
+}
+
+// keep applies an update of a member's data by its row in kept.
+func (m *roster) keep(u *Update, version uint64) {
+	member, ok := m.byUser[u.User]
+	for i := range kept {
+		if kept[i].kind == u.Type && ok {
+			member = kept[i].set(member, u.detail(), version)
+			m.byUser[u.User] = member
+			m.seats.show(member.Seat, member)
+		}
+	}
+}
+
+func (m *roster) has(user string) bool {
+	_, is := m.byUser[user]
+	return is
+}
+
+func (m *roster) put(user string, member Member) {
+	m.remove(user)
+	m.byUser[user] = member
+	m.seats.take(member.Seat, user)
+	m.seats.show(member.Seat, member)
+}
+
+func (m *roster) remove(user string) {
+	if member, ok := m.byUser[user]; ok {
+		delete(m.byUser, user)
+		if m.seats.at(member.Seat) == user { // else the seat already has a new user, and this one moves
+			m.seats.free(member.Seat)
+		}
+	}
+}
+
+// longestSeated returns the member who joined first, by the room's own times, so that all nodes agree. Members who
+// joined together are ordered by seat, and members who are away come last. It returns "" for an empty room.
+func (m *roster) longestSeated() (longest string) {
+	var first Member
+	for user, member := range m.byUser {
+		if longest == "" || member.sitsBefore(first) {
+			longest, first = user, member
+		}
+	}
+	return longest
+}
+
+func (m Member) sitsBefore(other Member) bool {
+	if away := m.Detached(); away != other.Detached() {
+		return !away
+	}
+	return cmp.Or(cmp.Compare(m.At, other.At), cmp.Compare(m.Seat, other.Seat)) < 0
+}
+
+// chunkSeats is how many seats are copied when one of them changes.
+const chunkSeats = 16
+
+// chunk has the users of chunkSeats consecutive seats.
+type chunk struct {
+	users [chunkSeats]string  // "" for a free seat
+	away  uint16              // a bit for each seat whose user is away
+	ready uint16              // a bit for each seat whose user is ready
+	data  *[chunkSeats]string // set by the users; nil if none has any. Immutable
+
+	private *[chunkSeats]string // private data of the users; nil if none has any. Immutable
+}
+
+func set(bits uint16, seat int, on bool) uint16 {
+	bit := uint16(1) << (seat % chunkSeats)
+	if on {
+		return bits | bit
+	}
+	return bits &^ bit
+}
+
+// seatMap is the seating plan. Its views do not change: a chunk that a view shares is copied before it changes (copy
+// on write). The zero value is empty.
+type seatMap struct {
+	taken  []uint64 // a bit for each seat
+	chunks []*chunk
+	shared []bool // by chunk: a view shares it
+	count  int
+	last   *seatView // the view of the present state; nil if not made yet
+
+	private int // how many users have private data
+}
+
+func (s *seatMap) has(seat int) bool {
+	return seat/64 < len(s.taken) && s.taken[seat/64]&(1<<(seat%64)) != 0
+}
+
+// at returns the user on a seat, "" for none.
+func (s *seatMap) at(seat int) string {
+	if seat < 0 || !s.has(seat) {
+		return ""
+	}
+	return s.chunks[seat/chunkSeats].users[seat%chunkSeats]
+}
+
+// take seats a user. The seat's present user, if any, must be about to get another seat.
+func (s *seatMap) take(seat int, user string) {
+	for seat/64 >= len(s.taken) {
+		s.taken = append(s.taken, 0)
+	}
+	if !s.has(seat) {
+		s.count++
+	}
+	s.taken[seat/64] |= 1 << (seat % 64)
+	s.own(seat / chunkSeats).users[seat%chunkSeats] = user
+}
+
+func (s *seatMap) free(seat int) {
+	s.taken[seat/64] &^= 1 << (seat % 64)
+	s.count--
+	s.show(seat, Member{})
+	s.own(seat / chunkSeats).users[seat%chunkSeats] = ""
+}
+
+// show records what others see of the user on a seat.
+func (s *seatMap) show(seat int, m Member) {
+	c := s.chunks[seat/chunkSeats]
+	away, ready := set(c.away, seat, m.Detached()), set(c.ready, seat, m.Ready)
+	if away != c.away || ready != c.ready {
+		c = s.own(seat / chunkSeats)
+		c.away, c.ready = away, ready
+	}
+	if all, other := with(c.data, seat, m.Data.String()); other {
+		s.own(seat / chunkSeats).data = all
+		c = s.chunks[seat/chunkSeats]
+	}
+	if all, other := with(c.private, seat, m.Private.String()); other {
+		switch had := c.private != nil && c.private[seat%chunkSeats] != ""; {
+		case had && m.Private.String() == "":
+			s.private--
+		case !had:
+			s.private++
+		}
+		s.own(seat / chunkSeats).private = all
+	}
+}
+
+// with returns a chunk's texts with one seat's replaced, and whether that changes them. Nil is all empty.
+func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
+	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
+		return all, false
+	}
+	var texts [chunkSeats]string
+	if all != nil {
+		texts = *all
+	}
+	texts[seat%chunkSeats] = text
+	if texts == [chunkSeats]string{} {
+		return nil, true
+	}
+	return &texts, true
+}
+
+// own returns a chunk that may be changed.
+func (s *seatMap) own(i int) *chunk {
+	s.last = nil
+	for i >= len(s.chunks) {
+		s.chunks, s.shared = append(s.chunks, new(chunk)), append(s.shared, false)
+	}
+	if s.shared[i] {
+		c := *s.chunks[i]
+		s.chunks[i], s.shared[i] = &c, false
+	}
+	return s.chunks[i]
+}
+
+func (s *seatMap) highest() int {
+	for i, word := range slices.Backward(s.taken) {
+		if word != 0 {
+			return i*64 + 63 - bits.LeadingZeros64(word)
+		}
+	}
+	return -1
+}
+
+func (s *seatMap) lowestFree() int {
+	for i, word := range s.taken {
+		if word != ^uint64(0) {
+			return i*64 + bits.TrailingZeros64(^word)
+		}
+	}
+	return len(s.taken) * 64
+}
+
+func (s *seatMap) view() *seatView {
+	if s.last == nil {
+		for i := range s.shared {
+			s.shared[i] = true
+		}
+		s.last = &seatView{chunks: slices.Clone(s.chunks), count: s.count, private: s.private}
+	}
+	return s.last
+}
+
+// seatView is the seating plan at one version. It does not change.
+type seatView struct {
+	chunks  []*chunk
+	count   int
+	private int // how many users have private data
+
+	list  sync.Once
+	users []Occupant // written once, by list
+
+	memo   sync.Once
+	shared any // written once, by memo
+}
+
+func (v *seatView) occupants() []Occupant {
+	v.list.Do(func() {
+		v.users = make([]Occupant, 0, v.count)
+		for i, c := range v.chunks {
+			for j, user := range c.users {
+				if user != "" {
+					o := Occupant{User: user, Seat: i*chunkSeats + j, Away: c.away&(1<<j) != 0, Ready: c.ready&(1<<j) != 0}
+					if c.data != nil {
+						o.Data = c.data[j]
+					}
+					v.users = append(v.users, o)
+				}
+			}
+		}
+	})
+	return v.users
+}
+
+// privateFor returns the private data that who may see, by user; nil for none.
+func (v *seatView) privateFor(who Viewer) (found map[string]string) {
+	for _, c := range v.chunks {
+		if c.private == nil {
+			continue
+		}
+		for i, data := range c.private {
+			if data != "" && (who.Authority || who.User != "" && c.users[i] == who.User) {
+				if found == nil {
+					found = make(map[string]string)
+				}
+				found[c.users[i]] = data
+			}
+		}
+	}
+	return found
+}

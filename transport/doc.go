@@ -10,8 +10,8 @@
 // request.go, which call the coordinator. An event comes back through presence.go (one session in one room),
 // internal/outbox (the queue that orders and bounds events and replies), internal/frames (encoding) and internal/ws,
 // which writes it. The table in internal/membership decides how an event or a reply changes a session's membership
-// status. In internal/session, recovery.go brings a session back after a failure or a move, waiting.go holds requests
-// until then, and access.go checks the token. Here, disconnect.go keeps seats without a connection.
+// status. In internal/session, recovery.go brings a session back after a failure or a move, and holds requests until
+// then; limits.go checks rates and the token. Here, disconnect.go keeps seats without a connection.
 //
 // # What it promises
 //

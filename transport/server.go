@@ -43,7 +43,6 @@ type Server struct {
 	retired          atomic.Bool
 	limits           atomic.Pointer[Options] // the options of SetLimits
 	sessions         *session.Shared
-	began            time.Time // when the clock of limits started
 
 	life context.Context // of connections and their actions
 	kill context.CancelFunc
@@ -66,19 +65,20 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	s := &Server{
 		life: life, kill: kill, rooms: rooms, opts: opts, origins: allowed,
 		rateLimitedLogs: newRateLimitedLogs(opts.Log),
-		conns:           newConnections(opts.MaxConnections, opts.MaxPerAddress), began: time.Now(),
+		conns:           newConnections(opts.MaxConnections, opts.MaxPerAddress),
 	}
+	clock := session.NewClock()
 	s.sessions = &session.Shared{
-		Life: life, Now: rooms.Now, Clock: s.clock, Rooms: session.NewSharedReads(life, rooms),
-		Watching: redisconn.NewSharedTimeout(life, session.WatchTimeout), Users: session.NewUsers(s.clock),
-		Debug: session.NewDebugLog(opts.Log, s.clock), Logs: s.rateLimitedLogs.Logs, MatchSettings: opts.MatchSettings,
+		Life: life, Now: rooms.Now, Clock: clock, Rooms: session.NewSharedReads(life, rooms),
+		Watching: redisconn.NewSharedTimeout(life, session.WatchTimeout), Users: session.NewUsers(clock),
+		Debug: session.NewDebugLog(opts.Log, clock), Logs: s.rateLimitedLogs.Logs, MatchSettings: opts.MatchSettings,
 		Refused: opts.Trace.refused, Merged: opts.Trace.merged,
 	}
 	s.limits.Store(&opts)
 	s.sessions.SetLimits(opts.limits())
 	s.sockets = ws.NewGroup(ws.Options{
 		PingInterval: opts.PingInterval, WriteTimeout: opts.WriteTimeout, TooSlow: protocol.CloseTooSlow,
-		Closed: opts.Trace.closed, Clock: s.clock,
+		Closed: opts.Trace.closed, Clock: clock,
 	})
 	s.health = &health{server: s, conns: make(map[*conn]struct{})}
 	s.disconnectTimers = newDisconnectTimers(s)
@@ -94,9 +94,6 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 	}
 	return s, nil
 }
-
-// clock returns monotonic time for limits.
-func (s *Server) clock() time.Duration { return time.Since(s.began) }
 
 // Connections returns how many WebSockets are open.
 func (s *Server) Connections() int { return s.conns.count() }

@@ -3,14 +3,10 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"roomd/room"
-	"roomd/room/coordinator"
+	"roomd/transport/internal/membership"
 	"roomd/transport/protocol"
 )
 
@@ -138,100 +134,91 @@ func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	return said
 }
 
-// NewRoomPrefix starts the ids of rooms that a match creates, unless a token demands another prefix.
-const NewRoomPrefix = "m-"
-
-func match(r *request) {
-	s, identity := r.session, r.session.access.identity()
-	w := coordinator.Wanted{
-		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(NewRoomPrefix, coordinator.NewIDLength),
-		By: s.User, Key: r.in.Key, Allow: identity.Only(),
-	}
-	err := s.admit(r.in.Room) // before it takes a seat
-	if err == nil {
-		err = r.mayBegin(&w)
-	}
-	if err == nil {
-		err = s.shared.Rooms.Match(s.shared.Life, w, r.tryRoom)
-	}
-	if err != nil { // the request named no room
-		r.finish()
-		r.in.Room = ""
+func leave(r *request) {
+	p, err := r.session.begin(r.in.Room)
+	if err != nil {
 		r.refuse(err)
+		return
+	}
+	defer p.end()
+	result, err := p.leave()
+	p.endEvents(false)
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.replyCount(result.Snapshot)
+	if r.mayWatch(result.Snapshot) != nil {
+		p.endWatchAfterLeave(result.Snapshot)
 	}
 }
 
-// mayBegin sets the settings of a new room in w, or w.NoNew if the request may create none.
-func (r *request) mayBegin(w *coordinator.Wanted) error {
-	s := r.session
-	if wait := s.throttle.user.newRooms.wait(s.shared.limits.Load().newRooms, s.shared.Clock()); wait > 0 {
-		w.NoNew = s.throttle.tooManyRooms(wait)
-	}
-	given := r.in.Settings
-	if given != nil {
-		w.Settings = *given
-	}
-	if s.access.isAdmin() {
-		return nil
-	} else if w.Settings.Keep || w.Settings.Closed {
-		return room.Forbid("only admins begin rooms that are kept or closed")
-	} else if s.shared.MatchSettings == nil {
-		return nil
-	}
-	allowed := s.shared.MatchSettings.of(w.Labels)
-	wanted := w.Settings
-	wanted.Labels = ""
-	switch {
-	case len(allowed) == 0:
-		w.NoNew = room.Forbid(
-			"there is no room with these labels and free seats, and this server lets no player begin one")
-	case given == nil:
-		w.Settings = allowed[0]
-	case !slices.Contains(allowed, wanted):
-		text, err := json.Marshal(allowed)
-		if err != nil {
-			return fmt.Errorf("%w: %w", room.ErrInvalid, err)
+// leave removes the session from the room, even if it has not followed its user there yet. If it was removed before,
+// the client is told of the loss before the reply.
+func (p *presence) leave() (result room.Result, err error) {
+	s := p.session
+	left := false    // an earlier iteration left, and then a move came
+	retaken := false // it tried to take the seat reserved for the user
+	for again := true; again; {
+		if p.status() == membership.Following {
+			action, _ := p.membership.Next()
+			taken, failed := p.take(s.shared.Life, action, left)
+			if failed != nil && !errors.Is(failed, room.ErrDuplicate) { // the leave below reports ErrDuplicate better
+				return p.notTaken(left, result, taken, failed)
+			}
 		}
-		return &room.InvalidError{Field: "settings", Problem: "must be left out, or one of " + string(text)}
+		var now room.Result
+		if now, err = s.shared.do(p.room, room.Leave{User: s.User, Session: s.ID}); err == nil {
+			result, left = now, true
+		}
+		var failed error
+		absent := errors.Is(err, room.ErrNotMember) && !errors.Is(err, room.ErrDuplicate)
+		if !retaken && absent && p.status().IsMember() && isListed(now.Snapshot, room.AnySeat, s.User) {
+			// The user may have been moved away and back, without an event so far.
+			retaken = true
+			rejoin := room.Join{User: s.User, Session: s.ID, Mode: room.JoinAgain}
+			if _, failed = s.shared.do(p.room, rejoin); failed == nil {
+				continue
+			}
+		}
+		again = p.recordLeave(now, errors.Join(err, failed))
 	}
-	return nil
-}
-
-func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
-	r.finish() // releases the room tried before
-	r.in.Room = id
-	r.begin()
-	action := room.Join{User: r.session.User, Session: r.session.ID, Begin: begin}
-	result = r.enter(action, func(_ room.Result, why error) { err = why })
 	return result, err
 }
 
-// MatchSettings are the settings with which players may create a room by a match. A match may give one whose labels
-// include the match's, with no other change; without settings it gets the first such one. If there is none, players
-// create no room by a match. Nil lets players choose, except keep and closed, which are for admins.
-type MatchSettings []room.Settings
-
-// Check returns a [room.InvalidError] if players can create no room with one of the settings.
-func (m MatchSettings) Check() error {
-	for _, s := range m {
-		if _, err := room.Check(room.Configure{Settings: s}, room.Rules{}); err != nil {
-			return err
-		}
-		if s.Keep || s.Closed || s.Default {
-			return &room.InvalidError{Field: "settings",
-				Problem: "cannot have keep, closed or default: players begin no such rooms"}
-		}
+// notTaken records that the session could not take its user's seat before leaving. left says that it has left before.
+func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost, _ := p.membership.Answer(taken, err)
+	switch {
+	case left && (lost == nil || lost.Target == ""):
+		return result, nil
+	case lost == nil:
+		return result, err
 	}
-	return nil
+	p.loseLocked(lost, nil, true)
+	if left {
+		return result, nil
+	}
+	return result, room.Refuse(room.ErrNotMember, "%s is not in room %s", s.User, p.room)
 }
 
-// of returns the settings for a match, without labels.
-func (m MatchSettings) of(labels room.Labels) (allowed []room.Settings) {
-	for _, s := range m {
-		if labels.Include(s.Labels) {
-			s.Labels = ""
-			allowed = append(allowed, s)
-		}
+// recordLeave records the result of a leave. It reports whether the user came back by a move: then leave again.
+func (p *presence) recordLeave(result room.Result, err error) (again bool) {
+	s := p.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lost := p.membership.LeaveReply(result, err); lost != nil {
+		p.loseLocked(lost, nil, true)
 	}
-	return allowed
+	if err == nil {
+		s.leftLocked(p.room)
+	}
+	if again = p.moved && p.membership.Status == membership.Outside; again {
+		p.moved = false
+		p.membership.Take(membership.Moved)
+	}
+	return again
 }

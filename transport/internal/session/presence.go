@@ -47,6 +47,13 @@ type presence struct {
 	recovery *recovery     // nil unless one runs
 }
 
+// watching is the state of a session's watch on a room.
+type watching struct {
+	on    bool
+	since room.Position  // the version in the reply to watch
+	rule  room.WatchRule // who may watch, by settings and bans; admins are exempt
+}
+
 // isUnused reports whether the session has no relation to the room.
 func (p *presence) isUnused() bool {
 	return p.membership.Status == membership.Outside && !p.watch.on && p.unsubscribe == nil && p.busy == 0 &&
@@ -140,6 +147,15 @@ func (p *presence) judgeLocked(e *room.Event) {
 	}
 }
 
+// heed updates the rule by an event. It reports whether the event may end the watch.
+func (w *watching) heed(e *room.Event, user string) bool {
+	if !w.on || e.Epoch == w.since.Epoch && e.Version <= w.since.Version {
+		return false
+	}
+	w.rule = w.rule.After(e, user)
+	return true
+}
+
 // afterLocked reports a loss, or pauses the queue, after a step of the membership. e is the step's event, or nil.
 func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
 	switch {
@@ -222,6 +238,23 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	if len(written) > 0 {
 		p.queue.Lose(doubtful, p.watch.on, replying, written...)
 	}
+}
+
+// endWatchLocked ends a non-member's watch that the room or the token forbids, and returns the event, or nil.
+func (p *presence) endWatchLocked() *protocol.Event {
+	s := p.session
+	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())
+	if s.access.isAdmin() {
+		why = nil
+	}
+	if !s.access.allows(protocol.ActionWatch, p.room) {
+		why = room.ErrForbidden
+	}
+	if p.membership.Status.IsMember() || why == nil || !p.watch.on {
+		return nil
+	}
+	p.watch.on = false
+	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
 // followLocked makes the session follow its user into a room. The client gets its snapshot, or is told that there

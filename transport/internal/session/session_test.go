@@ -53,8 +53,7 @@ func TestLost_WhileJoining(t *testing.T) {
 			redistest.OK(t, err)
 			time.Sleep(time.Second) // until the event has come
 		}}
-		began := time.Now()
-		clock := func() time.Duration { return time.Since(began) }
+		clock := NewClock()
 		shared := &Shared{
 			Life: t.Context(), Now: rooms.Now, Clock: clock, Rooms: NewSharedReads(t.Context(), kicked),
 			Watching: redisconn.NewSharedTimeout(t.Context(), WatchTimeout), Users: NewUsers(clock),

@@ -2,7 +2,6 @@ package ws
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -87,19 +86,6 @@ func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 	at := (h.now + steps) % len(h.slots)
 	h.slots[at] = append(h.slots[at], c)
 }
-
-// liveness is when a client was last heard, and the state at the last ping.
-type liveness struct {
-	heard atomic.Int64 // by Options.Clock
-	busy  atomic.Bool  // the client waits for a reply; the server reads nothing meanwhile
-
-	// Used only by beat.
-	asked time.Duration // when the last ping was queued, by Options.Clock
-	queue int64         // bytes given to the kernel before that ping
-	taken int64         // of these, the bytes that the client's kernel had acknowledged
-}
-
-func (c *Conn) hear() { c.alive.heard.Store(int64(c.group.Clock())) }
 
 // beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
 // client could have answered. It returns when to check again, 0 for never. WriteTimeout decides during a write.

@@ -2,13 +2,17 @@ package ws
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // batchSize is how many bytes are written at once. The last frame may exceed it.
@@ -258,4 +262,67 @@ func (f *flusher) take(into []*writer) (n int) {
 		f.goroutines--
 	}
 	return n
+}
+
+// attempt writes to sockets without waiting. Only one goroutine may use it at a time.
+type attempt struct {
+	try  func(fd uintptr) bool // once, so that writing allocates nothing
+	left []byte                // the rest to write
+}
+
+func newAttempt() *attempt {
+	a := new(attempt)
+	a.try = a.tryWrite
+	return a
+}
+
+// write writes as much of p as the socket accepts at once, and returns the number of bytes.
+func (a *attempt) write(socket syscall.RawConn, p []byte) (n int) {
+	a.left = p
+	_ = socket.Write(a.try) // writing the rest meets the error again
+	n = len(p) - len(a.left)
+	a.left = nil
+	return n
+}
+
+func (a *attempt) tryWrite(fd uintptr) (done bool) {
+	for {
+		n, err := writeSocket(fd, a.left)
+		if err == syscall.EINTR {
+			continue
+		}
+		a.left = a.left[max(n, 0):]
+		return true
+	}
+}
+
+// Final marks a frame that ends a message (RFC 6455, section 5.2).
+const Final = 0x80
+
+// headerRoom is the longest header of a server's frame, in bytes.
+const headerRoom = 10
+
+// NewFrame returns a text frame for about size bytes of content. The caller appends them, and calls Seal.
+func NewFrame(size int) []byte { return make([]byte, headerRoom, headerRoom+size) }
+
+// Seal puts the header before the content of a text frame, and returns the frame.
+func Seal(frame []byte) []byte {
+	var space [headerRoom]byte
+	header := append(space[:0], Final|websocket.TextMessage)
+	switch n := len(frame) - headerRoom; {
+	case n < 126:
+		header = append(header, byte(n))
+	case n < 1<<16:
+		header = binary.BigEndian.AppendUint16(append(header, 126), uint16(n))
+	default:
+		header = binary.BigEndian.AppendUint64(append(header, 127), uint64(n))
+	}
+	frame = frame[headerRoom-len(header):]
+	copy(frame, header)
+	return frame
+}
+
+// Control returns a control frame. The content has at most 125 bytes.
+func Control(kind int, content []byte) []byte {
+	return append([]byte{Final | byte(kind), byte(len(content))}, content...)
 }

@@ -1,10 +1,25 @@
 package ws
 
 import (
+	"io"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// rawOf returns the means to read and write a socket without waiting, or nil.
+func rawOf(conn io.Reader) syscall.RawConn {
+	if c, ok := conn.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
+}
+
+func readSocket(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }
+
+func writeSocket(fd uintptr, p []byte) (int, error) { return syscall.Write(int(fd), p) }
 
 // unsentBytes returns how many bytes of a socket's send queue the other side has not acknowledged.
 func unsentBytes(socket syscall.RawConn) int64 {

@@ -5,15 +5,7 @@ import (
 	"time"
 
 	"roomd/room"
-	"roomd/transport/protocol"
 )
-
-// watching is the state of a session's watch on a room.
-type watching struct {
-	on    bool
-	since room.Position  // the version in the reply to watch
-	rule  room.WatchRule // who may watch, by settings and bans; admins are exempt
-}
 
 func users(r *request) {
 	now, err := r.session.readWhole(r.in.Room)
@@ -102,32 +94,6 @@ func (p *presence) unwatch() (watched bool) {
 	defer p.session.mu.Unlock()
 	watched, p.watch.on = p.watch.on, false
 	return watched
-}
-
-// heed updates the rule by an event. It reports whether the event may end the watch.
-func (w *watching) heed(e *room.Event, user string) bool {
-	if !w.on || e.Epoch == w.since.Epoch && e.Version <= w.since.Version {
-		return false
-	}
-	w.rule = w.rule.After(e, user)
-	return true
-}
-
-// endWatchLocked ends a non-member's watch that the room or the token forbids, and returns the event, or nil.
-func (p *presence) endWatchLocked() *protocol.Event {
-	s := p.session
-	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())
-	if s.access.isAdmin() {
-		why = nil
-	}
-	if !s.access.allows(protocol.ActionWatch, p.room) {
-		why = room.ErrForbidden
-	}
-	if p.membership.Status.IsMember() || why == nil || !p.watch.on {
-		return nil
-	}
-	p.watch.on = false
-	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
 // endWatchAfterLeave ends the watch of a session that left, if only members may watch, and hides its own leave.

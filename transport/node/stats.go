@@ -120,8 +120,8 @@ func (n *Node) count(cfg *Config) error {
 	}
 	n.metrics = metrics.New()
 	n.metrics.Hook(n.client)
-	cfg.Room.Trace = metrics.Join(n.metrics.Rooms(), cfg.Room.Trace)
-	cfg.Serve.Trace = metrics.Join(n.metrics.Clients(), cfg.Serve.Trace)
+	cfg.Room.Trace = metrics.Join(n.metrics.Rooms, cfg.Room.Trace)
+	cfg.Serve.Trace = metrics.Join(n.metrics.Clients, cfg.Serve.Trace)
 	return nil
 }
 

@@ -18,7 +18,7 @@ func TestRoundTripsOfACluster(t *testing.T) {
 	rdb := cluster.Client()
 	m, h := newHandler(t, still{})
 	m.Hook(rdb)
-	c, err := coordinator.New(rdb, coordinator.Options{Trace: m.Rooms()})
+	c, err := coordinator.New(rdb, coordinator.Options{Trace: m.Rooms})
 	redistest.OK(t, err)
 	const rooms = 64
 	var wg sync.WaitGroup

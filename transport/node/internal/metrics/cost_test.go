@@ -20,7 +20,7 @@ func BenchmarkNode(b *testing.B) {
 			if observed {
 				m := New()
 				m.Hook(client)
-				opts.Trace = m.Rooms()
+				opts.Trace = m.Rooms
 			}
 			c, err := coordinator.New(client, opts)
 			redistest.OK(b, err)

@@ -49,7 +49,7 @@ type gauges struct {
 type gauge struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(*Stats) float64
+	value func(*Stats) int
 }
 
 func newGauges(n Node) *gauges {
@@ -57,7 +57,11 @@ func newGauges(n Node) *gauges {
 	g.checks = describe("invariant_violations",
 		"Rooms of this node's clients that are not as they should be, by what was checked.", "check")
 	g.config = describe("config_info", "The settings of the node. Always 1.", g.settings...)
-	g.describeWebhooks()
+	g.requests = describe("webhook_requests_total",
+		"Requests to the receivers of commits, by whether they were acknowledged.", "receiver", "result")
+	g.entries = describe("webhook_commits_total", "Commits that receivers have acknowledged, and gaps.", "receiver")
+	g.lag = describe("webhook_lag_seconds",
+		"How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", "receiver")
 	g.add("feed_waiting_rooms", "Rooms with commits that this node has not copied into the feed yet.",
 		func(s *Stats) int { return s.Rooms.Uncopied })
 	g.add("connections", "Game clients that are connected.", func(s *Stats) int { return s.Clients.Connections })
@@ -91,28 +95,16 @@ func newGauges(n Node) *gauges {
 	return g
 }
 
-func (g *gauges) describeWebhooks() {
-	g.requests = describe("webhook_requests_total",
-		"Requests to the receivers of commits, by whether they were acknowledged.", "receiver", "result")
-	g.entries = describe("webhook_commits_total", "Commits that receivers have acknowledged, and gaps.", "receiver")
-	g.lag = describe("webhook_lag_seconds",
-		"How old the oldest commit is that this node is sending to a receiver, which has not acknowledged it.", "receiver")
-}
-
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 }
 
 func (g *gauges) add(name, help string, value func(*Stats) int) {
-	g.register(name, help, prometheus.GaugeValue, value)
+	g.all = append(g.all, gauge{describe(name, help), prometheus.GaugeValue, value})
 }
 
 func (g *gauges) addTotal(name, help string, value func(*Stats) int) {
-	g.register(name, help, prometheus.CounterValue, value)
-}
-
-func (g *gauges) register(name, help string, kind prometheus.ValueType, value func(*Stats) int) {
-	g.all = append(g.all, gauge{describe(name, help), kind, func(s *Stats) float64 { return float64(value(s)) }})
+	g.all = append(g.all, gauge{describe(name, help), prometheus.CounterValue, value})
 }
 
 func (g *gauges) ready() int {
@@ -143,15 +135,14 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	to <- prometheus.MustNewConstMetric(g.config, prometheus.GaugeValue, 1, values...)
 	for _, one := range g.all {
-		to <- prometheus.MustNewConstMetric(one.desc, one.kind, one.value(&stats))
+		to <- prometheus.MustNewConstMetric(one.desc, one.kind, float64(one.value(&stats)))
 	}
+	counter, level := prometheus.CounterValue, prometheus.GaugeValue
 	for _, w := range stats.Webhooks {
-		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Sent), w.Receiver,
-			"acknowledged")
-		to <- prometheus.MustNewConstMetric(g.requests, prometheus.CounterValue, float64(w.Failed), w.Receiver,
-			"failed")
-		to <- prometheus.MustNewConstMetric(g.entries, prometheus.CounterValue, float64(w.Entries), w.Receiver)
-		to <- prometheus.MustNewConstMetric(g.lag, prometheus.GaugeValue, w.Lag.Seconds(), w.Receiver)
+		to <- prometheus.MustNewConstMetric(g.requests, counter, float64(w.Sent), w.Receiver, "acknowledged")
+		to <- prometheus.MustNewConstMetric(g.requests, counter, float64(w.Failed), w.Receiver, "failed")
+		to <- prometheus.MustNewConstMetric(g.entries, counter, float64(w.Entries), w.Receiver)
+		to <- prometheus.MustNewConstMetric(g.lag, level, w.Lag.Seconds(), w.Receiver)
 	}
 	for check, found := range g.node.Checks() {
 		to <- prometheus.MustNewConstMetric(g.checks, prometheus.GaugeValue, float64(found.Rooms), string(check))

@@ -1,12 +1,13 @@
 // Package metrics counts a node's work, for Prometheus.
 //
-// [New] makes the metrics. Give [Metrics.Rooms] to the coordinator, [Metrics.Clients] to the server, and
+// [New] makes the metrics. Give Rooms to the coordinator, Clients to the server, and
 // [Metrics.Hook] to the client of Redis; they count without locks and allocations. State is not counted but read:
 // when Prometheus asks, the node named by [Metrics.Observe] is asked.
 package metrics
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"reflect"
 	"runtime"
@@ -17,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"roomd/room"
+	"roomd/room/coordinator"
+	"roomd/transport"
 )
 
 const namespace = "roomd"
@@ -27,21 +30,16 @@ const maxScrapes = 4
 // Metrics are the metrics of one node. They are a collector for any registry.
 type Metrics struct {
 	*prometheus.Registry
-	actions *actions
-	locks   *locks
-	trouble *trouble
-	clients *clients
+	Rooms   *coordinator.Trace // counts for a coordinator
+	Clients *transport.Trace   // counts for a server
 	redis   *roundTrips
 }
 
+// New returns metrics that count nothing yet: see the fields for what counts.
 func New() *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry()}
 	m.MustRegister(info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()))
-	m.actions = newActions(m.Registry)
-	m.locks = newLocks(m.Registry)
-	m.trouble = newTrouble(m.Registry)
-	m.clients = newClients(m.Registry)
-	m.redis = newRoundTrips(m.Registry)
+	m.Rooms, m.Clients, m.redis = newRooms(m.Registry), newClients(m.Registry), newRoundTrips(m.Registry)
 	return m
 }
 
@@ -91,6 +89,24 @@ func histograms(r prometheus.Registerer, name, help, label string, buckets []flo
 		Buckets: buckets}, []string{label})
 	r.MustRegister(h)
 	return h
+}
+
+// other is the label of what has no label of its own.
+const other = "other"
+
+// countBy returns a function that counts keys. It allocates nothing; keys that are not known count as other.
+func countBy[K comparable](c *prometheus.CounterVec, known []K) func(K) {
+	byKey, rest := make(map[K]prometheus.Counter), c.WithLabelValues(other)
+	for _, key := range known {
+		byKey[key] = c.WithLabelValues(fmt.Sprint(key))
+	}
+	return func(key K) {
+		if one, ok := byKey[key]; ok {
+			one.Inc()
+			return
+		}
+		rest.Inc()
+	}
 }
 
 // times are buckets in seconds: from a round trip to a near Redis to the longest wait for a lock.

@@ -95,7 +95,7 @@ func TestConventions(t *testing.T) {
 
 func TestActions(t *testing.T) {
 	m, h := newHandler(t, still{})
-	rooms := m.Rooms()
+	rooms := m.Rooms
 	for _, tt := range []struct {
 		action room.Action
 		err    error
@@ -133,7 +133,7 @@ func TestActions(t *testing.T) {
 
 func TestHoldsAndTrouble(t *testing.T) {
 	m, h := newHandler(t, still{})
-	rooms := m.Rooms()
+	rooms := m.Rooms
 	rooms.Acquired(2 * time.Second)
 	rooms.Ended(time.Second, 3, nil)
 	rooms.Ended(time.Second, 256, coordinator.ErrStaleCommit)
@@ -154,7 +154,7 @@ func TestHoldsAndTrouble(t *testing.T) {
 
 func TestClients(t *testing.T) {
 	m, h := newHandler(t, still{})
-	clients := m.Clients()
+	clients := m.Clients
 	clients.Connected()
 	clients.Merged(3)
 	clients.Closed(protocol.CloseTooSlow)
@@ -220,7 +220,7 @@ func TestRoundTrips(t *testing.T) {
 // BenchmarkAction is what one action costs that shares its hold with nobody: the action itself,
 // its hold, and its two requests to Redis.
 func BenchmarkAction(b *testing.B) {
-	rooms := New().Rooms()
+	rooms := New().Rooms
 	b.Run("action", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
@@ -270,7 +270,7 @@ func TestUnknownCountsFirst(t *testing.T) {
 func TestJoin(t *testing.T) {
 	m, h := newHandler(t, still{})
 	var told []string
-	rooms := Join(m.Rooms(), &coordinator.Trace{
+	rooms := Join(m.Rooms, &coordinator.Trace{
 		Done:      func(kind room.Kind, err error, took time.Duration) { told = append(told, fmt.Sprint(kind, err, took)) },
 		Committed: func() { told = append(told, "committed") }, // which the metrics do not count
 	})

@@ -9,10 +9,9 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport"
+	"roomd/transport/protocol"
 )
-
-// otherKind counts actions of kinds missing in room.ActionKinds.
-const otherKind = "other"
 
 // results map errors of actions to labels: the codes of the protocol where there is one.
 var results = []struct {
@@ -54,116 +53,88 @@ func resultOf(err error) string {
 	return resultInternal
 }
 
-type actions struct {
-	byKind map[room.Kind]*actionKind // never changes
-	other  *actionKind
+// newRooms returns a trace for the coordinator.
+func newRooms(r prometheus.Registerer) *coordinator.Trace {
+	waited := histogram(r, "lock_wait_seconds", "How long a room's lock was wanted before a hold began.", times)
+	held := histogram(r, "lock_hold_seconds", "How long holds lasted, with their commits.", times)
+	batch := histogram(r, "batch_actions", "How many actions shared a hold.", prometheus.ExponentialBuckets(1, 2, 11))
+	lost := counters(r, "locks_lost_total",
+		"Holds whose lock was lost: the commit was refused as stale, or Redis did not answer it.", "reason")
+	stale, unanswered := lost.WithLabelValues("stale_commit"), lost.WithLabelValues("no_answer")
+	evicted := counters(r, "evicted_members_total", "Members of nodes that are gone which this node has removed: "+
+		"of a node that died, or of one that was stopped and whose players did not come back.", "node_has")
+	died, stopped := evicted.WithLabelValues("died"), evicted.WithLabelValues("stopped")
+	return &coordinator.Trace{
+		Done:     newActions(r),
+		Acquired: func(took time.Duration) { waited.Observe(took.Seconds()) },
+		Ended: func(took time.Duration, actions int, why error) {
+			held.Observe(took.Seconds())
+			batch.Observe(float64(actions))
+			switch {
+			case why == nil:
+			case errors.Is(why, coordinator.ErrStaleCommit):
+				stale.Inc()
+			default:
+				unanswered.Inc()
+			}
+		},
+		Reapplied: counter(r, "commits_reapplied_total",
+			"Commits that found the room at another version than this node's copy, and were made again.").Inc,
+		Evicted: func(members int, wasStopped bool) {
+			if wasStopped {
+				stopped.Add(float64(members))
+			} else {
+				died.Add(float64(members))
+			}
+		},
+		Resynced: counter(r, "resyncs_total",
+			"Snapshots that stood for events of a room which this node had missed.").Inc,
+		Renamed: counter(r, "leases_lost_total", "How often the node has lost its lease, and has taken a new name.").Inc,
+	}
 }
 
-type actionKind struct {
-	took     prometheus.Observer
-	ok       prometheus.Counter
-	byResult map[string]prometheus.Counter // never changes
-}
-
-func newActions(r prometheus.Registerer) *actions {
+// newActions returns a function that counts an action with its error and duration.
+func newActions(r prometheus.Registerer) func(room.Kind, error, time.Duration) {
 	total := counters(r, "actions_total", "Actions that have ended, by what they do and how they ended.", "kind",
 		"result")
 	took := histograms(r, "action_duration_seconds", "How long actions took, with the wait for the room's lock.",
 		"kind", times)
-	kind := func(name string) *actionKind {
-		k := &actionKind{took: took.WithLabelValues(name), ok: total.WithLabelValues(name, resultOK),
-			byResult: make(map[string]prometheus.Counter)}
-		k.byResult[resultInternal] = total.WithLabelValues(name, resultInternal)
-		for _, one := range results {
-			k.byResult[one.result] = total.WithLabelValues(name, one.result)
+	type counts struct {
+		took     prometheus.Observer
+		byResult map[string]prometheus.Counter
+	}
+	countsOf := func(kind string) counts {
+		c := counts{took.WithLabelValues(kind), make(map[string]prometheus.Counter)}
+		for _, result := range results {
+			c.byResult[result.result] = total.WithLabelValues(kind, result.result)
 		}
-		return k
+		c.byResult[resultOK] = total.WithLabelValues(kind, resultOK)
+		return c
 	}
-	a := &actions{byKind: make(map[room.Kind]*actionKind), other: kind(otherKind)}
-	for _, name := range room.ActionKinds {
-		a.byKind[name] = kind(string(name))
+	byKind, rest := make(map[room.Kind]counts), countsOf(other)
+	for _, kind := range room.ActionKinds {
+		byKind[kind] = countsOf(string(kind))
 	}
-	return a
-}
-
-func (a *actions) done(name room.Kind, err error, took time.Duration) {
-	kind := a.byKind[name]
-	if kind == nil {
-		kind = a.other
-	}
-	kind.took.Observe(took.Seconds())
-	if err == nil {
-		kind.ok.Inc()
-		return
-	}
-	kind.byResult[resultOf(err)].Inc()
-}
-
-type locks struct {
-	waited, held, actions prometheus.Histogram
-	stale, unknown        prometheus.Counter
-}
-
-func newLocks(r prometheus.Registerer) *locks {
-	lost := counters(r, "locks_lost_total", "Holds whose lock was lost: the commit was refused as stale, or Redis did not answer it.", "reason")
-	return &locks{
-		waited: histogram(r, "lock_wait_seconds", "How long a room's lock was wanted before a hold began.", times),
-		held:   histogram(r, "lock_hold_seconds", "How long holds lasted, with their commits.", times),
-		actions: histogram(r, "batch_actions", "How many actions shared a hold.",
-			prometheus.ExponentialBuckets(1, 2, 11)),
-		stale:   lost.WithLabelValues("stale_commit"),
-		unknown: lost.WithLabelValues("no_answer"),
+	return func(kind room.Kind, err error, took time.Duration) {
+		c, known := byKind[kind]
+		if !known {
+			c = rest
+		}
+		c.took.Observe(took.Seconds())
+		c.byResult[resultOf(err)].Inc()
 	}
 }
 
-func (l *locks) ended(held time.Duration, actions int, lost error) {
-	l.held.Observe(held.Seconds())
-	l.actions.Observe(float64(actions))
-	switch {
-	case lost == nil:
-	case errors.Is(lost, coordinator.ErrStaleCommit):
-		l.stale.Inc()
-	default:
-		l.unknown.Inc()
-	}
-}
-
-// trouble counts rare events.
-type trouble struct {
-	reapplied, resynced, renamed prometheus.Counter
-	died, stopped                prometheus.Counter // removed members of dead and of stopped nodes
-}
-
-func newTrouble(r prometheus.Registerer) *trouble {
-	evicted := counters(r, "evicted_members_total",
-		"Members of nodes that are gone which this node has removed: of a node that died, or of one that was stopped and whose players did not come back.", "node_has")
-	return &trouble{
-		reapplied: counter(r, "commits_reapplied_total",
-			"Commits that found the room at another version than this node's copy, and were made again."),
-		died:     evicted.WithLabelValues("died"),
-		stopped:  evicted.WithLabelValues("stopped"),
-		resynced: counter(r, "resyncs_total", "Snapshots that stood for events of a room which this node had missed."),
-		renamed:  counter(r, "leases_lost_total", "How often the node has lost its lease, and has taken a new name."),
-	}
-}
-
-func (t *trouble) evicted(members int, stopped bool) {
-	if stopped {
-		t.stopped.Add(float64(members))
-	} else {
-		t.died.Add(float64(members))
-	}
-}
-
-// Rooms returns a trace for the coordinator.
-func (m *Metrics) Rooms() *coordinator.Trace {
-	return &coordinator.Trace{
-		Done:      m.actions.done,
-		Acquired:  func(waited time.Duration) { m.locks.waited.Observe(waited.Seconds()) },
-		Ended:     m.locks.ended,
-		Reapplied: m.trouble.reapplied.Inc,
-		Evicted:   m.trouble.evicted,
-		Resynced:  m.trouble.resynced.Inc,
-		Renamed:   m.trouble.renamed.Inc,
+// newClients returns a trace for the server.
+func newClients(r prometheus.Registerer) *transport.Trace {
+	merged := counter(r, "merged_events_total",
+		"Events that waited for a client, and went into one frame with the event before them.")
+	return &transport.Trace{
+		Refused: countBy(counters(r, "refused_total", "Connections and requests that a limit has refused, or ended; "+
+			"queue: changes dropped for a snapshot.", "limit"), transport.Limits()),
+		Connected: counter(r, "connections_total", "WebSockets that were opened.").Inc,
+		Closed: countBy(counters(r, "connections_closed_total",
+			"WebSockets that the server has closed, by the code of its close frame.", "code"), protocol.CloseCodes()),
+		Merged: func(events int) { merged.Add(float64(events)) },
 	}
 }

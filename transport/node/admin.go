@@ -1,11 +1,8 @@
 package node
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -22,44 +19,21 @@ import (
 // maxAdmins limits the connections of operators. Beyond that the listener evicts.
 const maxAdmins = 16
 
-// admin serves operators on an address of its own. On loopback everybody on this machine is an operator; elsewhere a
-// request needs an admin token.
-type admin struct {
-	listener net.Listener
-	named    string // the address as configured
-	loopback bool   // only this machine can reach the address
-	http     *http.Server
+// guard admits operators to their address. On loopback everybody on this machine is an operator; elsewhere a request
+// needs an admin token.
+type guard struct {
+	named    string         // the address as configured
+	loopback bool           // only this machine can reach the address
 	verifier *auth.Verifier // nil: there are no tokens
 	refused  *ratelog.Log
-	evicted  *ratelog.Log
-	errors   *ratelog.Log
 }
 
-// listenAdmin listens on addr, and serves nothing yet. It returns nil if addr is empty.
-func listenAdmin(addr string, verifier *auth.Verifier, log *slog.Logger) (*admin, error) {
-	if addr == "" {
-		return nil, nil
-	}
-	if err := checkAdminListen(addr, verifier != nil); err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("--admin-listen: %w", err)
-	}
-	return &admin{
-		listener: l, named: addr, loopback: isLoopback(l.Addr().String()), verifier: verifier,
-		refused: ratelog.New(log, slog.LevelWarn, "requests to the admin address are refused", ratelog.Quiet),
-		evicted: ratelog.New(log, slog.LevelWarn, "connections to the admin address are closed to make room",
-			ratelog.Quiet),
-		errors: ratelog.New(log, slog.LevelWarn, "HTTP of the admin address", ratelog.Quiet),
-	}, nil
-}
-
-// checkAdminListen refuses an address that other machines can reach, if there are no tokens.
+// checkAdminListen refuses an address that other machines can reach, if there are no tokens. It may be empty.
 func checkAdminListen(addr string, tokens bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	switch {
+	case addr == "":
+		return nil
 	case err != nil:
 		return &room.InvalidError{Field: "AdminListen", Problem: "is not host:port: " + err.Error()}
 	case tokens || isLoopback(host):
@@ -74,43 +48,23 @@ func (n *Node) AdminAddr() string {
 	if n.admin == nil {
 		return ""
 	}
-	return n.admin.listener.Addr().String()
+	return n.admin.Addr().String()
 }
 
-// serve starts answering. /healthz is for everybody, the page's files for everybody who could have a token, and the
+// pages serves operators. /healthz is for everybody, the page's files for everybody who could have a token, and the
 // rest for operators.
-func (a *admin) serve(others, metrics http.Handler, rooms *api.API) {
+func (g *guard) pages(others, metrics http.Handler, rooms *api.API) http.Handler {
 	mux := http.NewServeMux()
-	files := a.protectBy(a.checkReader, page.Admin(), refuseText)
+	files := protect(g.checkReader, g.refused, page.Admin(), refuseText)
 	mux.Handle("GET /admin", files)
 	mux.Handle("GET /admin/", files)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.Handle("GET /metrics", a.protect(metrics, refuseText))
+	mux.Handle("GET /metrics", protect(g.check, g.refused, metrics, refuseText))
 	if others == nil {
 		others = http.NotFoundHandler()
 	}
-	mux.Handle("/", a.protect(others, refuseText))
-	bounded := &listener{TCPListener: a.listener.(*net.TCPListener), max: maxAdmins, evicted: a.evicted}
-	a.http = newHTTP(withAPI(a.protect(rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux)),
-		transport.DefaultHandshakeTimeout, a.errors)
-	a.http.RegisterOnShutdown(rooms.EndWatches)
-	a.http.ConnState = bounded.connState
-	go func() { _ = a.http.Serve(bounded) }() // ends with shutdown
-}
-
-// shutdown waits for the running requests until ctx ends, then cuts them off.
-func (a *admin) shutdown(ctx context.Context) {
-	if a == nil {
-		return
-	}
-	if a.http == nil {
-		_ = a.listener.Close()
-	} else if a.http.Shutdown(ctx) != nil {
-		_ = a.http.Close()
-	}
-	a.refused.Close()
-	a.evicted.Close()
-	a.errors.Close()
+	mux.Handle("/", protect(g.check, g.refused, others, refuseText))
+	return withAPI(protect(g.check, g.refused, rooms.Operators(), rooms.Refuse), transport.SecureHeaders(mux))
 }
 
 func refuseText(w http.ResponseWriter, _ *http.Request, status int, why error) {
@@ -120,13 +74,8 @@ func refuseText(w http.ResponseWriter, _ *http.Request, status int, why error) {
 	http.Error(w, why.Error(), status)
 }
 
-// protect passes requests of operators to next, and others to refuse.
-func (a *admin) protect(next http.Handler, refuse func(w http.ResponseWriter, r *http.Request, status int,
-	why error)) http.Handler {
-	return a.protectBy(a.check, next, refuse)
-}
-
-func (a *admin) protectBy(check func(r *http.Request) (status int, why error), next http.Handler,
+// protect passes requests that check admits to next, and others to refuse.
+func protect(check func(r *http.Request) (status int, why error), refused *ratelog.Log, next http.Handler,
 	refuse func(w http.ResponseWriter, r *http.Request, status int, why error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, why := check(r)
@@ -134,7 +83,7 @@ func (a *admin) protectBy(check func(r *http.Request) (status int, why error), n
 			next.ServeHTTP(w, r)
 			return
 		}
-		a.refused.Happened(why)
+		refused.Happened(why)
 		refuse(w, r, status, why)
 	})
 }
@@ -150,16 +99,16 @@ var (
 // the token. Without one it must come from this machine to a loopback address, and not by a name: a page could have
 // pointed its own name here (DNS rebinding). A proxy's request is refused too, because the proxy's client may be
 // anybody.
-func (a *admin) check(r *http.Request) (status int, why error) {
+func (g *guard) check(r *http.Request) (status int, why error) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage
 	}
-	if r.Header.Get("Authorization") != "" && a.verifier != nil {
+	if r.Header.Get("Authorization") != "" && g.verifier != nil {
 		tokens := auth.Bearers(r.Header)
 		if len(tokens) != 1 {
 			return http.StatusUnauthorized, errNoToken
 		}
-		switch who, err := a.verifier.Verify(tokens[0]); {
+		switch who, err := g.verifier.Verify(tokens[0]); {
 		case err != nil:
 			return http.StatusUnauthorized, err
 		case who.Role != auth.RoleAdmin:
@@ -167,13 +116,13 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 		}
 		return 0, nil
 	}
-	local := a.loopback && isLocal(r)
+	local := g.loopback && isLocal(r)
 	switch {
-	case !local && a.verifier == nil:
+	case !local && g.verifier == nil:
 		return http.StatusForbidden, errForeignHost
 	case !local:
 		return http.StatusUnauthorized, errNoToken
-	case !isOwnHost(r.Host, a.named):
+	case !isOwnHost(r.Host, g.named):
 		return http.StatusForbidden, errForeignHost
 	}
 	return 0, nil
@@ -181,8 +130,8 @@ func (a *admin) check(r *http.Request) (status int, why error) {
 
 // checkReader is check for files without secrets. A browser that opens a page cannot send a token; the page asks its
 // user for one. Without tokens, check decides.
-func (a *admin) checkReader(r *http.Request) (status int, why error) {
-	status, why = a.check(r)
+func (g *guard) checkReader(r *http.Request) (status int, why error) {
+	status, why = g.check(r)
 	if errors.Is(why, errNoToken) {
 		return 0, nil
 	}

@@ -117,16 +117,11 @@ type Node struct {
 	server   *transport.Server
 	api      *api.API
 	webhooks *webhook.Webhooks
-	http     *http.Server
-	tls      *tls.Config  // nil for plain HTTP
-	evicted  *ratelog.Log // connections closed at the limit
-	names    *ratelog.Log // requests to another host name
-	errors   *ratelog.Log // of net/http
-	listener net.Listener
-	admin    *admin           // nil without
+	logs     *ratelog.Set
+	public   *site            // for game clients
+	admin    *site            // for operators; nil without
 	metrics  *metrics.Metrics // nil without Config.AdminListen and Config.Registerer
 	hide     func()           // unregisters the metrics; nil before their registration
-	bounded  *listener        // accepts game clients
 	most     atomic.Pointer[limits]
 	failed   chan error
 
@@ -137,41 +132,29 @@ type Node struct {
 // Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg is unusable,
 // and an error if the port is taken, Redis does not answer, or Redis does not allow what a node needs.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
-	if cfg.Redis == nil {
-		return nil, errors.New("node: Redis is nil")
-	}
-	if err := checkListen(cfg.Listen, cfg.Insecure || cfg.Serve.Auth != nil); err != nil {
-		return nil, err
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	cfg.Room.Log, cfg.Serve.Log = cfg.Log, cfg.Log
-	cfg.Serve.Duplicate = cfg.Room.Rules.Duplicate
 	wanted := cmp.Or(cfg.Serve.MaxConnections, transport.DefaultMaxConnections)
 	most, err := limitsFor(wanted, maxFiles())
 	if err != nil {
 		return nil, err
 	}
 	cfg.Serve.MaxConnections = most.clients
-	n := &Node{version: cfg.Version, tls: cfg.TLS, failed: make(chan error, 1)}
-	n.most.Store(&most)
-	if n.admin, err = listenAdmin(cfg.AdminListen, cfg.Serve.Auth, cfg.Log); err != nil {
+	n, err := assemble(&cfg)
+	if err != nil {
 		return nil, err
 	}
-	n.client = cfg.Redis.NewClient()
 	defer func() {
 		if err != nil {
-			n.abandon(ctx)
+			_ = n.Shutdown(context.WithoutCancel(ctx))
 		}
 	}()
-	if err := n.build(&cfg); err != nil {
+	n.most.Store(&most)
+	if cfg.OnClient != nil {
+		cfg.OnClient(n.client)
+	}
+	if err := n.show(cfg.Registerer); err != nil {
 		return nil, err
 	}
-	if n.listener, err = net.Listen("tcp", cfg.Listen); err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	if err := n.rooms.SetAddress(knownAs(n.listener.Addr())); err != nil {
+	if err := n.listen(&cfg); err != nil {
 		return nil, err
 	}
 	if err := n.startRooms(ctx, cfg.Redis); err != nil {
@@ -183,59 +166,78 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n.serve(&cfg)
 	n.webhooks.Start()
-	if n.admin != nil {
-		n.admin.serve(cfg.Admin, n.metrics.Handler(), n.api)
-	}
 	return n, nil
 }
 
-// build makes the parts of a node without starting them.
-func (n *Node) build(cfg *Config) (err error) {
-	if err := n.count(cfg); err != nil {
+// Validate returns the error that Start would return for an unusable field of cfg. It does not listen, and sends
+// nothing to Redis.
+func (cfg Config) Validate() error {
+	n, err := assemble(&cfg)
+	if err != nil {
 		return err
 	}
-	if cfg.OnClient != nil {
-		cfg.OnClient(n.client)
+	return n.Shutdown(context.Background())
+}
+
+// assemble makes the parts of a node. It starts none of them, does not listen, and sends nothing to Redis.
+func assemble(cfg *Config) (_ *Node, err error) {
+	if cfg.Redis == nil {
+		return nil, errors.New("node: Redis is nil")
 	}
-	cfg.Room.Report = n.report
+	if err := cmp.Or(checkListen(cfg.Listen, cfg.Insecure || cfg.Serve.Auth != nil),
+		checkAdminListen(cfg.AdminListen, cfg.Serve.Auth != nil), metrics.CheckSettings(cfg.Settings)); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{version: cfg.Version, failed: make(chan error, 1), logs: ratelog.NewSet(cfg.Log, ratelog.Quiet),
+		client: cfg.Redis.NewClient()}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if n.rooms != nil {
+			_ = n.rooms.Close(context.Background())
+		}
+		_ = n.client.Close()
+	}()
+	cfg.Room.Log, cfg.Serve.Log, cfg.Webhooks.Log = cfg.Log, cfg.Log, cfg.Log
+	cfg.Serve.Duplicate, cfg.Room.Report = cfg.Room.Rules.Duplicate, n.report
+	if cfg.AdminListen != "" || cfg.Registerer != nil {
+		n.metrics = metrics.New()
+		n.metrics.Hook(n.client)
+		cfg.Room.Trace = metrics.Join(n.metrics.Rooms, cfg.Room.Trace)
+		cfg.Serve.Trace = metrics.Join(n.metrics.Clients, cfg.Serve.Trace)
+	}
 	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
-		return err
+		return nil, err
 	}
 	n.setSettings(cfg.Settings)
 	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
-		return err
+		return nil, err
 	}
 	if n.api, err = api.New(n.rooms, n.server, cfg.apiOptions()); err != nil {
-		return err
+		return nil, err
 	}
-	if n.webhooks, err = cfg.webhooks(n.rooms); err != nil {
-		return err
-	}
-	return n.show(cfg.Registerer)
-}
-
-func (n *Node) abandon(ctx context.Context) {
-	if n.hide != nil {
-		n.hide()
-	}
-	n.admin.shutdown(ctx)
-	if n.listener != nil {
-		_ = n.listener.Close()
-	}
-	if n.rooms != nil {
-		_ = n.rooms.Close(context.WithoutCancel(ctx))
-	}
-	_ = n.client.Close()
-}
-
-// webhooks returns the configured webhooks. It fails if there are receivers, but rooms has no feed.
-func (cfg *Config) webhooks(rooms *coordinator.Coordinator) (*webhook.Webhooks, error) {
-	if len(cfg.Webhooks.Receivers) > 0 && !rooms.HasFeed() {
+	if len(cfg.Webhooks.Receivers) > 0 && !n.rooms.HasFeed() {
 		return nil, &room.InvalidError{Field: "Webhooks", Problem: "need a feed: Room.Journal and Room.Feed"}
 	}
-	hooks := cfg.Webhooks
-	hooks.Log = cfg.Log
-	return webhook.New(rooms, hooks)
+	n.webhooks, err = webhook.New(n.rooms, cfg.Webhooks)
+	return n, err
+}
+
+// listen opens the node's addresses, at which nobody is answered yet.
+func (n *Node) listen(cfg *Config) (err error) {
+	if cfg.AdminListen != "" {
+		if n.admin, err = openSite("--admin-listen", cfg.AdminListen); err != nil {
+			return err
+		}
+	}
+	if n.public, err = openSite("--listen", cfg.Listen); err != nil {
+		return err
+	}
+	return n.rooms.SetAddress(knownAs(n.public.Addr()))
 }
 
 func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
@@ -272,11 +274,11 @@ func checkListen(listen string, anywhere bool) error {
 }
 
 // Addr returns the host:port that the node listens on.
-func (n *Node) Addr() string { return n.listener.Addr().String() }
+func (n *Node) Addr() string { return n.public.Addr().String() }
 
 // URL returns the address for game clients.
 func (n *Node) URL() string {
-	if n.tls != nil {
+	if n.public.secure != nil {
 		return "wss://" + n.Addr() + "/ws"
 	}
 	return "ws://" + n.Addr() + "/ws"
@@ -314,17 +316,12 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	err := n.server.Shutdown(ctx)
 	answering, cancel := context.WithTimeout(ctx, httpTimeout)
 	defer cancel()
-	if n.http.Shutdown(answering) != nil {
-		_ = n.http.Close()
-	}
+	n.public.shutdown(answering)
 	n.webhooks.Close()
 	if closed := n.rooms.Close(ctx); err == nil {
 		err = closed
 	}
 	_ = n.client.Close()
-	n.evicted.Close()
-	n.names.Close()
-	n.errors.Close()
 	showing, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpTimeout)
 	defer cancel()
 	n.admin.shutdown(showing)
@@ -332,6 +329,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		n.hide()
 	}
 	n.api.Close()
+	n.logs.Close()
 	return err
 }
 
@@ -359,7 +357,7 @@ func (n *Node) Reload(cfg Config) error {
 		return err
 	}
 	n.most.Store(&most)
-	n.bounded.setMax(most.total)
+	n.public.setMax(most.total)
 	n.api.SetRate(cfg.Serve.Rate, cfg.Serve.Burst)
 	n.webhooks.SetTimeout(cfg.Webhooks.Timeout)
 	n.setSettings(cfg.Settings)

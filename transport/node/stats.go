@@ -12,7 +12,6 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
-	"roomd/transport/api"
 	"roomd/transport/node/internal/metrics"
 	"roomd/transport/webhook"
 )
@@ -64,65 +63,12 @@ func (n *Node) setSettings(settings map[string]string) {
 // error says why not.
 func (n *Node) Ready(ctx context.Context) error { return n.server.Ready(ctx) }
 
-// Validate returns the error that Start would return for an unusable field of cfg. It does not listen, and sends
-// nothing to Redis.
-func (cfg Config) Validate() error {
-	if cfg.Redis == nil {
-		return errors.New("node: Redis is nil")
-	}
-	if err := checkListen(cfg.Listen, cfg.Insecure || cfg.Serve.Auth != nil); err != nil {
-		return err
-	}
-	if cfg.AdminListen != "" {
-		if err := checkAdminListen(cfg.AdminListen, cfg.Serve.Auth != nil); err != nil {
-			return err
-		}
-	}
-	if err := metrics.CheckSettings(cfg.Settings); err != nil {
-		return err
-	}
-	client := cfg.Redis.NewClient()
-	defer client.Close()
-	ctx := context.Background()
-	rooms, err := coordinator.New(client, cfg.Room)
-	if err != nil {
-		return err
-	}
-	defer rooms.Close(ctx)
-	hooks, err := cfg.webhooks(rooms)
-	if err != nil {
-		return err
-	}
-	hooks.Close()
-	server, err := transport.New(rooms, cfg.Serve)
-	if err != nil {
-		return err
-	}
-	if err := server.Shutdown(ctx); err != nil {
-		return err
-	}
-	_, err = api.New(rooms, server, cfg.apiOptions())
-	return err
-}
-
 // maxClients returns how many game clients a node accepts if wanted (0 for the default) are configured, and the limit
 // on open files, 0 if unknown. It fails if the files suffice for no client.
 func maxClients(wanted int) (clients, files int, err error) {
 	files = maxFiles()
 	most, err := limitsFor(cmp.Or(wanted, transport.DefaultMaxConnections), files)
 	return most.clients, files, err
-}
-
-// count starts counting the node's work, if somebody can read the metrics. It keeps the caller's traces.
-func (n *Node) count(cfg *Config) error {
-	if err := metrics.CheckSettings(cfg.Settings); err != nil || cfg.AdminListen == "" && cfg.Registerer == nil {
-		return err
-	}
-	n.metrics = metrics.New()
-	n.metrics.Hook(n.client)
-	cfg.Room.Trace = metrics.Join(n.metrics.Rooms, cfg.Room.Trace)
-	cfg.Serve.Trace = metrics.Join(n.metrics.Clients, cfg.Serve.Trace)
-	return nil
 }
 
 // show adds the state of the node to the counts, and registers all metrics.

@@ -2,9 +2,11 @@ package node
 
 import (
 	"cmp"
+	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	stdlog "log"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -22,32 +24,70 @@ const (
 	maxHeader   = 16 << 10
 )
 
+// site is an address with the HTTP server that answers there.
+type site struct {
+	*listener
+	secure *tls.Config  // nil for plain HTTP
+	http   *http.Server // nil before serve
+}
+
+// openSite listens at an address, which a flag names, and answers nothing yet.
+func openSite(flag, addr string) (*site, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return &site{listener: &listener{TCPListener: l.(*net.TCPListener)}}, nil
+}
+
+// start answers until shutdown, and sends the error that ends it to failed. Watches of rooms end when that begins.
+func (s *site) start(handler http.Handler, complaints *ratelog.Log, rooms *api.API, failed chan<- error) {
+	s.http = newHTTP(handler, s.timeout, complaints)
+	s.http.RegisterOnShutdown(rooms.EndWatches)
+	s.http.ConnState, s.http.ConnContext, s.http.TLSConfig = s.connState, s.connContext, s.secure
+	go func() { // ends with shutdown
+		if s.secure != nil {
+			failed <- s.http.ServeTLS(s, "", "")
+		} else {
+			failed <- s.http.Serve(s)
+		}
+	}()
+}
+
+// shutdown waits for the running requests until ctx ends, then cuts them off.
+func (s *site) shutdown(ctx context.Context) {
+	switch {
+	case s == nil:
+	case s.http == nil:
+		_ = s.Close()
+	case s.http.Shutdown(ctx) != nil:
+		_ = s.http.Close()
+	}
+}
+
+// serve starts answering game clients, and operators if they have an address.
 func (n *Node) serve(cfg *Config) {
-	timeout, trace := cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout), cfg.Serve.Trace
-	n.evicted = ratelog.New(cfg.Log, slog.LevelWarn, "connections that are not WebSockets are closed to make room",
-		ratelog.Quiet)
-	n.names = ratelog.New(cfg.Log, slog.LevelWarn, "requests by a name that is not this node's are refused",
-		ratelog.Quiet)
-	n.errors = ratelog.New(cfg.Log, slog.LevelWarn, "HTTP", ratelog.Quiet)
-	bounded := &listener{TCPListener: n.listener.(*net.TCPListener), max: n.most.Load().total, evicted: n.evicted,
-		timeout: timeout}
-	n.bounded = bounded
+	trace := cfg.Serve.Trace
+	n.public.secure, n.public.max = cfg.TLS, n.most.Load().total
+	n.public.evicted = n.logs.Warn("connections that are not WebSockets are closed to make room")
+	n.public.timeout = cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout)
 	if trace != nil && trace.Refused != nil {
-		bounded.late = func() { trace.Refused(transport.LimitHandshake) }
+		n.public.late = func() { trace.Refused(transport.LimitHandshake) }
 	}
 	all := withAPI(n.api.Public(), n.withPage(cfg))
 	if cfg.Serve.Auth == nil && isLoopback(n.Addr()) {
 		all = n.byOwnName(all, cfg.Listen)
 	}
-	n.http = newHTTP(ofClient(all, n.server.NetworkOf), timeout, n.errors)
-	n.http.RegisterOnShutdown(n.api.EndWatches)
-	n.http.ConnState, n.http.ConnContext = bounded.connState, bounded.connContext
-	if n.tls == nil {
-		go func() { n.failed <- n.http.Serve(bounded) }() // ends with Shutdown
+	n.public.start(ofClient(all, n.server.NetworkOf), n.logs.Warn("HTTP"), n.api, n.failed)
+	if n.admin == nil {
 		return
 	}
-	n.http.TLSConfig = n.tls
-	go func() { n.failed <- n.http.ServeTLS(bounded, "", "") }()
+	n.admin.max, n.admin.timeout = maxAdmins, transport.DefaultHandshakeTimeout
+	n.admin.evicted = n.logs.Warn("connections to the admin address are closed to make room")
+	guard := &guard{verifier: cfg.Serve.Auth, named: cfg.AdminListen, loopback: isLoopback(n.AdminAddr()),
+		refused: n.logs.Warn("requests to the admin address are refused")}
+	n.admin.start(guard.pages(cfg.Admin, n.metrics.Handler(), n.api), n.logs.Warn("HTTP of the admin address"), n.api,
+		make(chan error, 1))
 }
 
 // newHTTP returns a server that limits every wait for a client. timeout limits a TLS handshake, a request with its
@@ -83,6 +123,7 @@ func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
 	refuse := transport.SecureHeaders(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		transport.Refuse(w, http.StatusForbidden, protocol.NewError(protocol.CodeForbidden, "%v", errForeignName))
 	}))
+	names := n.logs.Warn("requests by a name that is not this node's are refused")
 	answer := withAPI(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.api.Refuse(w, r, http.StatusForbidden, errForeignName)
 	}), refuse)
@@ -92,7 +133,7 @@ func (n *Node) byOwnName(next http.Handler, listen string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		n.names.Happened(errForeignName)
+		names.Happened(errForeignName)
 		answer.ServeHTTP(w, r)
 	})
 }

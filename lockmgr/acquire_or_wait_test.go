@@ -1,12 +1,10 @@
 package lockmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +16,10 @@ import (
 
 func TestAcquireOrWait(t *testing.T) {
 	const poll = DefaultWaitPoll
+	release := func(t *testing.T, _ *redis.Client, lock *Lock) {
+		time.AfterFunc(time.Second, func() { _ = lock.Release(t.Context()) })
+	}
+	keep := func(_ *testing.T, _ *redis.Client, lock *Lock) { lock.KeepAlive() }
 	for _, tt := range []struct {
 		name     string
 		opts     WaitOptions
@@ -26,34 +28,23 @@ func TestAcquireOrWait(t *testing.T) {
 		min, max time.Duration
 	}{
 		{"free", WaitOptions{}, nil, Acquired, 0, 0},
-		{"released", WaitOptions{}, func(t *testing.T, _ *redis.Client, lock *Lock) {
-			time.AfterFunc(time.Second, func() { _ = lock.Release(t.Context()) })
-		}, Ended, time.Second, time.Second + poll},
-		{"expired", WaitOptions{}, func(*testing.T, *redis.Client, *Lock) {
-		}, Ended, DefaultTTL, DefaultTTL + poll},
-		{"taken over", WaitOptions{}, func(t *testing.T, client *redis.Client, lock *Lock) {
+		{"released", WaitOptions{}, release, Ended, time.Second, time.Second + poll},
+		{"expired", WaitOptions{}, func(*testing.T, *redis.Client, *Lock) {}, Ended, DefaultTTL, DefaultTTL + poll},
+		{"taken over", WaitOptions{}, func(t *testing.T, client *redis.Client, _ *Lock) {
 			time.AfterFunc(time.Second, func() { client.Set(t.Context(), "Lock:a", "the next one", time.Hour) })
 		}, Ended, time.Second, time.Second + poll},
-		{"held on", WaitOptions{}, func(_ *testing.T, _ *redis.Client, lock *Lock) {
-			lock.KeepAlive()
-		}, TimedOut, DefaultWaitTimeout, DefaultWaitTimeout},
-		{"held on, another wait", WaitOptions{Wait: 250 * time.Millisecond}, func(_ *testing.T, _ *redis.Client, lock *Lock) {
-			lock.KeepAlive()
-		}, TimedOut, 250 * time.Millisecond, 250 * time.Millisecond},
-		{"a wait shorter than the poll", WaitOptions{Wait: 10 * time.Millisecond}, func(_ *testing.T, _ *redis.Client, lock *Lock) {
-			lock.KeepAlive()
-		}, TimedOut, 10 * time.Millisecond, 10 * time.Millisecond},
-		{"another poll", WaitOptions{Poll: 2 * time.Second}, func(t *testing.T, _ *redis.Client, lock *Lock) {
-			time.AfterFunc(time.Second, func() { _ = lock.Release(t.Context()) })
-		}, Ended, 2 * time.Second, 2 * time.Second},
+		{"held on", WaitOptions{}, keep, TimedOut, DefaultWaitTimeout, DefaultWaitTimeout},
+		{"held on, another wait", WaitOptions{Wait: 2 * poll}, keep, TimedOut, 2 * poll, 2 * poll},
+		{"a wait shorter than the poll", WaitOptions{Wait: poll / 10}, keep, TimedOut, poll / 10, poll / 10},
+		{"another poll", WaitOptions{Poll: 2 * time.Second}, release, Ended, 2 * time.Second, 2 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, client := redistest.Mini(t)
-				m := newManager(t, client, Options{})
+				managers, clients := nodes(t, 2, Options{})
+				m, client := managers[0], clients[0]
 				var held *Lock
 				if tt.holder != nil {
-					held = mustTry(t, newManager(t, redistest.MiniClient(t, r), Options{}), "a")
+					held = mustTry(t, managers[1], "a")
 					tt.holder(t, client, held)
 				}
 				start := time.Now()
@@ -77,13 +68,8 @@ func TestAcquireOrWait(t *testing.T) {
 // The hold lasts for the TTL of its options, also after an extension.
 func TestAcquireOrWaitTTL(t *testing.T) {
 	for _, ttl := range []time.Duration{0, 700 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			_, client := redistest.Mini(t)
-			m := newManager(t, client, Options{TTL: time.Hour})
-			want := ttl
-			if ttl == 0 {
-				want = DefaultWaitTTL
-			}
+		virtually(t, 1, Options{TTL: time.Hour}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+			m, client, want := managers[0], clients[0], cmp.Or(ttl, DefaultWaitTTL)
 			_, lock, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{TTL: ttl})
 			redistest.OK(t, err)
 			check := func() {
@@ -98,91 +84,77 @@ func TestAcquireOrWaitTTL(t *testing.T) {
 			lock.KeepAlive()
 			time.Sleep(time.Minute)
 			redistest.OK(t, lock.Err())
-			// Who waits in the queue gets it with a TTL of its own.
-			var next *Lock
-			var wg sync.WaitGroup
-			wg.Go(func() { next, err = m.Acquire(t.Context(), "a") })
+			// The next in the queue gets it with a TTL of its own.
+			got := acquiring(t, m, "a")
 			synctest.Wait()
 			redistest.OK(t, lock.Release(t.Context()))
-			wg.Wait()
-			redistest.OK(t, err)
+			next := redistest.Receive(t, got, "the waiter to get the lock")
 			d := client.PTTL(t.Context(), m.Key("a")).Val()
 			redistest.ErrorIf(t, d < time.Hour-time.Second, "the next holder's TTL is %v", d)
-			_ = next.Release(t.Context())
-			checkClean(t, client)
+			mustRelease(t, next)
 		})
 	}
 }
 
 // Waiters in the queue come first, and keep their positions.
 func TestAcquireOrWaitDoesNotOvertake(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, client := redistest.Mini(t)
-		m := newManager(t, client, Options{Poll: time.Second})
+	virtually(t, 1, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		m := managers[0]
 		mustTry(t, m, "a")
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			lock, err := m.Acquire(t.Context(), "a")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			time.Sleep(time.Second)
-			_ = lock.Release(t.Context())
-		})
+		got := acquiring(t, m, "a")
 		time.Sleep(10 * time.Millisecond)
-		client.Del(t.Context(), m.Key("a"))
+		clients[0].Del(t.Context(), m.Key("a"))
 		start := time.Now()
+		go func() {
+			lock := <-got
+			time.Sleep(time.Second)
+			mustRelease(t, lock)
+		}()
 		outcome, _, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{})
 		redistest.ErrorIf(t, outcome != Ended || err != nil, "%v, %v", outcome, err)
 		took := time.Since(start)
 		redistest.ErrorIf(t, took < time.Second, "the waiter held it for 1s, ended after %v", took)
-		wg.Wait()
-		checkClean(t, client)
 	})
 }
 
 func TestAcquireOrWaitGivesUp(t *testing.T) {
 	reason := errors.New("the player closed the window")
 	synctest.Test(t, func(t *testing.T) {
-		_, client := redistest.Mini(t)
-		m := newManager(t, client, Options{TTL: time.Minute})
+		managers, clients := nodes(t, 1, Options{TTL: time.Minute})
+		m := managers[0]
+		fails := func(what, name string, ctx context.Context, targets ...error) {
+			t.Helper()
+			outcome, _, err := m.AcquireOrWait(ctx, name, WaitOptions{})
+			for _, target := range targets {
+				redistest.ErrorIs(t, what, err, target)
+			}
+			redistest.Equal(t, what, outcome, TimedOut)
+		}
 		holder := mustTry(t, m, "a")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
 		defer cancel()
-		if outcome, _, err := m.AcquireOrWait(ctx, "a", WaitOptions{}); outcome != TimedOut || !errors.Is(err, reason) || !errors.Is(err, ErrHeld) {
-			t.Errorf("cancelled: %v, %v", outcome, err)
-		}
-		var lost atomic.Bool
-		client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if cmd.Name() == "get" || strings.HasPrefix(cmd.Name(), "eval") && lost.CompareAndSwap(false, true) {
-				return io.ErrUnexpectedEOF
+		fails("cancelled", "a", ctx, reason, ErrHeld)
+		lose(clients[0], tryScript)
+		fails("the reply was lost", "b", t.Context(), errLostReply)
+		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			if cmd.Name() == "get" {
+				return errLostReply
 			}
 			return nil
 		}})
-		_, _, err := m.AcquireOrWait(t.Context(), "b", WaitOptions{})
-		redistest.ErrorIf(t, !errors.Is(err, io.ErrUnexpectedEOF), "the reply was lost: %v", err)
-		if _, _, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{}); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("the reply to a look was lost: %v", err)
-		}
+		fails("the reply to a look was lost", "a", t.Context(), errLostReply)
 		redistest.OK(t, holder.Release(t.Context()))
-		checkClean(t, client)
+		checkClean(t, clients[0])
 		mustTry(t, m, "a")
 		time.AfterFunc(50*time.Millisecond, m.Close)
-		if _, _, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{}); !errors.Is(err, ErrClosed) {
-			t.Errorf("closed while it waits: %v", err)
-		}
-		if _, _, err := m.AcquireOrWait(t.Context(), "b", WaitOptions{}); !errors.Is(err, ErrClosed) {
-			t.Errorf("closed: %v", err)
-		}
+		fails("closed while it waits", "a", t.Context(), ErrClosed)
+		fails("closed", "b", t.Context(), ErrClosed)
 	})
 }
 
 func TestAcquireOrWaitBadInput(t *testing.T) {
-	_, client := redistest.Mini(t)
-	sent := 0
-	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})
-	m := newManager(t, client, Options{})
+	managers, clients := nodes(t, 1, Options{})
+	m, sent := managers[0], counted(clients[0], nil)
 	for _, tt := range []struct {
 		name string
 		opts WaitOptions
@@ -194,15 +166,10 @@ func TestAcquireOrWaitBadInput(t *testing.T) {
 		{"a", WaitOptions{Wait: -1}, "Wait"},
 		{"a", WaitOptions{Poll: -1}, "Poll"},
 	} {
-		if _, _, err := m.AcquireOrWait(t.Context(), tt.name, tt.opts); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%q, %+v: %v, want an error that names %s", tt.name, tt.opts, err, tt.says)
-		}
+		_, _, err := m.AcquireOrWait(t.Context(), tt.name, tt.opts)
+		redistest.ErrorSays(t, tt.name, err, ErrInvalid, tt.says)
 	}
-	redistest.ErrorIf(t, sent != 0, "%d commands were sent", sent)
-	for outcome, want := range map[Outcome]string{
-		TimedOut: "timed out", Acquired: "acquired", Ended: "ended", 7: "Outcome(7)",
-	} {
-		got := outcome.String()
-		redistest.ErrorIf(t, got != want, "%d is %q, want %q", int(outcome), got, want)
-	}
+	redistest.Equal(t, "commands sent:", sent.Load(), 0)
+	got := fmt.Sprint(TimedOut, Acquired, Ended, Outcome(7))
+	redistest.Equal(t, "outcomes:", got, "timed out acquired ended Outcome(7)")
 }

@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -43,11 +44,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 					want := slices.Clone(names)
 					rand.Shuffle(len(want), func(i, j int) { want[i], want[j] = want[j], want[i] })
 					want = want[:2+rand.IntN(3)]
-					locks, err := m.AcquireAll(t.Context(), want...)
-					if err != nil {
-						t.Error(err)
-						return
-					}
+					locks := mustAll(t, m, want...)
 					for _, name := range want {
 						n := held[name].Add(1)
 						redistest.ErrorIf(t, n != 1, "%s is held by %d", name, n)
@@ -55,9 +52,7 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 					for _, name := range want {
 						held[name].Add(-1)
 					}
-					if err := locks.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
+					redistest.OK(t, locks.Release(t.Context()))
 				}
 			})
 		}
@@ -67,21 +62,19 @@ func TestAcquireAllNeverDeadlocks(t *testing.T) {
 }
 
 func TestAcquireAllAtOnce(t *testing.T) {
-	_, client := redistest.Mini(t)
-	m := newManager(t, client, Options{})
+	managers, clients := nodes(t, 1, Options{})
+	m, client := managers[0], clients[0]
+	loadScripts(t, client)
 	for range 2 {
-		var commands atomic.Int32
-		client.AddHook(redistest.Hook{After: func(context.Context, redis.Cmder) error { commands.Add(1); return nil }})
+		commands := counted(client, nil)
 		before := time.Now()
 		locks := mustAll(t, m, "c", "a", "b", "a")
-		if n := commands.Load(); n > 2 { // the first time the script has to be brought
-			t.Errorf("%d requests for locks that were free", n)
-		}
+		redistest.Equal(t, "requests for locks that were free:", commands.Load(), 1)
 		got := namesOf(locks)
 		redistest.ErrorIf(t, !slices.Equal(got, []string{"a", "b", "c"}), "order is %v", got)
-		if d := locks.Deadline(); d.Before(before.Add(DefaultTTL)) || d.After(time.Now().Add(DefaultTTL)) {
-			t.Errorf("deadline %v does not lie a TTL after the request", d)
-		}
+		d := locks.Deadline()
+		redistest.ErrorIf(t, d.Before(before.Add(DefaultTTL)) || d.After(time.Now().Add(DefaultTTL)),
+			"deadline %v does not lie a TTL after the request", d)
 		for lock := range locks.Each() {
 			got := client.Get(t.Context(), m.Key(lock.Name())).Val()
 			redistest.ErrorIf(t, got != lock.Token(), "%s holds %q, the token is %q", lock.Name(), got, lock.Token())
@@ -101,9 +94,8 @@ func TestAcquireAllAtOnce(t *testing.T) {
 func TestAcquireAllOrNone(t *testing.T) {
 	reason := errors.New("the player closed the window")
 	for _, held := range []string{"a", "b", "c"} {
-		synctest.Test(t, func(t *testing.T) {
-			_, client := redistest.Mini(t)
-			m := newManager(t, client, Options{TTL: time.Minute})
+		virtually(t, 1, Options{TTL: time.Minute}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+			m, client := managers[0], clients[0]
 			holder := mustTry(t, m, held)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
 			defer cancel()
@@ -120,18 +112,15 @@ func TestAcquireAllOrNone(t *testing.T) {
 // Redis has executed the request whose reply is lost: nothing may be left behind.
 func TestAcquireAllLostReplies(t *testing.T) {
 	for lost := 1; lost <= 4; lost++ { // which acquiring request; from the 2nd on, one lock is held at first
-		synctest.Test(t, func(t *testing.T) {
-			r, client := redistest.Mini(t)
-			m := newManager(t, client, Options{TTL: time.Minute})
-			if locks, err := m.AcquireAll(t.Context(), "a", "b"); err != nil || locks.Release(t.Context()) != nil {
-				t.Fatal("warm-up failed")
-			}
+		virtually(t, 2, Options{TTL: time.Minute}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+			m := managers[0]
+			loadScripts(t, clients[0])
 			if lost > 1 {
-				other := mustTry(t, newManager(t, redistest.MiniClient(t, r), Options{}), "a")
+				other := mustTry(t, managers[1], "a")
 				time.AfterFunc(3*DefaultPoll/2, func() { _ = other.Release(t.Context()) })
 			}
 			requests := 0
-			client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+			clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
 				if !strings.HasPrefix(cmd.Name(), "eval") {
 					return nil
 				}
@@ -143,7 +132,6 @@ func TestAcquireAllLostReplies(t *testing.T) {
 			_, err := m.AcquireAll(t.Context(), "a", "b", "c")
 			redistest.ErrorIf(t, !errors.Is(err, io.ErrUnexpectedEOF), "reply %d was lost: %v", lost, err)
 			time.Sleep(time.Second) // the other holder has gone
-			checkClean(t, client)
 		})
 	}
 }
@@ -155,51 +143,43 @@ func TestAcquireAllDoesNotOvertake(t *testing.T) {
 		first := newManager(t, redistest.MiniClient(t, r), Options{Poll: 100 * time.Millisecond})
 		m := newManager(t, client, Options{Poll: time.Millisecond})
 		mustTry(t, first, "b")
-		var order []string
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			lock, err := first.Acquire(t.Context(), "b")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			order = append(order, "waiter")
-			time.Sleep(time.Second)
-			_ = lock.Release(t.Context())
-		})
+		got := acquiring(t, first, "b")
 		time.Sleep(10 * time.Millisecond)
 		client.Del(t.Context(), m.Key("b")) // as if it had expired: nobody is woken
+		var waiter atomic.Bool
+		go func() {
+			lock := <-got
+			waiter.Store(true)
+			time.Sleep(time.Second)
+			mustRelease(t, lock)
+		}()
 		locks := mustAll(t, m, "a", "b")
-		order = append(order, "all")
-		wg.Wait()
-		redistest.ErrorIf(t, !slices.Equal(order, []string{"waiter", "all"}), "order is %v", order)
-		_ = locks.Release(t.Context())
+		redistest.ErrorIf(t, !waiter.Load(), "all came before the waiter")
+		redistest.OK(t, locks.Release(t.Context()))
 		checkClean(t, client)
 	})
 }
 
 func TestAcquireAllBadInput(t *testing.T) {
-	_, client := redistest.Mini(t)
-	sent := 0
-	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { sent++; return nil }})
-	m := newManager(t, client, Options{})
+	managers, clients := nodes(t, 1, Options{})
+	m, sent := managers[0], counted(clients[0], nil)
 	for _, tt := range []struct {
 		names []string
 		says  string
 	}{
 		{nil, "names is empty"},
 		{[]string{"a", ""}, "lockmgr: names[1]: name"},
-		{[]string{strings.Repeat("x", 513), "a"}, "lockmgr: names[0]: name"},
+		{[]string{strings.Repeat("x", maxName+1), "a"}, "lockmgr: names[0]: name"},
+		{numbered(maxNames + 1), "1001"},
 	} {
-		if _, err := m.AcquireAll(t.Context(), tt.names...); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%q: %v, want an error that says %s", tt.names, err, tt.says)
-		}
+		_, err := m.AcquireAll(t.Context(), tt.names...)
+		redistest.ErrorSays(t, fmt.Sprint(tt.names), err, ErrInvalid, tt.says)
 	}
 	m.Close()
 	for _, names := range [][]string{{"a"}, {"a", "b"}} {
 		redistest.ErrorIs(t, "of a closed manager", redistest.Err(m.AcquireAll(t.Context(), names...)), ErrClosed)
 	}
-	redistest.ErrorIf(t, sent != 0, "%d commands were sent", sent)
+	redistest.Equal(t, "commands sent:", sent.Load(), 0)
 }
 
 // On Cluster one request takes locks of one slot only, and two names may be one.
@@ -237,4 +217,100 @@ func TestAcquireAllOnCluster(t *testing.T) {
 		redistest.ErrorIf(t, n != 0, "%s is left over", name)
 	}
 	redistest.OK(t, first.Release(t.Context()))
+}
+
+// AcquireAll keeps the locks that it has while it waits for the others. After that they last
+// for one TTL.
+func TestAcquireAllKeepsWhatItHas(t *testing.T) {
+	virtually(t, 2, Options{Poll: 100 * time.Millisecond}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
+		m, other := managers[0], managers[1]
+		last := mustTry(t, other, "c")
+		last.KeepAlive()
+		time.AfterFunc(time.Minute+time.Second/2, func() { _ = last.Release(t.Context()) })
+		time.AfterFunc(59*time.Second, func() {
+			for _, name := range []string{"a", "b"} {
+				_, err := other.TryAcquire(t.Context(), name)
+				redistest.ErrorIf(t, !errors.Is(err, ErrHeld), "%s while c is waited for: %v", name, err)
+			}
+		})
+		locks := mustAll(t, m, "a", "b", "c")
+		left := time.Until(locks.Deadline())
+		redistest.ErrorIf(t, left < DefaultTTL/2 || left > DefaultTTL, "%v are left", left)
+		redistest.OK(t, locks.Err())
+		got := time.Now()
+		redistest.Receive(t, locks.Lock("a").Done(), "the first hold to end")
+		after := time.Since(got)
+		redistest.ErrorIf(t, after != left, "over after %v, the deadline was in %v", after, left)
+		redistest.ErrorIs(t, "after the deadline", locks.Err(), ErrExpired)
+		_ = locks.Release(t.Context())
+
+		locks = mustAll(t, m, "a", "b")
+		for lock := range locks.Each() {
+			lock.KeepAlive()
+		}
+		time.Sleep(time.Minute)
+		redistest.OK(t, locks.Release(t.Context()))
+	})
+}
+
+// The last lock is handed over, for a claim, just before AcquireAll returns: it is extended to a TTL as well.
+func TestAcquireAllExtendsAClaim(t *testing.T) {
+	virtually(t, 2, Options{Poll: 100 * time.Millisecond}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		m, client := managers[0], clients[0]
+		last := mustTry(t, managers[1], "b")
+		time.AfterFunc(time.Millisecond, func() { _ = last.Release(t.Context()) })
+		start := time.Now()
+		locks := mustAll(t, m, "a", "b")
+		took := time.Since(start)
+		redistest.FatalIf(t, took > 100*time.Millisecond, "b was not handed over, but found free after %v", took)
+		left, stays := time.Until(locks.Deadline()), client.PTTL(t.Context(), m.Key("b")).Val()
+		redistest.ErrorIf(t, left < DefaultTTL/2 || stays < left, "%v are left, and %v in Redis", left, stays)
+		redistest.OK(t, locks.Release(t.Context()))
+	})
+}
+
+func TestAcquireAllLosesOneWhileWaiting(t *testing.T) {
+	virtually(t, 1, Options{Poll: 100 * time.Millisecond}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		m, client := managers[0], clients[0]
+		last := mustTry(t, m, "c")
+		last.KeepAlive()
+		time.AfterFunc(5*time.Second, func() { client.Set(t.Context(), m.Key("b"), "thief", time.Minute) })
+		start := time.Now()
+		_, err := m.AcquireAll(t.Context(), "a", "b", "c")
+		redistest.ErrorSays(t, "b was stolen", err, ErrStolen, `"b"`)
+		after := time.Since(start)
+		redistest.ErrorIf(t, after > 5*time.Second+DefaultTTL/3, "noticed after %v", after)
+		redistest.Equal(t, "the thief's lock is gone:", client.Del(t.Context(), m.Key("b")).Val(), 1)
+		redistest.OK(t, last.Release(t.Context()))
+	})
+}
+
+// Release reports a hold that was lost, and still gives back the others.
+func TestLocksReleaseAllTheSame(t *testing.T) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		m, client := managers[0], clients[0]
+		locks := mustAll(t, m, "a", "b", "c")
+		done := locks.Lock("b").Done()
+		locks.Lock("b").KeepAlive()
+		client.Del(t.Context(), m.Key("b"))
+		redistest.Receive(t, done, "the hold to end")
+		for range 2 {
+			redistest.ErrorSays(t, "b was deleted", locks.Err(), ErrStolen, `"b"`)
+			redistest.ErrorIs(t, "release", locks.Release(t.Context()), ErrStolen)
+		}
+	})
+}
+
+// Release reports a loss that nobody has noticed before.
+func TestLocksReleaseTellsALoss(t *testing.T) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
+		locks := mustAll(t, managers[0], "a", "b", "c")
+		time.Sleep(DefaultTTL / 2)
+		for _, name := range []string{"a", "c"} {
+			redistest.OK(t, locks.Lock(name).Extend(t.Context()))
+		}
+		time.Sleep(DefaultTTL / 2)
+		redistest.ErrorSays(t, "release", locks.Release(t.Context()), ErrExpired, `"b"`)
+		redistest.ErrorSays(t, "b has expired", locks.Err(), ErrExpired, `"b"`)
+	})
 }

@@ -3,12 +3,18 @@ package lockmgr
 import (
 	"context"
 	"fmt"
+	"io"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redistest"
 )
 
@@ -28,11 +34,22 @@ func loadScripts(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-// shareRoundTrips keeps a request under way until the test ends, so that others of m share
-// their round trips.
-func shareRoundTrips(t *testing.T, m *Manager) {
-	m.sender.underway.Add(1)
-	t.Cleanup(func() { m.sender.underway.Add(-1) })
+// impatient returns a Manager whose client waits for a reply for 100 ms, behind a proxy. If pipelined, its requests
+// share round trips, because one is under way until the test ends.
+func impatient(t *testing.T, server *redistest.Server, pipelined bool, retries int) (*Manager, *redistest.Proxy) {
+	t.Helper()
+	proxy := redistest.StartProxy(t, server.Addr())
+	client := redis.NewClient(&redis.Options{
+		Addr: proxy.Addr(), ContextTimeoutEnabled: true, ReadTimeout: 100 * time.Millisecond, MaxRetries: retries,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	redistest.OK(t, client.Ping(t.Context()).Err()) // it is connected before a limit of the test begins
+	m := newManager(t, client, Options{TTL: time.Minute, Pipelined: pipelined})
+	if pipelined {
+		m.sender.underway.Add(1)
+		t.Cleanup(func() { m.sender.underway.Add(-1) })
+	}
+	return m, proxy
 }
 
 // The first copy of a request for the lock is under way for so long that the client sends it
@@ -42,32 +59,12 @@ func TestALateRequestRevivesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	plain := server.Client()
 	loadScripts(t, plain)
-	for name, acquire := range map[string]func(ctx context.Context, m *Manager) (*Lock, error){
-		"acquire": func(ctx context.Context, m *Manager) (*Lock, error) { return m.Acquire(ctx, "a") },
-		"try":     func(ctx context.Context, m *Manager) (*Lock, error) { return m.TryAcquire(ctx, "a") },
-		"all": func(ctx context.Context, m *Manager) (*Lock, error) {
-			all, err := m.AcquireAll(ctx, "a", "b")
-			if err != nil {
-				return nil, err
-			}
-			return all.Lock("a"), all.Lock("b").Release(ctx)
-		},
-		"or wait": func(ctx context.Context, m *Manager) (*Lock, error) {
-			_, lock, err := m.AcquireOrWait(ctx, "a", WaitOptions{TTL: time.Minute})
-			return lock, err
-		},
-	} {
+	for name, acquire := range ways {
 		for _, pipelined := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", pipelined ", pipelined), func(t *testing.T) {
 				plain.FlushDB(t.Context())
-				proxy := redistest.StartProxy(t, server.Addr())
-				client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: true, ReadTimeout: 100 * time.Millisecond})
-				defer client.Close()
-				m := newManager(t, client, Options{TTL: time.Minute, Pipelined: pipelined})
+				m, proxy := impatient(t, server, pipelined, 1)
 				other := newManager(t, plain, Options{TTL: time.Minute})
-				if pipelined {
-					shareRoundTrips(t, m)
-				}
 				late := proxy.HoldBack(carries("a", acquireScript, tryScript, allScript))
 				write := func(m *Manager, lock *Lock) bool {
 					done, err := m.Run(t.Context(), guardedWrite, "a", []string{"log"}, lock.Token(), lock.Fence()).Bool()
@@ -105,21 +102,12 @@ func TestALateRequestOfWhoGaveUp(t *testing.T) {
 		for _, pipelined := range []bool{false, true} {
 			t.Run(fmt.Sprint(state, ", pipelined ", pipelined), func(t *testing.T) {
 				plain.FlushDB(t.Context())
-				proxy := redistest.StartProxy(t, server.Addr())
-				client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: true, ReadTimeout: 100 * time.Millisecond, MaxRetries: -1})
-				defer client.Close()
-				redistest.OK(t, client.Ping(t.Context()).Err()) // it is connected before the 50 ms begin
-				m := newManager(t, client, Options{TTL: time.Minute, Pipelined: pipelined})
-				if pipelined {
-					shareRoundTrips(t, m)
-				}
+				m, proxy := impatient(t, server, pipelined, -1)
 				other := newManager(t, plain, Options{TTL: time.Minute})
 				late := proxy.HoldBack(carries("a", acquireScript))
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
-				if lock, err := m.Acquire(ctx, "a"); err == nil {
-					t.Fatalf("it has %s", lock.Token())
-				}
+				redistest.ErrorIs(t, "acquire", second(m.Acquire(ctx, "a")), context.DeadlineExceeded)
 				m.Close() // it has left
 				var holder *Lock
 				waiting := make(chan *Lock, 1)
@@ -131,7 +119,7 @@ func TestALateRequestOfWhoGaveUp(t *testing.T) {
 					awaitQueue(t, plain, "a", 1) // beside the one that is buried
 				}
 				late.Deliver()
-				n := plain.ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val()
+				n := queued(t, plain)
 				redistest.ErrorIf(t, n != int64(len(state)/len("waited for")), "%d wait", n)
 				if holder != nil {
 					mustRelease(t, holder)
@@ -172,7 +160,7 @@ func TestWaitingForAHoldWithAnotherToken(t *testing.T) {
 	got := acquiring(t, m, "a")
 	redistest.Receive(t, settling, "the first request")
 	outcome := make(chan Outcome, 1)
-	polls := make(chan struct{}, 100)
+	polls := make(chan struct{}, 100) // by AcquireOrWait
 	plain.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
 		if cmd.Name() == "get" {
 			polls <- struct{}{}
@@ -197,9 +185,8 @@ func TestWaitingForAHoldWithAnotherToken(t *testing.T) {
 	default:
 	}
 	mustRelease(t, lock)
-	if o := redistest.Receive(t, outcome, "the end of the hold"); o != Ended {
-		t.Error(o)
-	}
+	o := redistest.Receive(t, outcome, "the end of the hold")
+	redistest.ErrorIf(t, o != Ended, "%v", o)
 }
 
 // A release that names a waiter of its process is under way, and that waiter gives up: when the
@@ -214,8 +201,7 @@ func TestALateReleaseGivesNothingToWhoGaveUp(t *testing.T) {
 		m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 10 * time.Second, Claim: 20 * time.Second})
 		lock := mustAcquire(t, m, "a")
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() { gone <- second(m.Acquire(ctx, "a")) }()
+		gone := giving(ctx, m)
 		awaitQueue(t, plain, "a", 1)
 		got := make(chan *Lock, 1)
 		if others > 0 {
@@ -237,7 +223,7 @@ func TestALateReleaseGivesNothingToWhoGaveUp(t *testing.T) {
 		cancel()
 		redistest.Receive(t, gone, "the waiter to give up")
 		redistest.Until(t, "the waiter has left the queue", func() bool {
-			return plain.ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val() <= others
+			return queued(t, plain) <= others
 		})
 		close(arrive)
 		if others > 0 {
@@ -247,4 +233,101 @@ func TestALateReleaseGivesNothingToWhoGaveUp(t *testing.T) {
 		redistest.Until(t, "the lock is free", func() bool { return plain.Exists(t.Context(), "Lock:a").Val() == 0 })
 		checkClean(t, plain)
 	}
+}
+
+// A request is sent again. If Redis had answered the first sending, by a redirection, that one was not carried out, and
+// the second needs no other token.
+func TestTokensOfASecondSending(t *testing.T) {
+	for _, tt := range []struct {
+		answer  error
+		another bool
+	}{
+		{refusal("MOVED 1 127.0.0.1:1"), false},
+		{refusal("ASK 1 127.0.0.1:1"), false},
+		{io.EOF, true},
+		{nil, true}, // the client does not say why
+	} {
+		tokens := newTokens(newNames(Options{}, true), "a")
+		request := redis.NewCmd(t.Context())
+		tokens.sentBy(request)
+		first, _ := tokens.MarshalBinary()
+		request.SetErr(tt.answer)
+		second, _ := tokens.MarshalBinary()
+		if another, doubt := string(first) != string(second), tokens.answered(); another != tt.another || doubt != tt.another {
+			t.Errorf("after %v: another token %v, in doubt %v; want %v", tt.answer, another, doubt, tt.another)
+		}
+	}
+}
+
+// A release that names a waiter of its process as the next has given the lock to another. When the waiter gives up
+// after that, nothing of it is under way, and nothing is buried.
+func TestAPromiseEndsWithItsAnswer(t *testing.T) {
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		held := mustAcquire(t, managers[0], "a")
+		got := acquiring(t, managers[1], "a")
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := giving(ctx, managers[0])
+		synctest.Wait()
+		mustRelease(t, held)
+		other := redistest.Receive(t, got, "the other process to get the lock")
+		time.Sleep(DefaultPoll)
+		cancel()
+		redistest.ErrorIs(t, "the error is", redistest.Receive(t, gone, "the waiter to give up"), ErrHeld)
+		synctest.Wait()
+		redistest.Equal(t, "tokens are in the queue:", clients[0].ZCard(t.Context(), "Lock:a:Queue").Val(), 0)
+		mustRelease(t, other)
+	})
+}
+
+// The answer to a request that shares a round trip comes as its context ends: it is the answer,
+// and the caller knows what became of the lock.
+func TestAnAnswerThatComesAsTheContextEnds(t *testing.T) {
+	_, client := redistest.Mini(t)
+	m := newManager(t, client, Options{Pipelined: true})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	cmd := redis.NewCmd(t.Context(), "echo", newTokens(m.names, "a"))
+	wait := submit(t.Context(), m.sender.pipe, cmd)
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for wait(ended) != nil && t.Context().Err() == nil {
+			runtime.Gosched()
+		}
+	}()
+	redistest.Receive(t, answered, "the pipeline to answer")
+	got, err := cmd.Text()
+	redistest.ErrorIf(t, err != nil || got == "", "the answer is %q, %v", got, err)
+}
+
+// A few requests go out by themselves. Those beyond maxDirect go through the pipeline, to share round trips.
+func TestPipelined_AFewGoAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client := redistest.Mini(t)
+		var alone atomic.Int64
+		held := make(chan struct{})
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if cmd.Name() == "echo" {
+				if _, shared := cmd.(redisconn.Once); !shared {
+					alone.Add(1)
+				}
+				<-held
+			}
+			return nil
+		}})
+		m := newManager(t, client, Options{Pipelined: true})
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				cmd := redis.NewCmd(t.Context(), "echo", "hi")
+				err := m.sender.process(t.Context(), "a", cmd)
+				redistest.ErrorIf(t, err != nil || cmd.Val() != "hi", "%v, %v", cmd.Val(), err)
+			})
+		}
+		synctest.Wait()
+		redistest.Equal(t, "by themselves", alone.Load(), maxDirect)
+		close(held)
+		all.Wait()
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,37 +13,29 @@ import (
 )
 
 func TestDoneWhenTheDeadlinePasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		lock := mustAcquire(t, managers[0], "a")
 		start := time.Now()
 		time.AfterFunc(2*time.Second, func() { _ = lock.Extend(t.Context()) })
 		redistest.OK(t, lock.Err())
 		redistest.Receive(t, lock.Done(), "the hold to end")
 		redistest.Equal(t, "over after", time.Since(start), 2*time.Second+DefaultTTL)
-		err := lock.Err()
-		redistest.ErrorIf(t, !errors.Is(err, ErrExpired) || !errors.Is(err, ErrLost), "over because of %v", err)
+		redistest.ErrorIs(t, "over because", lock.Err(), ErrExpired)
+		redistest.ErrorIs(t, "over because", lock.Err(), ErrLost)
 		redistest.ErrorIs(t, "release", lock.Release(t.Context()), ErrExpired)
-		redistest.Receive(t, mustAcquireDone(t, managers[0]), "the hold to end")
+		lock = mustAcquire(t, managers[0], "b")
+		time.Sleep(DefaultTTL)
+		redistest.Receive(t, lock.Done(), "the end of a hold that is over")
 	})
 }
 
-// mustAcquireDone returns the Done of a lock that expired before Done was called.
-func mustAcquireDone(t *testing.T, m *Manager) <-chan struct{} {
-	lock := mustAcquire(t, m, "b")
-	time.Sleep(DefaultTTL)
-	return lock.Done()
-}
-
 func TestDoneAfterRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		lock := mustAcquire(t, managers[0], "a")
 		done := lock.Done()
 		mustRelease(t, lock)
 		redistest.Receive(t, done, "the hold to end")
-		err := lock.Err()
-		redistest.ErrorIf(t, err != ErrReleased, "after the release: %v", err)
+		redistest.Equal(t, "after the release:", lock.Err(), ErrReleased)
 		redistest.Receive(t, lock.Done(), "the hold to end")
 	})
 }
@@ -52,84 +43,71 @@ func TestDoneAfterRelease(t *testing.T) {
 // The watchdog keeps a hold for an hour, notices when somebody else has the lock or Redis is
 // away, and ends with the release.
 func TestWatchdog(t *testing.T) {
-	t.Parallel()
-	setUp := func(t *testing.T) (*Lock, *redis.Client, *atomic.Int32, *atomic.Bool) {
-		managers, clients := nodes(t, 1, Options{})
-		extended, away := new(atomic.Int32), new(atomic.Bool)
-		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if away.Load() {
-				return errors.New("no route to host")
-			}
-			if isScript(cmd, extendScript) {
-				extended.Add(1)
-			}
-			return nil
-		}})
-		lock := mustAcquire(t, managers[0], "a")
-		lock.KeepAlive()
-		lock.KeepAlive() // once is enough
-		return lock, clients[0], extended, away
+	type watched struct {
+		*Lock
+		client   *redis.Client
+		extended *atomic.Int32
+		away     atomic.Bool // Redis
 	}
-	t.Run("keeps", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			lock, client, extended, _ := setUp(t)
+	ends := func(t *testing.T, w *watched, because error, after time.Duration) {
+		t.Helper()
+		start := time.Now()
+		redistest.Receive(t, w.Done(), "the hold to end")
+		redistest.ErrorIs(t, "it ended", w.Err(), because)
+		redistest.Equal(t, "noticed after", time.Since(start), after)
+	}
+	for name, test := range map[string]func(t *testing.T, w *watched){
+		"keeps": func(t *testing.T, w *watched) {
 			time.Sleep(time.Hour)
-			if err := lock.Err(); err != nil || client.Get(t.Context(), "Lock:a").Val() != lock.Token() {
-				t.Errorf("after an hour: %v", err)
-			}
-			n := extended.Load()
+			redistest.OK(t, w.Err())
+			redistest.Equal(t, "the lock holds", w.client.Get(t.Context(), "Lock:a").Val(), w.Token())
+			n := w.extended.Load()
 			redistest.ErrorIf(t, n < 3500 || n > 3700, "%d extensions in an hour", n)
-			mustRelease(t, lock)
-			extended.Store(0)
+			mustRelease(t, w.Lock)
 			time.Sleep(time.Hour)
-			if n := extended.Load(); n > 0 {
-				t.Errorf("%d extensions after the release", n)
-			}
-			checkClean(t, client)
-		})
-	})
-	t.Run("stolen", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			lock, client, _, _ := setUp(t)
-			client.Set(t.Context(), "Lock:a", "somebody", time.Hour)
-			start := time.Now()
-			redistest.Receive(t, lock.Done(), "the hold to end")
-			if d := time.Since(start); !errors.Is(lock.Err(), ErrStolen) || d > DefaultTTL/3 {
-				t.Errorf("noticed %v after %v", lock.Err(), d)
-			}
-		})
-	})
-	t.Run("unreachable", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			lock, _, _, away := setUp(t)
-			away.Store(true)
-			start := time.Now()
-			redistest.Receive(t, lock.Done(), "the hold to end")
-			if d := time.Since(start); !errors.Is(lock.Err(), ErrUnreachable) || d != DefaultTTL {
-				t.Errorf("noticed %v after %v", lock.Err(), d)
-			}
-			away.Store(false)
-		})
-	})
-	t.Run("back in time", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			lock, _, _, away := setUp(t)
-			away.Store(true)
+			redistest.Equal(t, "extensions after the release:", w.extended.Load(), n)
+		},
+		"stolen": func(t *testing.T, w *watched) {
+			w.client.Set(t.Context(), "Lock:a", "somebody", time.Hour)
+			ends(t, w, ErrStolen, DefaultTTL/3)
+			w.client.Del(t.Context(), "Lock:a")
+		},
+		"unreachable": func(t *testing.T, w *watched) {
+			w.away.Store(true)
+			ends(t, w, ErrUnreachable, DefaultTTL)
+			w.away.Store(false)
+		},
+		"back in time": func(t *testing.T, w *watched) {
+			w.away.Store(true)
 			time.Sleep(2 * time.Second)
-			away.Store(false)
+			w.away.Store(false)
 			time.Sleep(time.Minute)
-			redistest.OK(t, lock.Err())
-			mustRelease(t, lock)
+			mustRelease(t, w.Lock)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+				w := &watched{client: clients[0], extended: counted(clients[0], extendScript)}
+				beforeScript(clients[0], nil, func(context.Context) error {
+					if w.away.Load() {
+						return errors.New("no route to host")
+					}
+					return nil
+				})
+				w.Lock = mustAcquire(t, managers[0], "a")
+				w.KeepAlive()
+				w.KeepAlive() // once is enough
+				test(t, w)
+			})
 		})
-	})
+	}
 }
 
 // After an extension the deadline lies a TTL after the request, however long the reply took.
 func TestTheDeadlineCountsFromTheExtensionsRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		lock := mustAcquire(t, managers[0], "a")
-		afterScript(clients[0], extendScript, func() error {
+		afterScript(clients[0], extendScript, func(context.Context) error {
 			time.Sleep(time.Second)
 			return nil
 		})
@@ -146,14 +124,13 @@ func TestTheDeadlineCountsFromTheExtensionsRequest(t *testing.T) {
 // has stolen the lock: an extension finds that Redis did not answer in time, and a release that
 // the hold was over before that.
 func TestAnAnswerAfterTheDeadlineIsNoTheft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
-		clients[0].AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, extendScript) || isScript(cmd, releaseScript) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		for _, script := range []*redis.Script{extendScript, releaseScript} {
+			beforeScript(clients[0], script, func(context.Context) error {
 				time.Sleep(200 * time.Millisecond)
-			}
-			return nil
-		}})
+				return nil
+			})
+		}
 		released := mustAcquire(t, managers[0], "a")
 		time.Sleep(DefaultTTL - 100*time.Millisecond)
 		redistest.OK(t, released.Release(t.Context()))
@@ -161,5 +138,114 @@ func TestAnAnswerAfterTheDeadlineIsNoTheft(t *testing.T) {
 		time.Sleep(DefaultTTL - 100*time.Millisecond)
 		redistest.ErrorIs(t, "extend", extended.Extend(t.Context()), ErrUnreachable)
 		redistest.ErrorIs(t, "the hold ended because of", extended.Err(), ErrUnreachable)
+	})
+}
+
+func TestDo(t *testing.T) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		m, client := managers[0], clients[0]
+		wrong := errors.New("wrong")
+		err := m.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			time.Sleep(time.Minute) // far beyond the TTL
+			redistest.ErrorIf(t, ctx.Err() != nil || client.Get(ctx, "Lock:a").Val() == "", "the hold did not last")
+			return wrong
+		})
+		redistest.ErrorIf(t, err != wrong, "fn's error became %v", err)
+		err = m.Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			client.FlushAll(ctx)
+			<-ctx.Done()
+			cause := context.Cause(ctx)
+			redistest.ErrorIf(t, !errors.Is(cause, ErrStolen), "the cause is %v", cause)
+			return nil
+		})
+		redistest.ErrorIf(t, !errors.Is(err, ErrLost), "a lost hold: %v", err)
+		func() {
+			defer func() { _ = recover() }()
+			_ = m.Do(t.Context(), "a", func(context.Context, *Lock) error { panic("fn") })
+		}()
+		client.Set(t.Context(), "Lock:b", "somebody", time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = m.Do(ctx, "b", func(context.Context, *Lock) error { t.Error("fn ran"); return nil })
+		redistest.ErrorIf(t, !errors.Is(err, ErrHeld), "a held lock: %v", err)
+		client.Del(t.Context(), "Lock:b")
+		checkClean(t, client)
+	})
+}
+
+// Redis is emptied during a Do, and another caller acquires the lock: Do returns an ErrLost. It
+// does not if only the reply to its release was lost.
+func TestDoTellsALostLock(t *testing.T) {
+	for name, meanwhile := range map[string]func(t *testing.T, client *redis.Client, other *Manager){
+		"emptied": func(t *testing.T, client *redis.Client, _ *Manager) { client.FlushAll(t.Context()) },
+		"emptied, and taken": func(t *testing.T, client *redis.Client, other *Manager) {
+			client.FlushAll(t.Context())
+			mustAcquire(t, other, "a")
+		},
+		"emptied, and taken for a moment": func(t *testing.T, client *redis.Client, other *Manager) {
+			client.FlushAll(t.Context())
+			mustRelease(t, mustAcquire(t, other, "a"))
+		},
+		"scripts lost, too": func(t *testing.T, client *redis.Client, _ *Manager) {
+			client.FlushAll(t.Context())
+			client.ScriptFlush(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, client *redis.Client) {
+				m, other := newManager(t, client, Options{TTL: time.Minute}), newManager(t, client, Options{TTL: time.Minute})
+				err := m.Do(t.Context(), "a", func(context.Context, *Lock) error {
+					meanwhile(t, client, other)
+					return nil
+				})
+				redistest.ErrorIf(t, !errors.Is(err, ErrStolen), "Do returned %v", err)
+			})
+		})
+	}
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		m := newManager(t, client, Options{})
+		lock := mustAcquire(t, m, "a")
+		lose(client, releaseScript)
+		_ = lock.Release(t.Context())
+		redistest.OK(t, lock.Release(t.Context()))
+	})
+}
+
+// The context of fn ended with an ErrLost. So Do returns one, even if Redis still had the lock
+// at the release.
+func TestDoTellsAHoldThatWasOverHere(t *testing.T) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		afterScript(clients[0], extendScript, func(context.Context) error {
+			return errors.New("reply lost") // and the extension was carried out
+		})
+		var cause error
+		err := managers[0].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		})
+		redistest.ErrorIf(t, !errors.Is(cause, ErrUnreachable) || !errors.Is(err, ErrUnreachable),
+			"the context ended with %v, Do returned %v", cause, err)
+	})
+}
+
+// The hold was lost, and Redis does not answer the release either: Do returns the ErrLost.
+func TestDoTellsALostLockWithoutRedis(t *testing.T) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		var away atomic.Bool
+		beforeScript(clients[0], nil, func(ctx context.Context) error {
+			if away.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+		err := managers[0].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			away.Store(true)
+			<-ctx.Done()
+			return nil
+		})
+		redistest.ErrorIf(t, !errors.Is(err, ErrUnreachable), "Do returned %v", err)
+		away.Store(false)
 	})
 }

@@ -2,17 +2,26 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redistest"
 )
+
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 func newManager(t testing.TB, client redis.UniversalClient, opts Options) *Manager {
 	t.Helper()
@@ -42,6 +51,14 @@ func slotOf(m *Manager, token string) *Slot {
 	return s
 }
 
+// newWaiter returns a waiter for the lock "a".
+func newWaiter(m *Manager) *waiter {
+	w := new(waiter)
+	w.init(m, "a")
+	w.ttl = m.opts.TTL
+	return w
+}
+
 // keepQueue is how long lock.lua keeps a queue that nobody asks about.
 const keepQueue = time.Minute
 
@@ -56,6 +73,18 @@ func askAs(t testing.TB, m *Manager, token string) (held bool, ahead int64) {
 		ahead = m.sender.client.ZRank(t.Context(), m.Keys("a")[1], token).Val()
 	}
 	return fence != "", ahead
+}
+
+// virtually runs a test in virtual time with managers that have a client each on one Redis. In the end nothing is
+// left in Redis.
+func virtually(t *testing.T, n int, opts Options,
+	test func(t *testing.T, managers []*Manager, clients []*redis.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		managers, clients := nodes(t, n, opts)
+		test(t, managers, clients)
+		checkClean(t, clients[0])
+	})
 }
 
 // nodes returns managers, each with its own client, on one Redis in virtual time.
@@ -100,25 +129,54 @@ func acquiring(t testing.TB, m *Manager, name string) <-chan *Lock {
 	return got
 }
 
-// beforeScript has a client do something before it sends a script.
-func beforeScript(client *redis.Client, script *redis.Script, do func() error) {
-	client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-		if !isScript(cmd, script) {
-			return nil
-		}
-		return do()
-	}})
+// giving returns the error of an Acquire under way, which is to give up.
+func giving(ctx context.Context, m *Manager) <-chan error {
+	gone := make(chan error, 1)
+	go func() { gone <- second(m.Acquire(ctx, "a")) }()
+	return gone
 }
 
-// afterScript has a client do something when it has the reply to a script.
-func afterScript(client *redis.Client, script *redis.Script, do func() error) {
-	client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-		if !isScript(cmd, script) {
+// beforeScript has a client do something before it sends a script; any command if script is nil.
+func beforeScript(client *redis.Client, script *redis.Script, do func(ctx context.Context) error) {
+	client.AddHook(redistest.Hook{Before: hook(script, do)})
+}
+
+// afterScript has a client do something when it has the reply to a script; to any command if script is nil.
+func afterScript(client *redis.Client, script *redis.Script, do func(ctx context.Context) error) {
+	client.AddHook(redistest.Hook{After: hook(script, do)})
+}
+
+// onScript is beforeScript or afterScript.
+type onScript func(client *redis.Client, script *redis.Script, do func(ctx context.Context) error)
+
+func hook(script *redis.Script, do func(ctx context.Context) error) func(context.Context, redis.Cmder) error {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if script != nil && !isScript(cmd, script) {
 			return nil
 		}
-		return do()
-	}})
+		return do(ctx)
+	}
 }
+
+// counted counts the sendings of a script from now on; of all commands if script is nil.
+func counted(client *redis.Client, script *redis.Script) *atomic.Int32 {
+	n := new(atomic.Int32)
+	beforeScript(client, script, func(context.Context) error { n.Add(1); return nil })
+	return n
+}
+
+// lose loses the next reply to a script.
+func lose(client *redis.Client, script *redis.Script) {
+	var lost atomic.Bool
+	afterScript(client, script, func(context.Context) error {
+		if lost.CompareAndSwap(false, true) {
+			return errLostReply
+		}
+		return nil
+	})
+}
+
+var errLostReply = errors.New("reply lost")
 
 func mustRelease(t testing.TB, lock *Lock) {
 	t.Helper()
@@ -150,6 +208,12 @@ func awaitQueue(t *testing.T, client *redis.Client, name string, n int64) {
 	})
 }
 
+// queued returns how many tokens wait in the queue of the lock "a".
+func queued(t *testing.T, client redis.UniversalClient) int64 {
+	t.Helper()
+	return client.ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val()
+}
+
 // order records who gets a lock after whom.
 type order struct {
 	mu  sync.Mutex
@@ -162,17 +226,32 @@ func (o *order) note(who string) {
 	o.who = append(o.who, who)
 }
 
+// ways are all ways to acquire the lock "a", for the TTL of the Manager.
+var ways = map[string]func(ctx context.Context, m *Manager) (*Lock, error){
+	"acquire": func(ctx context.Context, m *Manager) (*Lock, error) { return m.Acquire(ctx, "a") },
+	"try":     func(ctx context.Context, m *Manager) (*Lock, error) { return m.TryAcquire(ctx, "a") },
+	"all": func(ctx context.Context, m *Manager) (*Lock, error) {
+		all, err := m.AcquireAll(ctx, "a", "b")
+		if err != nil {
+			return nil, err
+		}
+		_ = all.Lock("b").Release(ctx)
+		return all.Lock("a"), nil
+	},
+	"or wait": func(ctx context.Context, m *Manager) (*Lock, error) {
+		_, lock, err := m.AcquireOrWait(ctx, "a", WaitOptions{TTL: m.opts.TTL})
+		return lock, err
+	},
+}
+
 func second(_ *Lock, err error) error { return err }
 
 // swallow has Redis not answer a script.
 func swallow(client *redis.Client, script *redis.Script) {
-	client.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-		if isScript(cmd, script) {
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		return nil
-	}})
+	beforeScript(client, script, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
 }
 
 func isScript(cmd redis.Cmder, s *redis.Script) bool {

@@ -1,12 +1,16 @@
 package lockmgr
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
 )
@@ -25,11 +29,7 @@ func TestFirstComeFirstServedAcrossNodes(t *testing.T) {
 			who := fmt.Sprint("node ", i)
 			want = append(want, who)
 			wg.Go(func() {
-				lock, err := m.Acquire(t.Context(), "a")
-				if err != nil {
-					t.Error(err)
-					return
-				}
+				lock := mustAcquire(t, m, "a")
 				got.note(who)
 				mustRelease(t, lock)
 			})
@@ -47,14 +47,12 @@ func TestFirstComeFirstServedAcrossNodes(t *testing.T) {
 
 // Three processes died while they waited. Each costs one claim.
 func TestADeadWaiterCostsOneClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		holder := mustAcquire(t, managers[1], "a")
 		const dead = 3
 		for i := range dead {
-			if held, ahead := askAs(t, managers[1], fmt.Sprint("dead-", i)); held || ahead != int64(i) {
-				t.Fatalf("%d ahead", ahead)
-			}
+			held, ahead := askAs(t, managers[1], fmt.Sprint("dead-", i))
+			redistest.FatalIf(t, held || ahead != int64(i), "%d ahead", ahead)
 		}
 		got := acquiring(t, managers[0], "a")
 		synctest.Wait()
@@ -64,24 +62,20 @@ func TestADeadWaiterCostsOneClaim(t *testing.T) {
 		if d := time.Since(start); d < dead*DefaultClaim || d > dead*(DefaultClaim+DefaultPoll) {
 			t.Errorf("%d dead waiters cost %v", dead, d)
 		}
-		checkClean(t, clients[0])
 	})
 }
 
 // The queue of processes that have died expires, even if nobody else asks for the lock.
 func TestAQueueOfTheDeadGoes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		mustAcquire(t, managers[0], "a")
 		askAs(t, managers[0], "dead")
 		time.Sleep(keepQueue + time.Second)
-		checkClean(t, clients[0])
 	})
 }
 
 func TestNobodyPassesTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 3, Options{})
+	virtually(t, 3, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		holder := mustAcquire(t, managers[0], "a")
 		askAs(t, managers[1], "waiting")
 		clients[0].Del(t.Context(), "Lock:a") // it expired
@@ -91,14 +85,12 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		redistest.ErrorIf(t, !held, "the next in line did not get it")
 		slotOf(managers[1], "waiting").abandon()
 		_ = holder.Release(t.Context())
-		checkClean(t, clients[0])
 	})
 }
 
 // Redis keeps the queue, in its order, as long as somebody waits in it.
 func TestALongWaitKeepsItsPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 3, Options{Poll: 500 * time.Millisecond})
+	virtually(t, 3, Options{Poll: 500 * time.Millisecond}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		holder := mustAcquire(t, managers[2], "a")
 		holder.KeepAlive()
 		var got order
@@ -123,8 +115,7 @@ func TestALongWaitKeepsItsPlace(t *testing.T) {
 
 // A waiter that is given the lock does not wait behind itself.
 func TestGiveToTheHeadOfTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		m := managers[0]
 		holder := mustAcquire(t, m, "a")
 		askAs(t, m, "next")
@@ -132,6 +123,56 @@ func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 		_ = m.Run(t.Context(), give, "a", nil, "next").Err()
 		holder.Released()
 		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), "next")
-		redistest.Equal(t, "wait:", clients[0].ZCount(t.Context(), "Lock:a:Queue", "-inf", "(1e18").Val(), 0)
+		redistest.Equal(t, "wait:", queued(t, clients[0]), 0)
+		slotOf(m, "next").abandon()
 	})
+}
+
+// Somebody waits for long. It asks Redis seldom if it is going to be woken, and often if it is not: the holder is another
+// program, or wake-ups do not come. Whatever ends the hold, it has the lock within a poll.
+func TestPolls(t *testing.T) {
+	const long, poll = 10 * time.Second, DefaultPoll
+	del := func(t *testing.T, _ *Lock, client *redis.Client) { client.Del(t.Context(), "Lock:a") }
+	release := func(t *testing.T, lock *Lock, _ *redis.Client) { mustRelease(t, lock) }
+	expire := func(t *testing.T, _ *Lock, client *redis.Client) {
+		time.Sleep(client.PTTL(t.Context(), "Lock:a").Val())
+	}
+	for name, tt := range map[string]struct {
+		holder string // another program's token; empty for lockmgr
+		deaf   bool
+		often  bool
+		end    func(*testing.T, *Lock, *redis.Client)
+		within time.Duration
+	}{
+		"lockmgr releases":         {"", false, false, release, 0},
+		"lockmgr dies":             {"", false, false, expire, poll},
+		"another program releases": {"a:5c63ba6b-4bb9-4e19-9c3a-2f5b0d1c3f0a", false, true, del, poll},
+		"no wake-ups come":         {"", true, true, release, poll},
+	} {
+		virtually(t, 2, Options{TTL: 2 * long}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+			if tt.deaf {
+				managers[1].wakes.hub.Close()
+			}
+			var held *Lock
+			if tt.holder == "" {
+				held = mustAcquire(t, managers[0], "a")
+			} else {
+				redistest.OK(t, clients[0].Set(t.Context(), "Lock:a", tt.holder, 2*long).Err())
+			}
+			var requests atomic.Int64
+			clients[1].AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error { requests.Add(1); return nil }})
+			got := make(chan *Lock, 1)
+			time.Sleep(DefaultClaim / 3) // its polls do not come when the hold ends
+			go func() { got <- mustAcquire(t, managers[1], "a") }()
+			time.Sleep(long + time.Millisecond)
+			most, n := int(long/poll/8), int(requests.Load())
+			redistest.ErrorIf(t, n > most != tt.often, "%s: %d requests in %v", name, n, long)
+			tt.end(t, held, clients[0])
+			ended := time.Now()
+			lock := redistest.Receive(t, got, "the waiter to get the lock")
+			took := time.Since(ended)
+			redistest.ErrorIf(t, took > tt.within, "%s: it has the lock %v later", name, took)
+			mustRelease(t, lock)
+		})
+	}
 }

@@ -22,35 +22,18 @@ func TestReleaseAtMaxmemory(t *testing.T) {
 	here, elsewhere := newManager(t, server.Client(), Options{TTL: time.Minute}), newManager(t, server.Client(), Options{TTL: time.Minute})
 	for _, waiters := range [][]*Manager{{}, {here}, {elsewhere}, {elsewhere, here}, {here, elsewhere}} {
 		lock := mustAcquire(t, here, "a")
-		var got []chan *Lock
+		var got []<-chan *Lock
 		for i, m := range waiters {
-			next := make(chan *Lock, 1)
-			got = append(got, next)
-			go func() {
-				lock, err := m.Acquire(t.Context(), "a")
-				redistest.ErrorIf(t, err != nil, "%v", err)
-				next <- lock
-			}()
+			got = append(got, acquiring(t, m, "a"))
 			awaitQueue(t, plain, "a", int64(i+1))
 		}
 		plain.ConfigSet(t.Context(), "maxmemory", "1")
-		if err := second(here.TryAcquire(t.Context(), "b")); err == nil || !strings.Contains(err.Error(), "OOM") {
-			t.Fatalf("Redis takes writes: %v", err)
-		}
+		err := second(here.TryAcquire(t.Context(), "b"))
+		redistest.FatalIf(t, err == nil || !strings.Contains(err.Error(), "OOM"), "Redis takes writes: %v", err)
 		redistest.OK(t, lock.Release(t.Context()))
 		redistest.ErrorIf(t, len(waiters) == 0 && plain.Exists(t.Context(), "Lock:a").Val() != 0, "the lock stays")
-		for i, next := range got {
-			select {
-			case lock := <-next:
-				if lock == nil {
-					return
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("release by waiter %d: %v", i, err)
-				}
-			case <-time.After(5 * time.Second):
-				t.Fatalf("waiter %d of %d was not given the lock", i, len(waiters))
-			}
+		for _, next := range got {
+			mustRelease(t, redistest.Receive(t, next, "a waiter to get the lock"))
 		}
 		plain.ConfigSet(t.Context(), "maxmemory", "0")
 		checkClean(t, plain)
@@ -59,18 +42,14 @@ func TestReleaseAtMaxmemory(t *testing.T) {
 
 // A release is carried out and its reply lost, and the next one is refused. That a third does not find the lock is no theft.
 func TestAReleaseInDoubtThatIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		loadScripts(t, clients[0])
 		lock, answers := mustAcquire(t, managers[0], "a"), []error{io.EOF, refusal("LOADING"), nil}
 		sent := 0
-		clients[0].AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if !isScript(cmd, releaseScript) {
-				return nil
-			}
+		afterScript(clients[0], releaseScript, func(context.Context) error {
 			sent++
 			return answers[sent-1]
-		}})
+		})
 		for _, want := range answers {
 			err := lock.Release(t.Context())
 			redistest.ErrorIf(t, !errors.Is(err, want), "%v, want %v", err, want)
@@ -80,23 +59,20 @@ func TestAReleaseInDoubtThatIsRefused(t *testing.T) {
 
 // Release asks Redis even if its context has ended, or ends meanwhile.
 func TestReleaseOnAnEndedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		reason := errors.New("shutting down")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(reason)
 		lock := mustAcquire(t, managers[0], "a")
 		redistest.OK(t, lock.Release(ctx))
-		checkClean(t, clients[0])
 	})
 }
 
 // The methods of a Lock return while its release is under way, and nothing extends it.
 func TestALockAnswersDuringItsRelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		goOn := make(chan struct{})
-		beforeScript(clients[0], releaseScript, func() error {
+		beforeScript(clients[0], releaseScript, func(context.Context) error {
 			<-goOn
 			return nil
 		})
@@ -109,23 +85,18 @@ func TestALockAnswersDuringItsRelease(t *testing.T) {
 		redistest.ErrorIs(t, "extend meanwhile", lock.Extend(t.Context()), ErrReleased)
 		close(goOn)
 		redistest.OK(t, redistest.Receive(t, released, "Release"))
-		checkClean(t, clients[0])
 	})
 }
 
 // Release does not wait for an extension that hangs, and ends it.
 func TestReleaseEndsAHangingExtension(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		ended := make(chan error, 1)
-		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, extendScript) {
-				<-ctx.Done()
-				ended <- ctx.Err()
-				return ctx.Err()
-			}
-			return nil
-		}})
+		beforeScript(clients[0], extendScript, func(ctx context.Context) error {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return ctx.Err()
+		})
 		lock := mustAcquire(t, managers[0], "a")
 		lock.KeepAlive()
 		time.Sleep(1500 * time.Millisecond) // the first extension hangs
@@ -133,7 +104,6 @@ func TestReleaseEndsAHangingExtension(t *testing.T) {
 		mustRelease(t, lock)
 		redistest.Receive(t, ended, "fn to end")
 		redistest.Equal(t, "the release took", time.Since(start), 0)
-		checkClean(t, clients[0])
 	})
 }
 

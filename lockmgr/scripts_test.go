@@ -2,9 +2,14 @@ package lockmgr
 
 import (
 	"fmt"
-	"roomd/lockmgr/redistest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"roomd/lockmgr/redistest"
 )
 
 // A script has the rules that it uses, each once, each behind those that it uses itself.
@@ -82,5 +87,99 @@ func refused(f func()) (said string) {
 func TestAQueueOutlivesPolls(t *testing.T) {
 	if !strings.Contains(luaFile("lock"), fmt.Sprintf("'PEXPIRE', queue, %d)", keepQueue.Milliseconds())) || 4*maxPoll > keepQueue {
 		t.Errorf("lock.lua does not keep a queue for %v, or three polls of %v are longer", keepQueue, maxPoll)
+	}
+}
+
+// When the clock steps back nobody overtakes the queue, and fences still grow.
+func TestAClockThatStepsBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		m := newManager(t, client, Options{})
+		first := mustAcquire(t, m, "a")
+		future := first.Fence() + int64(time.Hour/time.Microsecond)
+		client.Set(t.Context(), "Lock:a:Fence", future, time.Minute) // drawn before the step
+		for i, token := range []string{"came first", "came second"} {
+			_, ahead := askAs(t, m, token)
+			redistest.ErrorIf(t, ahead != int64(i), "%s: %d ahead", token, ahead)
+		}
+		order := client.ZRange(t.Context(), "Lock:a:Queue", 0, -1).Val()
+		redistest.ErrorIf(t, !slices.Equal(order, []string{"came first", "came second"}), "the queue is %v", order)
+		client.Del(t.Context(), "Lock:a:Queue")
+		mustRelease(t, first)
+		next := mustAcquire(t, m, "a")
+		redistest.ErrorIf(t, next.Fence() <= future, "fence %d after %d", next.Fence(), future)
+		mustRelease(t, next)
+	})
+}
+
+// However a hold begins, its fence is larger than the last one, even if Redis has lost the
+// last number or knows only an older one.
+func TestFencesGrowOverLoss(t *testing.T) {
+	onBoth(t, func(t *testing.T, client *redis.Client) {
+		m := newManager(t, client, Options{})
+		last := int64(0)
+		grows := func(how string, fence int64) {
+			t.Helper()
+			redistest.ErrorIf(t, fence <= last, "%s: fence %d after %d", how, fence, last)
+			last = fence
+			ttl := client.PTTL(t.Context(), "Lock:a:Fence").Val()
+			redistest.ErrorIf(t, ttl <= 0, "%s: the last fence stays for ever", how)
+			client.Set(t.Context(), "Lock:a:Fence", last-99, 0) // an old state
+		}
+		for _, lose := range []bool{false, true} {
+			lock := mustAcquire(t, m, "a")
+			grows("acquire", lock.Fence())
+			next := acquiring(t, m, "a")
+			awaitLine(t, m, "a", 1)
+			mustRelease(t, lock)
+			lock = redistest.Receive(t, next, "the waiter to get the lock")
+			grows("passed on", lock.Fence())
+			mustRelease(t, lock)
+			if lose {
+				client.Del(t.Context(), "Lock:a:Fence")
+			}
+			lock = mustTry(t, m, "a")
+			grows("try", lock.Fence())
+			mustRelease(t, lock)
+			all := mustAll(t, m, "a", "b")
+			grows("all", all.Lock("a").Fence())
+			redistest.OK(t, all.Release(t.Context()))
+			_, lock, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{})
+			redistest.OK(t, err)
+			grows("or wait", lock.Fence())
+			mustRelease(t, lock)
+		}
+	})
+}
+
+// A token that inherits a hold has it for what is left of its TTL: it has not begun anew, nor is it without an end.
+func TestInherit_AHoldKeepsItsEnd(t *testing.T) {
+	client := redistest.Start(t).Client()
+	m := newManager(t, client, Options{})
+	earlier, heir := m.names.newToken("a"), m.names.newToken("a")
+	redistest.OK(t, client.Set(t.Context(), m.Key("a"), earlier, time.Minute).Err())
+	redistest.OK(t, m.Run(t.Context(), inheritScript, "a", nil, heir, earlier[len("a:"):]).Err())
+	holder, left := client.Get(t.Context(), m.Key("a")).Val(), client.PTTL(t.Context(), m.Key("a")).Val()
+	redistest.ErrorIf(t, holder != heir || left <= 0 || left > time.Minute,
+		"%q holds the lock for %v; want %q for what is left of a minute", holder, left, heir)
+}
+
+// A token that inherits a position waits at the better one of both, and the earlier token waits no more.
+func TestInherit_ThePositionIsTheBetterOne(t *testing.T) {
+	client := redistest.Start(t).Client()
+	m := newManager(t, client, Options{})
+	for name, at := range map[string]struct{ earlier, heir, want float64 }{
+		"no position": {1, 0, 1}, "a later one": {1, 2, 1}, "a better one": {2, 1, 1},
+	} {
+		earlier, heir, queue := m.names.newToken(name), m.names.newToken(name), m.Keys(name)[1]
+		redistest.OK(t, client.ZAdd(t.Context(), queue, redis.Z{Score: at.earlier, Member: earlier}).Err())
+		if at.heir > 0 {
+			redistest.OK(t, client.ZAdd(t.Context(), queue, redis.Z{Score: at.heir, Member: heir}).Err())
+		}
+		redistest.OK(t, m.Run(t.Context(), inheritScript, name, nil, heir, earlier[len(name)+1:]).Err())
+		got := client.ZScore(t.Context(), queue, heir).Val()
+		redistest.ErrorIf(t, got != at.want, "%s: the heir waits at %v, want %v", name, got, at.want)
+		if got := client.ZScore(t.Context(), queue, earlier).Val(); got < 1e18 {
+			t.Errorf("%s: the earlier token waits at %v, want it buried", name, got)
+		}
 	}
 }

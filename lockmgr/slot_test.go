@@ -37,8 +37,7 @@ func asks(s *Slot) func(context.Context) (bool, error) {
 
 // A slot that waits in the queue gets the lock without another poll, and gives it back.
 func TestSlotAcquire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{Poll: time.Second})
+	virtually(t, 2, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		holder := mustAcquire(t, managers[0], "a")
 		s := newSlot(t, managers[1])
 		got := make(chan error, 1)
@@ -51,25 +50,21 @@ func TestSlotAcquire(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		start := time.Now()
 		mustRelease(t, holder)
-		if err := redistest.Receive(t, got, "the slot to get the lock"); err != nil || time.Since(start) > 0 {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
+		err := redistest.Receive(t, got, "the slot to get the lock")
+		redistest.ErrorIf(t, err != nil || time.Since(start) > 0, "%v after %v", err, time.Since(start))
 		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), s.Token())
 		s.Abandon()
-		checkClean(t, clients[0])
 	})
 }
 
 // A slot hears the wake-up for its token, and none for one that was renewed since.
 func TestAWakeUpForAnEarlierToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 2, Options{Poll: time.Second})
+	virtually(t, 2, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		s := newSlot(t, managers[1])
 		waits := func() (held bool) {
-			if held, err := asks(s)(t.Context()); held || err != nil {
-				t.Fatalf("asked: %v, %v", held, err)
-			}
-			held, err := s.Wait(t.Context())
+			held, err := asks(s)(t.Context())
+			redistest.FatalIf(t, held || err != nil, "asked: %v, %v", held, err)
+			held, err = s.Wait(t.Context())
 			redistest.OK(t, err)
 			return held
 		}
@@ -81,9 +76,8 @@ func TestAWakeUpForAnEarlierToken(t *testing.T) {
 		holder = mustAcquire(t, managers[0], "a")
 		redistest.ErrorIf(t, waits(), "it took the wake-up for its new token")
 		time.AfterFunc(time.Millisecond, func() { mustRelease(t, holder) })
-		if held, err := s.Wait(t.Context()); !held || err != nil {
-			t.Errorf("it was woken: %v, %v", held, err)
-		}
+		held, err := s.Wait(t.Context())
+		redistest.ErrorIf(t, !held || err != nil, "it was woken: %v, %v", held, err)
 		s.Abandon()
 	})
 }
@@ -94,8 +88,7 @@ func TestAClosedSlotDoesNotListen(t *testing.T) {
 		"slot":    func(_ *Manager, s *Slot) { s.Close() },
 		"manager": func(m *Manager, _ *Slot) { m.Close() },
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			managers, _ := nodes(t, 1, Options{})
+		virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 			m := managers[0]
 			s := newSlot(t, m)
 			end(m, s)
@@ -111,8 +104,7 @@ func TestAClosedSlotDoesNotListen(t *testing.T) {
 // A slot that gets the lock when it asks again, without a wake-up, has met somebody; one that finds
 // the lock free has not.
 func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{Poll: 100 * time.Millisecond})
+	virtually(t, 2, Options{Poll: 100 * time.Millisecond}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		s := newSlot(t, managers[1])
 		alone, err := s.Acquire(t.Context(), false, asks(s))
 		redistest.ErrorIf(t, !alone || err != nil, "a free lock: %v, %v", alone, err)
@@ -124,7 +116,6 @@ func TestSlotAcquireSaysWhetherItMetAnybody(t *testing.T) {
 		}
 		s.Abandon()
 		redistest.ErrorIs(t, "the error is", holder.Release(t.Context()), ErrStolen)
-		checkClean(t, clients[0])
 	})
 }
 
@@ -166,10 +157,7 @@ func TestSlot_InDoubtAfterRefusal(t *testing.T) {
 func TestSlot_MovesForLong(t *testing.T) {
 	_, client := redistest.Mini(t)
 	var first context.Context
-	client.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "evalsha" {
-			return nil
-		}
+	beforeScript(client, take, func(ctx context.Context) error {
 		if first == nil {
 			first = ctx
 		}
@@ -177,9 +165,8 @@ func TestSlot_MovesForLong(t *testing.T) {
 			return refusal("TRYAGAIN the slot moves")
 		}
 		return nil
-	}})
-	m := newManager(t, client, Options{})
-	s := newSlot(t, m)
+	})
+	s := newSlot(t, newManager(t, client, Options{}))
 	redistest.OK(t, redistest.Err(s.Ask(t.Context(), take)))
 	s.Abandon()
 	checkClean(t, client)

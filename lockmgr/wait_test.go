@@ -59,12 +59,7 @@ func TestExtensionShorterThanTheClaim(t *testing.T) {
 			t.Fatalf("the claim lasts for %v", d)
 		}
 		done, lost := lock.Done(), errors.New("the reply is lost")
-		next.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
-			if name := cmd.Name(); name == "evalsha" || name == "eval" {
-				return lost
-			}
-			return nil
-		}})
+		afterScript(next, nil, func(context.Context) error { return lost })
 		sent := time.Now()
 		redistest.ErrorIs(t, "extend", lock.Extend(t.Context()), lost)
 		d := lock.Deadline().Sub(sent)
@@ -91,25 +86,19 @@ func TestAskShorterThanTheClaim(t *testing.T) {
 			next := redistest.MiniClient(t, server)
 			to := newManager(t, next, Options{TTL: time.Second, Claim: time.Second})
 			held := mustAcquire(t, from, "a")
-			w := new(waiter)
-			w.init(to, "a")
-			w.ttl = time.Second
+			w := newWaiter(to)
 			asked := 0
-			next.AddHook(redistest.Hook{
-				Before: func(_ context.Context, cmd redis.Cmder) error {
-					if isScript(cmd, acquireScript) {
-						if asked++; asked == 2 { // the request is under way
-							mustRelease(t, held)
-						}
-					}
-					return nil
-				},
-				After: func(_ context.Context, cmd redis.Cmder) error {
-					if isScript(cmd, acquireScript) && asked == 2 {
-						time.Sleep(1500 * time.Millisecond)
-					}
-					return nil
-				},
+			beforeScript(next, acquireScript, func(context.Context) error {
+				if asked++; asked == 2 { // the request is under way
+					mustRelease(t, held)
+				}
+				return nil
+			})
+			afterScript(next, acquireScript, func(context.Context) error {
+				if asked == 2 {
+					time.Sleep(1500 * time.Millisecond)
+				}
+				return nil
 			})
 			heard := w.wakeFor(t, client)
 			redistest.OK(t, redistest.Err(w.ask(t.Context())))
@@ -129,9 +118,8 @@ func TestAskShorterThanTheClaim(t *testing.T) {
 			}
 			g, err := w.sleep(t.Context(), DefaultPoll)
 			redistest.FatalIf(t, err != nil || g == nil, "the wake-up was lost: %v", err)
-			if n := client.Exists(t.Context(), "Lock:a").Val(); n != 0 {
-				t.Fatal("the key is there")
-			}
+			n := client.Exists(t.Context(), "Lock:a").Val()
+			redistest.FatalIf(t, n != 0, "the key is there")
 			redistest.ErrorIf(t, w.isUsable(g), "a hold of %v, whose key is gone", g.lasts)
 		})
 	}
@@ -139,13 +127,10 @@ func TestAskShorterThanTheClaim(t *testing.T) {
 
 // A claim counts from when the waiter asked, and not from the answer: it may have been given right after Redis wrote that.
 func TestAClaimCountsFromTheRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		held := mustAcquire(t, managers[0], "a")
 		farAway(clients[0], 100*time.Millisecond)
-		w := new(waiter)
-		w.init(managers[0], "a")
-		w.ttl = DefaultTTL
+		w := newWaiter(managers[0])
 		sent := time.Now()
 		if got, err := w.ask(t.Context()); got || err != nil {
 			t.Fatal(got, err)
@@ -157,14 +142,12 @@ func TestAClaimCountsFromTheRequest(t *testing.T) {
 			"%+v, asked at %v; with less than two round trips left it is usable: %v", g, sent, w.isUsable(g))
 		w.abandon()
 		mustRelease(t, held)
-		checkClean(t, clients[0])
 	})
 }
 
 // To look who has the lock is not to ask for it: the claim counts from when the waiter was last told to wait.
 func TestALookDoesNotProlongTheClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		asked := time.Now()
 		lock, _ := handedOver(t, managers[0], managers[1], func() { time.Sleep(5 * DefaultPoll / 2) })
 		d := lock.Deadline().Sub(asked)
@@ -175,8 +158,7 @@ func TestALookDoesNotProlongTheClaim(t *testing.T) {
 
 // What Redis answered to an earlier token of a slot says nothing about the present one.
 func TestAnAnswerToAnEarlierToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		s := slotOf(managers[0], "a:earlier")
 		s.Renew()
 		asked := time.Now()
@@ -192,8 +174,7 @@ func TestAnAnswerToAnEarlierToken(t *testing.T) {
 // A wake-up goes to the slot whose token it names, and gives nothing if that slot has another token since: its request
 // was sent twice.
 func TestAWakeUpIsForOneToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		m := managers[0]
 		other, s := slotOf(m, "a:other"), slotOf(m, "a:its")
 		m.wakes.add(other, true)
@@ -205,16 +186,14 @@ func TestAWakeUpIsForOneToken(t *testing.T) {
 			_, err := s.tokens.MarshalBinary()
 			redistest.OK(t, err)
 		}
-		if g, err := s.sleep(t.Context(), DefaultPoll); g != nil || err != nil {
-			t.Errorf("%+v, %v", g, err)
-		}
+		g, err := s.sleep(t.Context(), DefaultPoll)
+		redistest.ErrorIf(t, g != nil || err != nil, "%+v, %v", g, err)
 	})
 }
 
 // The extension of a claim fails. It is tried again before the claim ends.
 func TestTheExtensionOfAClaimIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		lock, _ := handedOver(t, managers[0], managers[1], func() {})
 		lose(clients[1], extendScript)
 		time.Sleep(2 * DefaultClaim)
@@ -225,23 +204,20 @@ func TestTheExtensionOfAClaimIsTriedAgain(t *testing.T) {
 
 // The watchdog starts also after the one extension that a claim has.
 func TestKeepAliveAfterAClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		lock, _ := handedOver(t, managers[0], managers[1], func() {})
 		time.Sleep(DefaultClaim)
 		lock.KeepAlive()
 		time.Sleep(10 * DefaultTTL)
 		redistest.OK(t, lock.Err())
 		mustRelease(t, lock)
-		checkClean(t, clients[0])
 	})
 }
 
 // StopKeepAlive returns when the extension that runs has ended: a later answer would report a lock that the caller has
 // given back as stolen.
 func TestStopKeepAliveWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		swallow(clients[0], extendScript)
 		lock := mustAcquire(t, managers[0], "a")
 		lock.KeepAlive()
@@ -252,45 +228,35 @@ func TestStopKeepAliveWaits(t *testing.T) {
 		lock.mu.Unlock()
 		redistest.ErrorIf(t, runs, "the extension runs still")
 		mustRelease(t, lock)
-		checkClean(t, clients[0])
 	})
 }
 
 // However a hold begins, its deadline counts from before the request that began it.
 func TestDeadlinesCountFromTheRequest(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T, m *Manager) (deadline time.Time){
-		"acquire": func(t *testing.T, m *Manager) time.Time { return mustAcquire(t, m, "a").Deadline() },
-		"try": func(t *testing.T, m *Manager) time.Time {
-			lock := mustTry(t, m, "a")
-			return lock.Deadline()
-		},
-		"all": func(t *testing.T, m *Manager) time.Time {
-			locks := mustAll(t, m, "a", "b")
-			return locks.Deadline()
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			managers, clients := nodes(t, 1, Options{})
+	for name, acquire := range ways {
+		virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 			loadScripts(t, clients[0])
 			farAway(clients[0], 100*time.Millisecond)
 			start := time.Now()
-			lasts := begin(t, managers[0]).Sub(start)
-			redistest.ErrorIf(t, lasts != DefaultTTL, "%s: %v from the request", name, lasts)
+			lock, err := acquire(t.Context(), managers[0])
+			redistest.OK(t, err)
+			redistest.Equal(t, name+": from the request", lock.Deadline().Sub(start), DefaultTTL)
+			mustRelease(t, lock)
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // passed on within the process
-		managers, clients := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) { // passed on in the process
 		held := mustAcquire(t, managers[0], "a")
 		got := acquiring(t, managers[0], "a")
 		synctest.Wait()
-		afterScript(clients[0], passScript, func() error {
+		afterScript(clients[0], passScript, func(context.Context) error {
 			time.Sleep(time.Millisecond) // before the next poll
 			return nil
 		})
 		start := time.Now()
 		mustRelease(t, held)
-		lasts := redistest.Receive(t, got, "the next waiter").Deadline().Sub(start)
-		redistest.ErrorIf(t, lasts != DefaultTTL, "passed on: %v from the request", lasts)
+		lock := redistest.Receive(t, got, "the next waiter")
+		redistest.Equal(t, "passed on: from the request", lock.Deadline().Sub(start), DefaultTTL)
+		mustRelease(t, lock)
 	})
 }
 
@@ -325,66 +291,32 @@ func TestClaimsThatDiffer(t *testing.T) {
 		redistest.ErrorIf(t, d > claim, "trusted for %v, and kept for %v", d, claim)
 		mustRelease(t, lock)
 		lock, polled = handedOver(t, to, from, func() { time.Sleep(time.Millisecond) })
-		if d := lock.Deadline().Sub(polled); d > DefaultClaim || d <= claim {
-			t.Errorf("trusted for %v, and kept for %v", d, DefaultClaim)
-		}
+		d = lock.Deadline().Sub(polled)
+		redistest.ErrorIf(t, d > DefaultClaim || d <= claim, "trusted for %v, and kept for %v", d, DefaultClaim)
 		mustRelease(t, lock)
 	})
 }
 
 // The request, or the reply that brings the lock, is under way for longer than the TTL.
 func TestAReplyLaterThanTheTTL(t *testing.T) {
-	for name, acquire := range map[string]func(context.Context, *Manager) (error, error){
-		"acquire": func(ctx context.Context, m *Manager) (error, error) {
-			lock, err := m.Acquire(ctx, "a")
-			if err != nil {
-				return nil, err
-			}
-			return lock.Err(), lock.Release(ctx)
-		},
-		"try": func(ctx context.Context, m *Manager) (error, error) {
-			lock, err := m.TryAcquire(ctx, "a")
-			if err != nil {
-				return nil, err
-			}
-			return lock.Err(), lock.Release(ctx)
-		},
-		"all": func(ctx context.Context, m *Manager) (error, error) {
-			all, err := m.AcquireAll(ctx, "a", "b")
-			if err != nil {
-				return nil, err
-			}
-			return all.Err(), all.Release(ctx)
-		},
-		"or wait": func(ctx context.Context, m *Manager) (error, error) {
-			_, lock, err := m.AcquireOrWait(ctx, "a", WaitOptions{TTL: DefaultTTL})
-			if err != nil {
-				return nil, err
-			}
-			return lock.Err(), lock.Release(ctx)
-		},
-	} {
-		for _, executed := range []bool{false, true} { // when the delay begins
-			synctest.Test(t, func(t *testing.T) {
-				managers, clients := nodes(t, 1, Options{})
+	for name, acquire := range ways {
+		for executed, on := range map[bool]onScript{false: beforeScript, true: afterScript} { // when the delay begins
+			virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 				late := true
-				delay := func(_ context.Context, cmd redis.Cmder) error {
-					if (isScript(cmd, acquireScript) || isScript(cmd, allScript) || isScript(cmd, tryScript)) && late {
+				on(clients[0], nil, func(context.Context) error {
+					if late {
 						late = false
 						time.Sleep(DefaultTTL)
 					}
 					return nil
+				})
+				lock, err := acquire(t.Context(), managers[0])
+				redistest.ErrorIf(t, err != nil && !errors.Is(err, ErrExpired), "%s, %v: %v", name, executed, err)
+				if lock != nil {
+					redistest.OK(t, lock.Err())
+					mustRelease(t, lock)
 				}
-				if executed {
-					clients[0].AddHook(redistest.Hook{After: delay})
-				} else {
-					clients[0].AddHook(redistest.Hook{Before: delay})
-				}
-				over, err := acquire(t.Context(), managers[0])
-				redistest.ErrorIf(t, over != nil, "%s: the hold was over when it was returned: %v", name, over)
-				redistest.ErrorIf(t, err != nil && !errors.Is(err, ErrExpired), "%s: %v", name, err)
 				time.Sleep(cleanupTimeout)
-				checkClean(t, clients[0])
 			})
 		}
 	}
@@ -393,42 +325,30 @@ func TestAReplyLaterThanTheTTL(t *testing.T) {
 // If a claim lasts for no more than a few round trips, a waiter that is handed the lock asks
 // before it goes to work, and so keeps the lock.
 func TestSlowRoundTrips(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		const oneWay = 60 * time.Millisecond
 		for _, c := range clients {
-			slow := func(context.Context, redis.Cmder) error { time.Sleep(oneWay); return nil }
-			c.AddHook(redistest.Hook{Before: slow, After: slow})
+			farAway(c, 2*oneWay)
 		}
-		errs := make(chan error)
+		var all sync.WaitGroup
 		for i := range 6 {
-			go func() {
-				errs <- managers[i%2].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+			all.Go(func() {
+				err := managers[i%2].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
 					time.Sleep(400 * time.Millisecond)
 					return context.Cause(ctx)
 				})
-			}()
+				redistest.ErrorIf(t, err != nil, "with a round trip of %v and a claim of %v: %v", 2*oneWay, DefaultClaim, err)
+			})
 		}
-		for range 6 {
-			if err := redistest.Receive(t, errs, "a Do"); err != nil {
-				t.Errorf("with a round trip of %v and a claim of %v: %v", 2*oneWay, DefaultClaim, err)
-			}
-		}
+		all.Wait()
 	})
 }
 
 // Redis does not answer. The first caller waits itself, and finds out; those of the next
 // second end with their contexts at once.
 func TestCallersOfASlowRedis(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 1, Options{})
-		clients[0].AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, tryScript) {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			}
-			return nil
-		}})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		swallow(clients[0], tryScript)
 		const after = 20 * time.Millisecond
 		for _, limit := range []time.Duration{directTimeout, after} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -444,8 +364,7 @@ func TestCallersOfASlowRedis(t *testing.T) {
 
 // A wake-up that comes before the reply to the request that it is for brings the lock at once, and not after a poll.
 func TestAWakeUpOvertakesTheReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{Poll: time.Second})
+	virtually(t, 2, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		a, b := managers[0], managers[1]
 		held := mustAcquire(t, a, "a") // b subscribes
 		got := acquiring(t, b, "a")
@@ -455,7 +374,7 @@ func TestAWakeUpOvertakesTheReply(t *testing.T) {
 
 		held = mustAcquire(t, a, "a")
 		var once sync.Once
-		afterScript(clients[1], acquireScript, func() error {
+		afterScript(clients[1], acquireScript, func(context.Context) error {
 			once.Do(func() {
 				mustRelease(t, held)
 				time.Sleep(time.Millisecond)
@@ -488,8 +407,7 @@ func TestAFailoverToAClockThatIsBehind(t *testing.T) {
 
 // A slot with a new token does not ask because its earlier one was given the lock.
 func TestAGrantOfAnEarlierToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		s := slotOf(managers[0], "a:earlier")
 		s.wake(wakeUp{1, DefaultClaim, s.Token()})
 		s.Renew()

@@ -1,7 +1,6 @@
 package lockmgr
 
 import (
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,21 +28,11 @@ func TestParseWakeUp(t *testing.T) {
 // A waiter that is handed the lock goes to work without asking, for the claim. If the work
 // takes longer, the hold gets its whole TTL.
 func TestHandedOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{Poll: time.Second})
-		var asked atomic.Int32
-		beforeScript(clients[1], acquireScript, func() error {
-			asked.Add(1)
-			return nil
-		})
+	virtually(t, 2, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		asked := counted(clients[1], acquireScript)
 		const claim = 2 * time.Second // twice the poll
 		first := mustAcquire(t, managers[0], "a")
-		got := make(chan *Lock)
-		go func() {
-			lock, err := managers[1].Acquire(t.Context(), "a")
-			redistest.ErrorIf(t, err != nil, "%v", err)
-			got <- lock
-		}()
+		got := acquiring(t, managers[1], "a")
 		synctest.Wait()
 		before, waited := asked.Load(), time.Millisecond
 		time.Sleep(waited) // far from a poll
@@ -63,8 +52,7 @@ func TestHandedOver(t *testing.T) {
 // A process that does not wait for a lock any more stays subscribed to its wake-ups for a
 // while, and then forgets the lock.
 func TestALockThatIsQuietIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		held := mustAcquire(t, managers[0], "a")
 		got := acquiring(t, managers[1], "a")
 		synctest.Wait()
@@ -93,12 +81,7 @@ func TestHandOverWithoutChannels(t *testing.T) {
 	got := acquiring(t, other, "a")
 	awaitQueue(t, plain, "a", 1)
 	mustRelease(t, lock)
-	select {
-	case lock := <-got:
-		mustRelease(t, lock)
-	case <-time.After(5 * time.Second):
-		t.Error("the waiter did not get the lock")
-	}
+	mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
 }
 
 // The first SUBSCRIBE is lost: wake-ups arrive once the next one succeeds.
@@ -108,40 +91,30 @@ func TestWakeUpsAfterAFailedSubscribe(t *testing.T) {
 	proxy := redistest.StartProxy(t, server.Addr())
 	proxy.OnRequest(redistest.Once("SUBSCRIBE", redistest.DropRequest))
 	holder := mustAcquire(t, newManager(t, plain, Options{TTL: time.Minute}), "a")
-	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 10 * time.Second})
+	m := newManager(t, proxy.Client(), Options{TTL: time.Minute, Poll: 14 * time.Second})
 	got := acquiring(t, m, "a")
 	awaitQueue(t, plain, "a", 1)
 	channel := m.names.wakeChannel("a")
 	redistest.Until(t, "somebody has subscribed to the wake-ups", func() bool { return plain.PubSubNumSub(t.Context(), channel).Val()[channel] > 0 })
 	mustRelease(t, holder)
-	select {
-	case lock := <-got:
-		mustRelease(t, lock)
-	case <-time.After(5 * time.Second):
-		t.Error("no wake-up has come")
-		proxy.Cut()
-	}
+	mustRelease(t, redistest.Receive(t, got, "a wake-up")) // in less than a poll
 }
 
 // A wake-up for a position in the queue that the waiter has lost since gives it nothing.
 func TestAWakeUpOfAnEarlierPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, _ := nodes(t, 1, Options{})
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
 		m := managers[0]
 		s := slotOf(m, "token")
-		wake := wakeUp{100, DefaultClaim, "token"}
-		s.wake(wake)
-		g := <-s.inbox()
-		redistest.ErrorIf(t, s.isUsable(g), "before it has asked: %+v", g)
-		s.queuedAt("token", 99, time.Now(), 0)
-		s.wake(wake)
-		if g := <-s.inbox(); !s.isUsable(g) {
-			t.Errorf("its turn: %+v", g)
-		}
-		s.queuedAt("token", 101, time.Now(), 0)
-		s.wake(wake)
-		if g := <-s.inbox(); s.isUsable(g) {
-			t.Errorf("an earlier turn: %+v", g)
+		for _, tt := range []struct {
+			position int64 // 0 before it has asked
+			usable   bool
+		}{{0, false}, {99, true}, {101, false}} {
+			if tt.position > 0 {
+				s.queuedAt("token", tt.position, time.Now(), 0)
+			}
+			s.wake(wakeUp{100, DefaultClaim, "token"})
+			g := <-s.inbox()
+			redistest.ErrorIf(t, s.isUsable(g) != tt.usable, "at position %d: %+v", tt.position, g)
 		}
 	})
 }
@@ -176,9 +149,7 @@ func TestAnInterruptedWaiterAsks(t *testing.T) {
 // A release puts the next waiter of its process into the queue, behind another process. That
 // waiter hears its wake-up, and goes to work without asking.
 func TestAWaiterQueuedByARelease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		managers, clients := nodes(t, 2, Options{Poll: time.Second})
-		asked := 0
+	virtually(t, 2, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		first := mustAcquire(t, managers[0], "a")
 		acquire := func(m *Manager) <-chan *Lock {
 			got := acquiring(t, m, "a")
@@ -194,14 +165,10 @@ func TestAWaiterQueuedByARelease(t *testing.T) {
 		mustRelease(t, second)
 		third := redistest.Receive(t, elsewhere, "the waiter elsewhere")
 		synctest.Wait()
-		beforeScript(clients[0], acquireScript, func() error {
-			asked++
-			return nil
-		})
+		asked := counted(clients[0], acquireScript)
 		mustRelease(t, third)
 		mustRelease(t, redistest.Receive(t, next, "the next waiter here"))
-		if took := time.Since(start); took > 0 || asked > 0 {
-			t.Errorf("the hand-overs took %v, and the last waiter asked %d times", took, asked)
-		}
+		redistest.Equal(t, "the hand-overs took", time.Since(start), 0)
+		redistest.Equal(t, "requests of the last waiter:", asked.Load(), 0)
 	})
 }

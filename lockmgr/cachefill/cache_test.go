@@ -93,9 +93,8 @@ func TestOneLoadForAll(t *testing.T) {
 				}
 			}
 			wg.Wait()
-			if n := calls.Load(); n != int32(round) {
-				t.Fatalf("%d loads in %d rounds", n, round)
-			}
+			n := calls.Load()
+			redistest.FatalIf(t, n != int32(round), "%d loads in %d rounds", n, round)
 			free(t, all[0], client)
 			time.Sleep(DefaultFresh)
 		}
@@ -179,9 +178,8 @@ func TestLoadedMeanwhile(t *testing.T) {
 			_, err := other.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, broken })
 			redistest.ErrorIf(t, !errors.Is(err, broken), "%v", err)
 		}
-		if _, err := c.Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
-			t.Errorf("after a load that failed meanwhile: %v", err)
-		}
+		_, err := c.Get(t.Context(), "k", mustNotLoad)
+		redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "after a load that failed meanwhile: %v", err)
 		time.Sleep(time.Millisecond)
 		meanwhile = func() { want(t, other, loader(new(atomic.Int32), 0), "value 1") }
 		want(t, c, mustNotLoad, "value 1")
@@ -274,8 +272,7 @@ func TestALoadThatWaitsForItself(t *testing.T) {
 		}
 		_, err := c.Get(t.Context(), "k", get("k", mustNotLoad))
 		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "its own entry: %v", err)
-		if _, err := c.Get(t.Context(), "a", get("b", get("a", mustNotLoad))); !errors.Is(err, lockmgr.ErrInvalid) {
-			t.Errorf("by way of another: %v", err)
-		}
+		_, err = c.Get(t.Context(), "a", get("b", get("a", mustNotLoad)))
+		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "by way of another: %v", err)
 	})
 }

@@ -53,9 +53,7 @@ func TestCallerLeaves(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if _, err := all[0].Get(ctx, "k", mustNotLoad); !errors.Is(err, reason) {
-			t.Errorf("with a context that has ended: %v", err)
-		}
+		redistest.ErrorIs(t, "with a context that has ended", redistest.Err(all[0].Get(ctx, "k", mustNotLoad)), reason)
 	})
 }
 

@@ -93,9 +93,8 @@ func testNobodyIsToldAnEarlierFailure(t *testing.T, seed uint64, number *regexp.
 		})
 	}
 	wg.Wait()
-	if n := len(ends); n > 40 || told.Load() != 300 {
-		t.Errorf("seed %d: %d loads, %d were told", seed, n, told.Load())
-	}
+	n := len(ends)
+	redistest.ErrorIf(t, n > 40 || told.Load() != 300, "seed %d: %d loads, %d were told", seed, n, told.Load())
 }
 
 // Between two failures somebody holds the lock without loading, because its request was
@@ -148,9 +147,8 @@ func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
 				redistest.ErrorIf(t, !errors.Is(err, inner), "%v: in its process: %v", inner, err)
 			})
 			time.Sleep(time.Millisecond)
-			if _, err := all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) {
-				t.Errorf("%v: elsewhere: %v", inner, err)
-			}
+			_, err := all[1].Get(t.Context(), "k", mustNotLoad)
+			redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "%v: elsewhere: %v", inner, err)
 			wg.Wait()
 			free(t, all[0], client)
 		})

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr"
-	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 )
 
@@ -33,9 +32,7 @@ func TestKeysDoNotMix(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	r := embedded.Start()
-	t.Cleanup(r.Close)
-	client := redistest.MiniClient(t, r)
+	_, client := redistest.Mini(t)
 	locks, err := lockmgr.New(client, lockmgr.Options{})
 	redistest.OK(t, err)
 	defer locks.Close()
@@ -62,26 +59,14 @@ func TestBadInput(t *testing.T) {
 		{locks, Options{LockTTL: 99 * time.Millisecond}, "LockTTL"},
 		{locks, Options{Poll: -1}, "Poll"},
 	} {
-		if _, err := New(tt.locks, tt.opts); !errors.Is(err, lockmgr.ErrInvalid) ||
-			!strings.Contains(err.Error(), tt.says) {
-			t.Errorf("New(%+v): %v, want an error that names %s", tt.opts, err, tt.says)
-		}
+		redistest.ErrorSays(t, "New", redistest.Err(New(tt.locks, tt.opts)), lockmgr.ErrInvalid, tt.says)
 	}
 	c := newNode(t, client, Options{})
 	for _, key := range []string{"", strings.Repeat("x", maxKey+1)} {
-		if _, err := c.Get(t.Context(), key, mustNotLoad); !errors.Is(err, lockmgr.ErrInvalid) ||
-			!strings.Contains(err.Error(), "key") {
-			t.Errorf("Get: %v", err)
-		}
+		redistest.ErrorSays(t, "Get", redistest.Err(c.Get(t.Context(), key, mustNotLoad)), lockmgr.ErrInvalid, "key")
 	}
 	var none context.Context
-	if _, err := c.Get(none, "k", mustNotLoad); !errors.Is(err, lockmgr.ErrInvalid) ||
-		!strings.Contains(err.Error(), "ctx is nil") {
-		t.Errorf("Get: %v", err)
-	}
-	if _, err := c.Get(t.Context(), "k", nil); !errors.Is(err, lockmgr.ErrInvalid) ||
-		!strings.Contains(err.Error(), "load") {
-		t.Errorf("Get: %v", err)
-	}
+	redistest.ErrorSays(t, "Get", redistest.Err(c.Get(none, "k", mustNotLoad)), lockmgr.ErrInvalid, "ctx is nil")
+	redistest.ErrorSays(t, "Get", redistest.Err(c.Get(t.Context(), "k", nil)), lockmgr.ErrInvalid, "load")
 	redistest.ErrorIf(t, sent != 0, "%d commands were sent", sent)
 }

@@ -103,14 +103,12 @@ func TestFinishSentTwice(t *testing.T) {
 		_, lock, err := c.locks.AcquireOrWait(t.Context(), e.lock, lockmgr.WaitOptions{})
 		redistest.OK(t, err)
 		for range 2 {
-			if done, err := tt.finish(lock); !done || err != nil {
-				t.Errorf("%s: %v, %v", tt.name, done, err)
-			}
+			done, err := tt.finish(lock)
+			redistest.ErrorIf(t, !done || err != nil, "%s: %v, %v", tt.name, done, err)
 		}
 		client.HSet(t.Context(), tt.key, tt.field, "newer", "by", "another")
-		if done, err := tt.finish(lock); done || err != nil {
-			t.Errorf("%s over a newer one: %v, %v", tt.name, done, err)
-		}
+		done, err := tt.finish(lock)
+		redistest.ErrorIf(t, done || err != nil, "%s over a newer one: %v, %v", tt.name, done, err)
 		got := client.HGet(t.Context(), tt.key, tt.field).Val()
 		redistest.ErrorIf(t, got != "newer", "%s: %q is left", tt.name, got)
 	}

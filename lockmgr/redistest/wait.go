@@ -3,6 +3,8 @@ package redistest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -44,6 +46,14 @@ func ErrorIs(tb reporter, what string, err, target error) {
 	tb.Helper()
 	if !errors.Is(err, target) {
 		tb.Errorf("%s: %v, want %v", what, err, target)
+	}
+}
+
+// ErrorSays is like ErrorIs, and also fails the test unless the error's text contains says.
+func ErrorSays(tb reporter, what string, err, target error, says string) {
+	tb.Helper()
+	if !errors.Is(err, target) || !strings.Contains(fmt.Sprint(err), says) {
+		tb.Errorf("%s: %v, want %v that says %q", what, err, target, says)
 	}
 }
 

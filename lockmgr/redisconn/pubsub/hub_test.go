@@ -2,7 +2,6 @@ package pubsub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -41,9 +40,8 @@ func subscribe(h *Hub, channel string) *ear {
 func listen(t *testing.T, h *Hub, channel string) *ear {
 	t.Helper()
 	e := subscribe(h, channel)
-	if err := e.outcome(t); err != nil {
-		t.Fatalf("subscribe to %q: %v", channel, err)
-	}
+	err := e.outcome(t)
+	redistest.FatalIf(t, err != nil, "subscribe to %q: %v", channel, err)
 	return e
 }
 
@@ -53,9 +51,7 @@ func (e *ear) outcome(t *testing.T) error {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	err := e.Wait(ctx)
-	if ctx.Err() != nil {
-		t.Fatalf("waited %v for %q to become active, or to fail", timeout, e.channel)
-	}
+	redistest.FatalIf(t, ctx.Err() != nil, "waited %v for %q to become active, or to fail", timeout, e.channel)
 	return err
 }
 
@@ -112,9 +108,7 @@ func TestManySubscribersOfManyChannels(t *testing.T) {
 		ears[0].Close()
 		client.Publish(t.Context(), "channel 0", "again")
 		ears[1].expect(t, "again")
-		if len(ears[0].heard) > 0 {
-			t.Error("heard something after Close")
-		}
+		redistest.ErrorIf(t, len(ears[0].heard) > 0, "heard something after Close")
 	})
 }
 
@@ -174,9 +168,8 @@ func TestWithoutRedis(t *testing.T) {
 	h := New(client, func(err error) { lost <- err })
 	defer h.Close()
 	e := subscribe(h, "c")
-	if err := e.outcome(t); err == nil || <-lost == nil {
-		t.Errorf("no error of a server that is down: %v", err)
-	}
+	err := e.outcome(t)
+	redistest.ErrorIf(t, err == nil || <-lost == nil, "no error of a server that is down: %v", err)
 	server.Restart()
 	e.broken(t)
 	client.Publish(t.Context(), "c", "m")
@@ -191,9 +184,7 @@ func TestClose(t *testing.T) {
 	h.Close()
 	e.Close()
 	s := h.Subscribe("c", Handler{})
-	if err := s.Wait(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("subscribed to a closed hub: %v", err)
-	}
+	redistest.ErrorIs(t, "subscribed to a closed hub", s.Wait(t.Context()), ErrClosed)
 	s.Close()
 }
 
@@ -225,9 +216,7 @@ func TestCluster(t *testing.T) {
 			publish(staying.channel, "here")
 			staying.expect(t, "here")
 		}
-		if len(staying.breaks) > 0 {
-			t.Error("the other channel was interrupted")
-		}
+		redistest.ErrorIf(t, len(staying.breaks) > 0, "the other channel was interrupted")
 	})
 
 	t.Run("a slot has moved before", func(t *testing.T) {
@@ -239,9 +228,7 @@ func TestCluster(t *testing.T) {
 		moved.expect(t, "there")
 		publish(staying.channel, "here")
 		staying.expect(t, "here")
-		if len(staying.breaks) > 0 {
-			t.Error("the other channel was interrupted")
-		}
+		redistest.ErrorIf(t, len(staying.breaks) > 0, "the other channel was interrupted")
 	})
 
 	t.Run("the last subscriber goes and a new one comes", func(t *testing.T) {
@@ -256,9 +243,7 @@ func TestCluster(t *testing.T) {
 		}
 		publish(staying.channel, "here")
 		staying.expect(t, "here")
-		if len(staying.breaks) > 0 {
-			t.Error("the other channel was interrupted")
-		}
+		redistest.ErrorIf(t, len(staying.breaks) > 0, "the other channel was interrupted")
 	})
 
 	t.Run("nobody has the slot for a while", func(t *testing.T) {
@@ -267,21 +252,16 @@ func TestCluster(t *testing.T) {
 		redistest.OK(t, err)
 		owner, err := client.MasterForKey(t.Context(), "{orphan}")
 		redistest.OK(t, err)
-		if err := client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		redistest.OK(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
 			return node.Do(ctx, "CLUSTER", "DELSLOTS", slot).Err()
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		orphan := subscribe(h, "{orphan}")
-		if err := orphan.outcome(t); !redis.IsClusterDownError(err) {
-			t.Errorf("subscribed to a slot that nobody has: %v", err)
-		}
+		err = orphan.outcome(t)
+		redistest.ErrorIf(t, !redis.IsClusterDownError(err), "subscribed to a slot that nobody has: %v", err)
 		redistest.OK(t, owner.Do(t.Context(), "CLUSTER", "ADDSLOTS", slot).Err())
 		orphan.broken(t)
 		// the others hear of the slot later
-		if err := owner.SPublish(t.Context(), "{orphan}", "here").Err(); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, owner.SPublish(t.Context(), "{orphan}", "here").Err())
 		orphan.expect(t, "here")
 	})
 }

@@ -31,9 +31,8 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 				t.Fatalf("waited for a server that is down: %v", err)
 			}
 		}
-		if took := time.Since(start); took > 3*redial {
-			t.Errorf("heard of it after %v", took)
-		}
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > 3*redial, "heard of it after %v", took)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		dials, _ := f.counts()
@@ -43,15 +42,11 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 		f.set(false, nil)
 		redistest.OK(t, e.outcome(t))
 		synctest.Wait()
-		if len(e.breaks) != 1 {
-			t.Errorf("%d calls of Interrupted", len(e.breaks))
-		}
+		redistest.ErrorIf(t, len(e.breaks) != 1, "%d calls of Interrupted", len(e.breaks))
 		second := subscribe(h, "d")
 		redistest.OK(t, second.outcome(t))
 		synctest.Wait()
-		if len(second.breaks) != 0 || len(e.breaks) != 1 {
-			t.Error("Interrupted without a break")
-		}
+		redistest.ErrorIf(t, len(second.breaks) != 0 || len(e.breaks) != 1, "Interrupted without a break")
 		if dials, _ := f.counts(); dials > int(time.Minute/redial)+10 {
 			t.Errorf("%d dials", dials)
 		}
@@ -83,9 +78,8 @@ func TestARefusedChannel(t *testing.T) {
 			}
 		}
 		for _, e := range others {
-			if err := e.outcome(t); err != nil {
-				t.Error(err)
-			}
+			err := e.outcome(t)
+			redistest.ErrorIf(t, err != nil, "%v", err)
 		}
 		_, requests := f.counts()
 		time.Sleep(time.Minute)
@@ -94,21 +88,14 @@ func TestARefusedChannel(t *testing.T) {
 		if n := now - requests; n > 80 { // attempts, with a ping each, and pings when it is silent
 			t.Errorf("%d requests in a minute", n)
 		}
-		if len(lost) != 1 || dials != 1 {
-			t.Errorf("lost was called with %v, %d dials", lost, dials)
-		}
+		redistest.ErrorIf(t, len(lost) != 1 || dials != 1, "lost was called with %v, %d dials", lost, dials)
 		f.set(false, nil)
-		if err := secret.outcome(t); err != nil {
-			t.Error(err)
-		}
+		err := secret.outcome(t)
+		redistest.ErrorIf(t, err != nil, "%v", err)
 		synctest.Wait()
-		if len(secret.breaks) != 1 {
-			t.Errorf("%d calls of Interrupted", len(secret.breaks))
-		}
+		redistest.ErrorIf(t, len(secret.breaks) != 1, "%d calls of Interrupted", len(secret.breaks))
 		for _, e := range append(others, before) {
-			if len(e.breaks) > 0 {
-				t.Errorf("%s was interrupted", e.channel)
-			}
+			redistest.ErrorIf(t, len(e.breaks) > 0, "%s was interrupted", e.channel)
 		}
 		f.set(false, refuse)
 		again := subscribe(h, "secret") // beside one that is active
@@ -116,9 +103,7 @@ func TestARefusedChannel(t *testing.T) {
 			t.Errorf("a second one was refused: %v", err)
 		}
 		again.Close()
-		if err := again.outcome(t); !errors.Is(err, ErrClosed) {
-			t.Errorf("closed while it is refused: %v", err)
-		}
+		redistest.ErrorIs(t, "closed while it is refused", again.outcome(t), ErrClosed)
 	})
 }
 
@@ -142,20 +127,16 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 				h := New(client, nil)
 				defer h.Close()
 				e := subscribe(h, "c")
-				if err := e.outcome(t); err == nil {
-					t.Error("it is active on a server that does not answer")
-				}
+				err := e.outcome(t)
+				redistest.ErrorIf(t, err == nil, "it is active on a server that does not answer")
 				time.Sleep(time.Minute)
 				f.mu.Lock()
-				if f.dials > 2*int(time.Minute/redial) {
-					t.Errorf("%d dials in a minute", f.dials)
-				}
+				redistest.ErrorIf(t, f.dials > 2*int(time.Minute/redial), "%d dials in a minute", f.dials)
 				f.answer = nil
 				f.mu.Unlock()
 				e.broken(t)
-				if err := e.outcome(t); err != nil {
-					t.Error(err)
-				}
+				err = e.outcome(t)
+				redistest.ErrorIf(t, err != nil, "%v", err)
 			})
 		})
 	}
@@ -172,17 +153,12 @@ func TestWait(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, reason)
 		defer cancel()
 		closed, open := subscribe(h, "c"), subscribe(h, "d")
-		if err := open.Wait(ctx); err != reason {
-			t.Errorf("cancelled: %v", err)
-		}
+		err := open.Wait(ctx)
+		redistest.ErrorIf(t, err != reason, "cancelled: %v", err)
 		time.AfterFunc(time.Millisecond, closed.Close)
-		if err := closed.outcome(t); !errors.Is(err, ErrClosed) {
-			t.Errorf("closed: %v", err)
-		}
+		redistest.ErrorIs(t, "closed", closed.outcome(t), ErrClosed)
 		time.AfterFunc(time.Millisecond, h.Close)
-		if err := open.outcome(t); !errors.Is(err, ErrClosed) {
-			t.Errorf("the hub was closed: %v", err)
-		}
+		redistest.ErrorIs(t, "the hub was closed", open.outcome(t), ErrClosed)
 	})
 }
 
@@ -201,13 +177,11 @@ func TestRedisRefuses(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	h := newHub(t, client)
 	first, theirs, second := subscribe(h, "ours 1"), subscribe(h, "theirs"), subscribe(h, "ours 2")
-	if err := theirs.outcome(t); !redis.IsPermissionError(err) {
-		t.Errorf("without the right: %v", err)
-	}
+	err := theirs.outcome(t)
+	redistest.ErrorIf(t, !redis.IsPermissionError(err), "without the right: %v", err)
 	for _, e := range []*ear{first, second} {
-		if err := e.outcome(t); err != nil {
-			t.Error(err)
-		}
+		err := e.outcome(t)
+		redistest.ErrorIf(t, err != nil, "%v", err)
 		do("PUBLISH", e.channel, "m")
 		e.expect(t, "m")
 	}
@@ -215,17 +189,14 @@ func TestRedisRefuses(t *testing.T) {
 	theirs.broken(t)
 	do("PUBLISH", "theirs", "m")
 	theirs.expect(t, "m")
-	if len(first.breaks)+len(second.breaks) > 0 {
-		t.Error("the others were interrupted")
-	}
+	redistest.ErrorIf(t, len(first.breaks)+len(second.breaks) > 0, "the others were interrupted")
 	h.Close()
 
 	do("CONFIG", "SET", "maxclients", 1)
 	h = newHub(t, server.Client())
 	late := subscribe(h, "c")
-	if err := late.outcome(t); err == nil {
-		t.Error("one client too many")
-	}
+	err = late.outcome(t)
+	redistest.ErrorIf(t, err == nil, "one client too many")
 	do("CONFIG", "SET", "maxclients", 100)
 	late.broken(t)
 	do("PUBLISH", "c", "m")

@@ -71,9 +71,8 @@ func TestExplainTLS(t *testing.T) {
 	} {
 		db := mustOpen(t, url)
 		got := db.Explain(t.Context(), why)
-		if !errors.Is(got, why) || want == "" && got != why || !strings.Contains(got.Error(), want) {
-			t.Errorf("%s: %v, want %q", url, got, want)
-		}
+		redistest.ErrorIf(t, !errors.Is(got, why) || want == "" && got != why || !strings.Contains(got.Error(), want),
+			"%s: %v, want %q", url, got, want)
 		db.Close()
 	}
 }

@@ -71,14 +71,11 @@ func TestOptionsOfClients(t *testing.T) {
 		case *redis.Client:
 			ok = right(c.Options().Username, c.Options().Password, c.Options().TLSConfig)
 		}
-		if !ok {
-			t.Errorf("%s: %+v", url, client)
-		}
+		redistest.ErrorIf(t, !ok, "%s: %+v", url, client)
 		client.Close()
 	}
-	if db, err := OpenWith("redis://u@h:1", Options{Password: "p"}); err != nil || db.opts.Username != "u" || db.opts.Password != "p" {
-		t.Errorf("without TLS: %v", err)
-	}
+	db, err := OpenWith("redis://u@h:1", Options{Password: "p"})
+	redistest.ErrorIf(t, err != nil || db.opts.Username != "u" || db.opts.Password != "p", "without TLS: %v", err)
 }
 
 // All connections are of the caller's making: those to a server, to a Cluster's servers, and to Sentinels.
@@ -91,9 +88,8 @@ func TestOptionsDial(t *testing.T) {
 		}})
 		redistest.OK(t, err)
 		client := db.NewClient()
-		if err := client.Ping(t.Context()).Err(); err == nil || dialed != "tcp h:1" {
-			t.Errorf("%s: %v, dialed %q", url, err, dialed)
-		}
+		err = client.Ping(t.Context()).Err()
+		redistest.ErrorIf(t, err == nil || dialed != "tcp h:1", "%s: %v, dialed %q", url, err, dialed)
 		client.Close()
 	}
 }
@@ -129,24 +125,20 @@ func TestRealTLS(t *testing.T) {
 				break
 			}
 		}
-		if err != nil {
-			t.Errorf("%s: %v", url, err)
-		}
+		redistest.ErrorIf(t, err != nil, "%s: %v", url, err)
 		for what, opts := range map[string]Options{
 			"without the authority":   {Certificate: full.Certificate, SentinelPassword: opts.SentinelPassword},
 			"without a certificate":   {RootCAs: full.RootCAs, SentinelPassword: opts.SentinelPassword},
 			"with a stranger's certs": {RootCAs: certs.New(t).Pool, Certificate: full.Certificate, SentinelPassword: opts.SentinelPassword},
 		} {
-			if err := set(opts); err == nil {
-				t.Errorf("%s %s: it was written", url, what)
-			}
+			err := set(opts)
+			redistest.ErrorIf(t, err == nil, "%s %s: it was written", url, what)
 		}
 	}
 	db, err := OpenWith("rediss+sentinel://"+sentinel+"/redistest", full)
 	redistest.OK(t, err)
 	client := db.NewClient()
 	defer client.Close()
-	if err := client.Ping(t.Context()).Err(); err == nil {
-		t.Error("a Sentinel told the primary without its password")
-	}
+	err = client.Ping(t.Context()).Err()
+	redistest.ErrorIf(t, err == nil, "a Sentinel told the primary without its password")
 }

@@ -26,12 +26,9 @@ func TestEmbedded(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	redistest.OK(t, a.Set(t.Context(), "k", "v", time.Minute).Err())
-	if got := b.Get(t.Context(), "k").Val(); got != "v" {
-		t.Fatalf("the other client reads %q", got)
-	}
-	if !db.IsEmbedded() {
-		t.Error("IsEmbedded is false")
-	}
+	got := b.Get(t.Context(), "k").Val()
+	redistest.FatalIf(t, got != "v", "the other client reads %q", got)
+	redistest.ErrorIf(t, !db.IsEmbedded(), "IsEmbedded is false")
 }
 
 func TestRealURL(t *testing.T) {
@@ -50,9 +47,7 @@ func TestURLOverridesDefaults(t *testing.T) {
 	if o.ReadTimeout != 7*time.Second || o.PoolSize != 3 || o.MaxRetries != 9 || o.DB != 2 || !o.ContextTimeoutEnabled {
 		t.Errorf("options are %+v", o)
 	}
-	if o.WriteTimeout != ioTimeout || o.DialTimeout != dialTimeout {
-		t.Errorf("defaults are gone: %+v", o)
-	}
+	redistest.ErrorIf(t, o.WriteTimeout != ioTimeout || o.DialTimeout != dialTimeout, "defaults are gone: %+v", o)
 }
 
 func TestBadURLs(t *testing.T) {
@@ -140,9 +135,8 @@ func TestString(t *testing.T) {
 		"redis+sentinel://u:secret@a:1,b:2,c:3/m/5":            "Redis of Sentinel m at a:1, b:2, c:3",
 		"rediss+sentinel://a:1/m/?sentinel_password=%40secret": "Redis of Sentinel m at a:1",
 	} {
-		if got := mustOpen(t, url).String(); got != want {
-			t.Errorf("%s is %q, want %q", url, got, want)
-		}
+		got := mustOpen(t, url).String()
+		redistest.ErrorIf(t, got != want, "%s is %q, want %q", url, got, want)
 	}
 }
 
@@ -154,17 +148,14 @@ func TestSentinelURL(t *testing.T) {
 	if o.Username != "u" || o.Password != "p@/s" || o.SentinelUsername != "su" || o.SentinelPassword != "s@p" || o.TLSConfig != nil {
 		t.Errorf("who: %+v", o)
 	}
-	if o.ReadTimeout != 7*time.Second || o.MaxRetries != 9 || o.PoolSize != 3 {
-		t.Errorf("parameters: %+v", o)
-	}
+	redistest.ErrorIf(t, o.ReadTimeout != 7*time.Second || o.MaxRetries != 9 || o.PoolSize != 3, "parameters: %+v", o)
 	o = mustOpen(t, "rediss+sentinel://a:1,b:2/m?skip_verify=true").sentinel
 	if o.ReadTimeout != ioTimeout || o.WriteTimeout != ioTimeout || o.DialTimeout != dialTimeout || o.PoolSize != poolSize ||
 		o.MaxRetries != maxRetries || o.DialerRetries != 1 || !o.ContextTimeoutEnabled {
 		t.Errorf("defaults: %+v", o)
 	}
-	if o.TLSConfig == nil || o.TLSConfig.ServerName != "" || !o.TLSConfig.InsecureSkipVerify {
-		t.Errorf("TLS: %+v", o.TLSConfig)
-	}
+	redistest.ErrorIf(t, o.TLSConfig == nil || o.TLSConfig.ServerName != "" || !o.TLSConfig.InsecureSkipVerify,
+		"TLS: %+v", o.TLSConfig)
 }
 
 func TestClusterURL(t *testing.T) {
@@ -172,18 +163,15 @@ func TestClusterURL(t *testing.T) {
 	if !slices.Equal(o.Addrs, []string{"a:1", "b:2"}) || o.Username != "u" || o.Password != "p@?s" || o.TLSConfig != nil {
 		t.Errorf("where and who: %+v", o)
 	}
-	if o.WriteTimeout != 7*time.Second || o.MaxRedirects != 9 || o.PoolSize != 3 {
-		t.Errorf("parameters: %+v", o)
-	}
+	redistest.ErrorIf(t, o.WriteTimeout != 7*time.Second || o.MaxRedirects != 9 || o.PoolSize != 3,
+		"parameters: %+v", o)
 	o = mustOpen(t, "rediss+cluster://:p@a:1,b:2/").cluster
 	if o.ReadTimeout != ioTimeout || o.WriteTimeout != ioTimeout || o.DialTimeout != dialTimeout || o.PoolSize != poolSize ||
 		o.MaxRedirects != maxRedirects || o.DialerRetries != 1 || !o.ContextTimeoutEnabled ||
 		o.MaintNotificationsConfig.Mode != maintnotifications.ModeDisabled || o.ClusterStateReloadInterval != reloadInterval {
 		t.Errorf("defaults: %+v", o)
 	}
-	if o.TLSConfig == nil || o.TLSConfig.ServerName != "" {
-		t.Errorf("TLS: %+v", o.TLSConfig)
-	}
+	redistest.ErrorIf(t, o.TLSConfig == nil || o.TLSConfig.ServerName != "", "TLS: %+v", o.TLSConfig)
 }
 
 // connect opens a URL twice, writes with one client and reads with the other.
@@ -192,12 +180,10 @@ func connect(t *testing.T, rawURL string) redis.UniversalClient {
 	db := mustOpen(t, rawURL)
 	a, b := db.NewClient(), db.NewClient()
 	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
-	if err := a.Set(t.Context(), "k", rawURL, time.Minute).Err(); err != nil {
-		t.Fatalf("%s: %v", db, err)
-	}
-	if got, err := b.Get(t.Context(), "k").Result(); got != rawURL {
-		t.Fatalf("%s: the other client reads %q, %v", db, got, err)
-	}
+	err := a.Set(t.Context(), "k", rawURL, time.Minute).Err()
+	redistest.FatalIf(t, err != nil, "%s: %v", db, err)
+	got, err := b.Get(t.Context(), "k").Result()
+	redistest.FatalIf(t, got != rawURL, "%s: the other client reads %q, %v", db, got, err)
 	return a
 }
 
@@ -205,9 +191,8 @@ func TestRealCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	client := connect(t, "redis+cluster://"+strings.Join(cluster.Addrs(), ",")+"?dial_timeout=1s")
-	if _, ok := client.(*redis.ClusterClient); !ok {
-		t.Errorf("the client is a %T", client)
-	}
+	_, ok := client.(*redis.ClusterClient)
+	redistest.ErrorIf(t, !ok, "the client is a %T", client)
 }
 
 // With passwords of their own for Redis and for the sentinels, and a database.
@@ -220,15 +205,12 @@ func TestRealSentinel(t *testing.T) {
 	redistest.OK(t, sentinel.Primary().Client().Do(t.Context(), "ACL", "SETUSER", "player", "on", ">p@ss/word", "+@all", "~*", "&*").Err())
 	addresses := strings.Join(sentinel.Addrs(), ",")
 	client := connect(t, "redis+sentinel://player:p%40ss%2Fword@"+addresses+"/"+sentinel.MasterName()+"/3?sentinel_username=watcher&sentinel_password=s%40cret")
-	if _, ok := client.(*redis.Client); !ok {
-		t.Errorf("the client is a %T", client)
-	}
-	if n := sentinel.Primary().Client().Exists(t.Context(), "k").Val(); n != 0 {
-		t.Error("it wrote to another database")
-	}
+	_, ok := client.(*redis.Client)
+	redistest.ErrorIf(t, !ok, "the client is a %T", client)
+	n := sentinel.Primary().Client().Exists(t.Context(), "k").Val()
+	redistest.ErrorIf(t, n != 0, "it wrote to another database")
 	wrong := mustOpen(t, "redis+sentinel://player:p%40ss%2Fword@"+addresses+"/nobody").NewClient()
 	defer wrong.Close()
-	if err := wrong.Ping(t.Context()).Err(); err == nil {
-		t.Error("there is no master of that name")
-	}
+	err := wrong.Ping(t.Context()).Err()
+	redistest.ErrorIf(t, err == nil, "there is no master of that name")
 }

@@ -24,9 +24,7 @@ func TestTheServerEndsWithItsLauncher(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			launcher, pid, addr, dir := startLauncher(t, how)
-			if err := launcher.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, launcher.Process.Kill())
 			_ = launcher.Wait()
 			waitFor(t, "the server of a killed process to end", func() bool {
 				// Z: it has ended, but its parent has not waited for it. Its threads may end a little later.
@@ -37,17 +35,13 @@ func TestTheServerEndsWithItsLauncher(t *testing.T) {
 			running := start(t)
 			long := time.Now().Add(-time.Hour)
 			for _, dir := range []string{dir, running.Dir()} {
-				if err := os.Chtimes(dir, long, long); err != nil {
-					t.Fatal(err)
-				}
+				redistest.OK(t, os.Chtimes(dir, long, long))
 			}
 			start(t)
-			if _, err := os.Stat(dir); !os.IsNotExist(err) {
-				t.Errorf("the folder of a killed process is left: %v", err)
-			}
-			if _, err := os.Stat(running.Dir()); err != nil {
-				t.Errorf("the folder of a server that runs: %v", err)
-			}
+			_, err := os.Stat(dir)
+			redistest.ErrorIf(t, !os.IsNotExist(err), "the folder of a killed process is left: %v", err)
+			_, err = os.Stat(running.Dir())
+			redistest.ErrorIf(t, err != nil, "the folder of a server that runs: %v", err)
 		})
 	}
 }
@@ -60,20 +54,13 @@ func startLauncher(t *testing.T, how string) (launcher *exec.Cmd, pid int, addr,
 	launcher = exec.CommandContext(ctx, os.Args[0])
 	launcher.Env = append(os.Environ(), asLauncher+"="+how)
 	stdin, err := launcher.StdinPipe() // it ends with us
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = stdin.Close() })
 	stdout, err := launcher.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := launcher.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Fscan(stdout, &pid, &addr, &dir); err != nil {
-		t.Fatalf("waited for a process to launch a server: %v", err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, launcher.Start())
+	_, err = fmt.Fscan(stdout, &pid, &addr, &dir)
+	redistest.FatalIf(t, err != nil, "waited for a process to launch a server: %v", err)
 	return launcher, pid, addr, dir
 }
 
@@ -82,9 +69,7 @@ func startLauncher(t *testing.T, how string) (launcher *exec.Cmd, pid int, addr,
 func stateOf(t *testing.T, id string) string {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + id + "/stat")
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
-		t.Fatal(err)
-	}
+	redistest.FatalIf(t, err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH), "%v", err)
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	state, _, _ := strings.Cut(rest, " ")
 	return state
@@ -111,9 +96,7 @@ func TestTheServerOutlivesTheThreadOfItsCaller(t *testing.T) {
 	launched := make(chan *launch.Server, 1)
 	thread := onThread(func() {
 		s, err := launch.Start(t.Context(), launch.Plain())
-		if err != nil {
-			t.Error(err)
-		}
+		redistest.ErrorIf(t, err != nil, "%v", err)
 		launched <- s
 	})
 	s := <-launched

@@ -25,9 +25,7 @@ func start(t *testing.T) *launch.Server {
 	t.Helper()
 	redistest.Need(t, "redis-server")
 	s, err := launch.Start(t.Context(), launch.Plain())
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -36,13 +34,9 @@ func start(t *testing.T) *launch.Server {
 func connect(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, conn.SetDeadline(time.Now().Add(timeout)))
 	return conn
 }
 
@@ -50,12 +44,9 @@ func connect(t *testing.T, addr string) net.Conn {
 func answers(t *testing.T, addr string) {
 	t.Helper()
 	conn := connect(t, addr)
-	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := bufio.NewReader(conn).ReadString('\n'); said != "+PONG\r\n" {
-		t.Fatalf("it answers %q, %v", said, err)
-	}
+	redistest.OK(t, redistest.Err(fmt.Fprint(conn, "PING\r\n")))
+	said, err := bufio.NewReader(conn).ReadString('\n')
+	redistest.FatalIf(t, said != "+PONG\r\n", "it answers %q, %v", said, err)
 }
 
 // listens reports whether anybody listens on addr.
@@ -71,20 +62,14 @@ func TestLife(t *testing.T) {
 	s := start(t)
 	answers(t, s.Addr())
 	s.Kill()
-	if listens(s.Addr()) {
-		t.Error("it listens after Kill")
-	}
-	if err := s.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.ErrorIf(t, listens(s.Addr()), "it listens after Kill")
+	redistest.OK(t, s.Restart(t.Context()))
 	answers(t, s.Addr())
 	dir := s.Dir()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("its folder is left: %v", err)
-	}
+	err := s.Close()
+	redistest.ErrorIf(t, err != nil, "%v", err)
+	_, err = os.Stat(dir)
+	redistest.ErrorIf(t, !os.IsNotExist(err), "its folder is left: %v", err)
 }
 
 // A server that was told to end is waited for, and another one takes its place.
@@ -92,39 +77,25 @@ func TestBecome(t *testing.T) {
 	s := start(t)
 	waiting, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Wait(waiting); err == nil || !strings.Contains(err.Error(), "has not ended") {
-		t.Errorf("a server that runs: %v", err)
-	}
-	if err := s.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	err := s.Wait(waiting)
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "has not ended"), "a server that runs: %v", err)
+	redistest.OK(t, s.Signal(syscall.SIGTERM))
 	waiting, cancel = context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	if err := s.Wait(waiting); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Become(launch.Plain("--requirepass", "secret")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, s.Wait(waiting))
+	redistest.OK(t, s.Become(launch.Plain("--requirepass", "secret")))
+	redistest.OK(t, s.Restart(t.Context()))
 	conn := connect(t, s.Addr())
-	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if said, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(said, "-NOAUTH") {
-		t.Errorf("it answers %q, %v", said, err)
-	}
+	redistest.OK(t, redistest.Err(fmt.Fprint(conn, "PING\r\n")))
+	said, err := bufio.NewReader(conn).ReadString('\n')
+	redistest.ErrorIf(t, !strings.HasPrefix(said, "-NOAUTH"), "it answers %q, %v", said, err)
 }
 
 // fake puts a script in the place of redis-server.
 func fake(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(filepath.Join(dir, "redis-server"), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
@@ -132,9 +103,7 @@ func TestAServerThatEndsAtOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	fake(t, "echo first; echo last >&2; exit 1")
 	_, err := launch.Start(t.Context(), launch.Plain())
-	if err == nil || !strings.Contains(err.Error(), "first\nlast") {
-		t.Errorf("%v", err)
-	}
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "first\nlast"), "%v", err)
 	noFolders(t)
 }
 
@@ -155,10 +124,8 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 		opened <- end
 	}()
 	_, err := launch.Start(ctx, launch.Plain())
-	if err == nil || !strings.Contains(err.Error(), "not ready: context canceled") ||
-		!strings.Contains(err.Error(), "loading") {
-		t.Errorf("%v", err)
-	}
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "not ready: context canceled") ||
+		!strings.Contains(err.Error(), "loading"), "%v", err)
 	select {
 	case end := <-opened:
 		_ = end.Close()
@@ -171,7 +138,5 @@ func TestAServerThatIsNeverReady(t *testing.T) {
 func noFolders(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.TempDir())
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	redistest.ErrorIf(t, err != nil || len(left) > 0, "left behind: %v, %v", left, err)
 }

@@ -49,6 +49,29 @@ func loader(calls *atomic.Int32, takes time.Duration) Loader {
 	}
 }
 
+// virtually runs a test in virtual time with the caches of several processes, and one more client. In the end nobody
+// has the lock of the entry.
+func virtually(t *testing.T, n int, opts Options, test func(t *testing.T, all []*Cache, client *redis.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		all, client := nodes(t, n, opts)
+		test(t, all, client)
+		free(t, all[0], client)
+	})
+}
+
+// awayWhile makes a client fail with that error while the switch that it returns is on.
+func awayWhile(client *redis.Client, why error) (away *atomic.Bool) {
+	away = new(atomic.Bool)
+	client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+		if away.Load() {
+			return why
+		}
+		return nil
+	}})
+	return away
+}
+
 func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
 
 func mustNotLoad(context.Context) ([]byte, error) { panic("must not be called") }
@@ -58,6 +81,20 @@ func want(t testing.TB, c *Cache, load Loader, value string) {
 	got, err := c.Get(t.Context(), "k", load)
 	redistest.ErrorIf(t, err != nil || string(got) != value, "%q, %v; want %q", got, err, value)
 }
+
+// fails expects a Get to fail so.
+func fails(t testing.TB, c *Cache, load Loader, target error, says string) {
+	t.Helper()
+	redistest.ErrorSays(t, "Get", redistest.Err(c.Get(t.Context(), "k", load)), target, says)
+}
+
+// loads returns a Loader that takes no time.
+func loads() Loader { return loader(new(atomic.Int32), 0) }
+
+// broken returns a Loader that fails.
+func broken(err error) Loader { return func(context.Context) ([]byte, error) { return nil, err } }
+
+var errOnFire = errors.New("the database is on fire")
 
 // everythingExpires expects that all keys have a TTL.
 func everythingExpires(t testing.TB, client redis.UniversalClient) {
@@ -79,8 +116,7 @@ func free(t testing.TB, c *Cache, client redis.UniversalClient) {
 
 // However callers of several nodes overlap, only one of them loads.
 func TestOneLoadForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, client := nodes(t, 5, Options{})
+	virtually(t, 5, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
 		var calls atomic.Int32
 		for round := 1; round <= 3; round++ { // the later ones at an entry that has expired
 			var wg sync.WaitGroup
@@ -144,7 +180,7 @@ func TestOneLoadOnCluster(t *testing.T) {
 	testOneLoad(t, []redis.UniversalClient{cluster.Client(), cluster.Client(), cluster.Client()})
 	c := newNode(t, cluster.Client(), Options{})
 	for _, key := range []string{"{k}", "k}", "{"} {
-		_, err := c.Get(t.Context(), key, loader(new(atomic.Int32), 0))
+		_, err := c.Get(t.Context(), key, loads())
 		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "key %q: %v", key, err)
 	}
 }
@@ -173,23 +209,19 @@ func TestLoadedMeanwhile(t *testing.T) {
 			}
 			return nil
 		}})
-		broken := errors.New("the database is on fire")
 		meanwhile = func() {
-			_, err := other.Get(t.Context(), "k", func(context.Context) ([]byte, error) { return nil, broken })
-			redistest.ErrorIf(t, !errors.Is(err, broken), "%v", err)
+			fails(t, other, broken(errOnFire), errOnFire, "")
 		}
-		_, err := c.Get(t.Context(), "k", mustNotLoad)
-		redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "after a load that failed meanwhile: %v", err)
+		fails(t, c, mustNotLoad, ErrLoadFailed, "")
 		time.Sleep(time.Millisecond)
-		meanwhile = func() { want(t, other, loader(new(atomic.Int32), 0), "value 1") }
+		meanwhile = func() { want(t, other, loads(), "value 1") }
 		want(t, c, mustNotLoad, "value 1")
 		free(t, c, client)
 	})
 }
 
 func TestFreshThenStaleThenGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, client := nodes(t, 3, Options{Fresh: time.Minute, Stale: time.Minute})
+	virtually(t, 3, Options{Fresh: time.Minute, Stale: time.Minute}, func(t *testing.T, all []*Cache, client *redis.Client) {
 		var calls atomic.Int32
 		load := loader(&calls, time.Second)
 		want(t, all[0], load, "value 1")
@@ -224,7 +256,6 @@ func TestFreshThenStaleThenGone(t *testing.T) {
 		want(t, all[1], load, "value 4")
 		redistest.Equal(t, "took", time.Since(start), time.Second)
 		redistest.Equal(t, "loads, want 4:", calls.Load(), 4)
-		free(t, all[0], client)
 	})
 }
 
@@ -264,15 +295,13 @@ func TestSlowRefresh(t *testing.T) {
 
 // A load that asks for its own entry, also through the load of another, would wait for itself.
 func TestALoadThatWaitsForItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, _ := nodes(t, 2, Options{})
+	virtually(t, 2, Options{}, func(t *testing.T, all []*Cache, _ *redis.Client) {
 		c := all[0]
 		get := func(key string, then Loader) Loader {
 			return func(ctx context.Context) ([]byte, error) { return c.Get(ctx, key, then) }
 		}
-		_, err := c.Get(t.Context(), "k", get("k", mustNotLoad))
-		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "its own entry: %v", err)
-		_, err = c.Get(t.Context(), "a", get("b", get("a", mustNotLoad)))
-		redistest.ErrorIf(t, !errors.Is(err, lockmgr.ErrInvalid), "by way of another: %v", err)
+		fails(t, c, get("k", mustNotLoad), lockmgr.ErrInvalid, "")
+		by := redistest.Err(c.Get(t.Context(), "a", get("b", get("a", mustNotLoad))))
+		redistest.ErrorIs(t, "by way of another", by, lockmgr.ErrInvalid)
 	})
 }

@@ -18,14 +18,12 @@ import (
 )
 
 func TestLoadErrorReachesAll(t *testing.T) {
-	broken := errors.New("the database is on fire")
-	synctest.Test(t, func(t *testing.T) {
-		all, client := nodes(t, 4, Options{})
+	virtually(t, 4, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
 		var calls, here, elsewhere atomic.Int32
 		load := func(context.Context) ([]byte, error) {
 			calls.Add(1)
 			time.Sleep(time.Second)
-			return []byte("half a value"), broken
+			return []byte("half a value"), errOnFire
 		}
 		for round := 1; round <= 2; round++ { // who comes later tries again
 			var wg sync.WaitGroup
@@ -36,9 +34,9 @@ func TestLoadErrorReachesAll(t *testing.T) {
 						time.Sleep(time.Duration(i*10+j) * time.Millisecond)
 						_, err := c.Get(t.Context(), "k", load)
 						switch {
-						case errors.Is(err, broken):
+						case errors.Is(err, errOnFire):
 							here.Add(1)
-						case errors.Is(err, ErrLoadFailed) && strings.Contains(err.Error(), broken.Error()):
+						case errors.Is(err, ErrLoadFailed) && strings.Contains(err.Error(), errOnFire.Error()):
 							elsewhere.Add(1)
 						default:
 							t.Errorf("unexpected: %v", err)
@@ -56,7 +54,7 @@ func TestLoadErrorReachesAll(t *testing.T) {
 		}
 		redistest.ErrorIf(t, here.Load() != 20 || elsewhere.Load() != 60,
 			"%d got the error in its process, %d elsewhere", here.Load(), elsewhere.Load())
-		want(t, all[2], loader(new(atomic.Int32), 0), "value 1")
+		want(t, all[2], loads(), "value 1")
 		n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val()
 		redistest.ErrorIf(t, n != 0, "the failure is still known")
 	})
@@ -71,15 +69,12 @@ func TestFailedRefresh(t *testing.T) {
 			redistest.ErrorIf(t, key != "k" || !strings.Contains(err.Error(), "on fire"), "told %q, %v", key, err)
 			told.Add(1)
 		}})
-		want(t, all[0], loader(new(atomic.Int32), 0), "value 1")
+		want(t, all[0], loads(), "value 1")
 		time.Sleep(time.Minute)
 		var calls atomic.Int32
 		for range 1000 { // 10 s
 			for _, c := range all {
-				want(t, c, func(context.Context) ([]byte, error) {
-					calls.Add(1)
-					return nil, errors.New("the database is on fire")
-				}, "value 1")
+				want(t, c, func(context.Context) ([]byte, error) { calls.Add(1); return nil, errOnFire }, "value 1")
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -99,7 +94,7 @@ func TestRefreshThatRedisRefuses(t *testing.T) {
 			redistest.ErrorIf(t, !errors.Is(err, full), "told %v", err)
 			told.Add(1)
 		}})
-		want(t, c, loader(new(atomic.Int32), 0), "value 1")
+		want(t, c, loads(), "value 1")
 		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
 			if isScript(cmd) && cmd.Args()[2] == 3 { // it is about the lock alone
 				return full
@@ -130,8 +125,7 @@ func TestLoaderPanics(t *testing.T) {
 			func(p *PanicError) bool { return p.Value == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all, client := nodes(t, 2, Options{})
+			virtually(t, 2, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
 				var wg sync.WaitGroup
 				for range 3 {
 					wg.Go(func() {
@@ -145,19 +139,17 @@ func TestLoaderPanics(t *testing.T) {
 					})
 				}
 				time.Sleep(time.Millisecond)
-				_, err := all[1].Get(t.Context(), "k", mustNotLoad)
-				redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "elsewhere: %v", err)
+				fails(t, all[1], mustNotLoad, ErrLoadFailed, "")
 				wg.Wait()
 				free(t, all[0], client)
-				want(t, all[1], loader(new(atomic.Int32), 0), "value 1")
+				want(t, all[1], loads(), "value 1")
 			})
 		})
 	}
 }
 
 func TestTimeouts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, client := nodes(t, 2, Options{Load: 20 * time.Second})
+	virtually(t, 2, Options{Load: 20 * time.Second}, func(t *testing.T, all []*Cache, client *redis.Client) {
 		var wg sync.WaitGroup
 		wg.Go(func() { // a load takes its time, with its lock kept
 			start := time.Now()
@@ -168,24 +160,19 @@ func TestTimeouts(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		start := time.Now()
-		_, err := all[1].Get(t.Context(), "k", loader(new(atomic.Int32), 0))
+		_, err := all[1].Get(t.Context(), "k", loads())
 		redistest.ErrorIf(t, !errors.Is(err, ErrTimeout) || time.Since(start) != lockmgr.DefaultWaitTimeout,
 			"%v after %v", err, time.Since(start))
 		time.Sleep(13 * time.Second) // waits for the end of it, and hears of it
-		if _, err = all[1].Get(t.Context(), "k", mustNotLoad); !errors.Is(err, ErrLoadFailed) ||
-			!strings.Contains(err.Error(), "longer than 20s") {
-			t.Errorf("after the load ran out of time: %v", err)
-		}
+		fails(t, all[1], mustNotLoad, ErrLoadFailed, "longer than 20s")
 		wg.Wait()
-		free(t, all[0], client)
 	})
 }
 
 // The loader died in the middle of a load. When its lock has expired the first waiter takes
 // over. A failure from before the waiters asked does not reach them.
 func TestLoaderDies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all, client := nodes(t, 3, Options{})
+	virtually(t, 3, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
 		e, _ := all[0].redis.entry("k")
 		client.Set(t.Context(), all[0].locks.Key(e.lock), "a dead node's", lockmgr.DefaultWaitTTL)
 		client.HSet(t.Context(), e.failure, "message", "old", "by", "another dead node's", "at", time.Now().UnixMicro())
@@ -209,17 +196,89 @@ func TestRedisIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := redistest.Mini(t)
 		gone := errors.New("no route to host")
-		var away atomic.Bool
-		client.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
-			if away.Load() {
-				return gone
-			}
-			return nil
-		}})
+		away := awayWhile(client, gone)
 		var told error
 		c := newNode(t, client, Options{Failed: func(_ string, err error) { told = err }})
 		want(t, c, func(context.Context) ([]byte, error) { away.Store(true); return []byte("v"), nil }, "v")
 		redistest.ErrorIf(t, !errors.Is(told, gone), "told %v", told)
-		redistest.ErrorIs(t, "the error is", redistest.Err(c.Get(t.Context(), "k", mustNotLoad)), gone)
+		fails(t, c, mustNotLoad, gone, "")
+	})
+}
+
+// A caller that gives up disturbs nobody, not even if it began the load.
+func TestCallerLeaves(t *testing.T) {
+	type tag struct{}
+	reason := errors.New("the player closed the window")
+	virtually(t, 2, Options{}, func(t *testing.T, all []*Cache, _ *redis.Client) {
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), tag{}, "trace"), time.Second, reason)
+		defer cancel()
+		load := func(ctx context.Context) ([]byte, error) {
+			redistest.ErrorIf(t, ctx.Value(tag{}) != "trace", "the context has lost its values")
+			select {
+			case <-time.After(2 * time.Second):
+				return []byte("value"), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		wg.Go(func() {
+			start := time.Now()
+			if _, err := all[0].Get(ctx, "k", load); !errors.Is(err, reason) || time.Since(start) != time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+		time.Sleep(time.Millisecond)
+		for _, c := range all {
+			var values [2][]byte
+			for i := range values {
+				wg.Go(func() {
+					value, err := c.Get(t.Context(), "k", mustNotLoad)
+					if err != nil || string(value) != "value" {
+						t.Errorf("%q, %v", value, err)
+						return
+					}
+					value[0] = byte('0' + i) // it is this caller's own
+					values[i] = value
+				})
+			}
+		}
+		wg.Wait()
+		redistest.ErrorIs(t, "with a context that has ended", redistest.Err(all[0].Get(ctx, "k", mustNotLoad)), reason)
+	})
+}
+
+func TestCloseEndsAll(t *testing.T) {
+	virtually(t, 2, Options{Fresh: time.Second, Stale: time.Hour, Backoff: time.Minute}, func(t *testing.T, all []*Cache, client *redis.Client) {
+		var ended atomic.Int32
+		load := func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // it takes a moment to stop
+			ended.Add(1)
+			return nil, ctx.Err()
+		}
+		var wg sync.WaitGroup
+		for _, c := range all { // one loads, one waits
+			wg.Go(func() {
+				fails(t, c, load, lockmgr.ErrClosed, "")
+			})
+			time.Sleep(time.Millisecond)
+		}
+		all[1].Close()
+		all[0].Close()
+		wg.Wait()
+		redistest.ErrorIf(t, ended.Load() != 1, "Close has not waited for the load")
+		free(t, all[0], client)
+		n := client.Exists(t.Context(), "Lock:Cache:k:Fill:Failure").Val()
+		redistest.ErrorIf(t, n != 0, "that a node was closed counts as a failed load")
+		fails(t, all[0], load, lockmgr.ErrClosed, "")
+		c := newNode(t, client, Options{Fresh: time.Second, Stale: time.Hour}) // one that refreshes
+		want(t, c, loads(), "value 1")
+		time.Sleep(time.Second)
+		want(t, c, load, "value 1")
+		synctest.Wait()
+		c.Close()
+		redistest.ErrorIf(t, ended.Load() != 2, "Close has not waited for the refresh")
+		free(t, c, client)
 	})
 }

@@ -100,7 +100,6 @@ func testNobodyIsToldAnEarlierFailure(t *testing.T, seed uint64, number *regexp.
 // Between two failures somebody holds the lock without loading, because its request was
 // under way when the first load failed. Whoever waits for that hold then loads.
 func TestAfterAHoldWithoutALoad(t *testing.T) {
-	broken := errors.New("the database is on fire")
 	synctest.Test(t, func(t *testing.T) {
 		r, client := redistest.Mini(t)
 		slow := redistest.MiniClient(t, r)
@@ -113,8 +112,8 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 			}
 			switch requests++; requests {
 			case 1: // it has looked, and the first load fails
-				_, err := first.Get(ctx, "k", func(context.Context) ([]byte, error) { return nil, broken })
-				redistest.ErrorIf(t, !errors.Is(err, broken), "%v", err)
+				_, err := first.Get(ctx, "k", broken(errOnFire))
+				redistest.ErrorIf(t, !errors.Is(err, errOnFire), "%v", err)
 			case 2: // it has the lock
 				time.Sleep(DefaultBackoff / 2)
 			}
@@ -122,11 +121,10 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 		}})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := second.Get(t.Context(), "k", mustNotLoad)
-			redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "who came before the failure: %v", err)
+			fails(t, second, mustNotLoad, ErrLoadFailed, "")
 		})
 		time.Sleep(time.Millisecond)
-		want(t, third, loader(new(atomic.Int32), 0), "value 1")
+		want(t, third, loads(), "value 1")
 		wg.Wait()
 		free(t, third, client)
 	})
@@ -136,8 +134,7 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 // the load has failed like any other.
 func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
 	for _, inner := range []error{lockmgr.ErrLost, lockmgr.ErrClosed, lockmgr.ErrClosed, ErrTimeout, context.Canceled} {
-		synctest.Test(t, func(t *testing.T) {
-			all, client := nodes(t, 2, Options{})
+		virtually(t, 2, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				_, err := all[0].Get(t.Context(), "k", func(context.Context) ([]byte, error) {
@@ -147,10 +144,8 @@ func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
 				redistest.ErrorIf(t, !errors.Is(err, inner), "%v: in its process: %v", inner, err)
 			})
 			time.Sleep(time.Millisecond)
-			_, err := all[1].Get(t.Context(), "k", mustNotLoad)
-			redistest.ErrorIf(t, !errors.Is(err, ErrLoadFailed), "%v: elsewhere: %v", inner, err)
+			fails(t, all[1], mustNotLoad, ErrLoadFailed, "")
 			wg.Wait()
-			free(t, all[0], client)
 		})
 	}
 }

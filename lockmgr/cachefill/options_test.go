@@ -8,10 +8,16 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 )
+
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
+}
 
 // An entry whose key looks like the lock of another entry does not collide with it.
 func TestKeysDoNotMix(t *testing.T) {

@@ -2,7 +2,8 @@ package cachefill
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,19 +14,20 @@ import (
 	"roomd/lockmgr/redistest"
 )
 
-// told is an Options.Failed that keeps the errors.
-func told(t *testing.T) (func(string, error), func() error) {
+// told returns an Options.Failed, and where its errors are.
+func told() (func(string, error), <-chan error) {
 	errs := make(chan error, 100)
-	return func(_ string, err error) { errs <- err }, func() error {
-		t.Helper()
-		select {
-		case err := <-errs:
-			return err
-		case <-time.After(10 * time.Second):
-			t.Fatal("waited 10s for Options.Failed to be called")
-			return nil
-		}
-	}
+	return func(_ string, err error) { errs <- err }, errs
+}
+
+// userWith returns a client of a user with these rights, closed with the test.
+func userWith(t *testing.T, server *redistest.Server, rules ...string) redis.UniversalClient {
+	t.Helper()
+	name := "u" + strings.Join(rules, "")
+	redistest.OK(t, server.Client().ACLSetUser(t.Context(), name, append([]string{"on", "nopass"}, rules...)...).Err())
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: name, Password: "-", ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // Redis takes no more data, or none from this user: the loader still gets its value or its
@@ -33,25 +35,15 @@ func told(t *testing.T) (func(string, error), func() error) {
 func TestRedisKeepsNothing(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
-	limited := func(rules ...string) func() redis.UniversalClient {
-		return func() redis.UniversalClient {
-			name := "u" + strings.Join(rules, "")
-			redistest.OK(t, admin.ACLSetUser(t.Context(), name,
-				append([]string{"on", "nopass", "~*", "&*", "+@all"}, rules...)...).Err())
-			client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: name, Password: "-"})
-			t.Cleanup(func() { _ = client.Close() })
-			return client
-		}
+	limited := func(rules ...string) redis.UniversalClient {
+		return userWith(t, server, append([]string{"~*", "&*", "+@all"}, rules...)...)
 	}
 	full := func(on bool) {
-		limit := "0"
-		if on {
-			limit = "1"
-		}
+		limit := map[bool]string{false: "0", true: "1"}[on]
 		redistest.OK(t, admin.ConfigSet(t.Context(), "maxmemory", limit).Err())
 	}
 	for name, tt := range map[string]struct {
-		client func() redis.UniversalClient
+		client redis.UniversalClient
 		full   bool
 		says   string
 	}{
@@ -62,8 +54,8 @@ func TestRedisKeepsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin.FlushAll(t.Context())
-			failed, why := told(t)
-			c := newNode(t, tt.client(), Options{Failed: failed})
+			failed, why := told()
+			c := newNode(t, tt.client, Options{Failed: failed})
 			load := func(result string, err error) Loader {
 				return func(context.Context) ([]byte, error) {
 					full(tt.full)
@@ -72,15 +64,12 @@ func TestRedisKeepsNothing(t *testing.T) {
 			}
 			for range 2 {
 				want(t, c, load("value", nil), "value")
-				if err := why(); !errors.Is(err, errNotKept) || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("told %v", err)
-				}
+				redistest.ErrorSays(t, "told", redistest.Receive(t, why, "a call of Failed"), errNotKept, tt.says)
 				full(false)
 				free(t, c, admin)
 			}
-			broken := errors.New("the database is on fire")
 			for range 2 {
-				redistest.ErrorIs(t, "the error is", redistest.Err(c.Get(t.Context(), "k", load("", broken))), broken)
+				fails(t, c, load("", errOnFire), errOnFire, "")
 				full(false)
 				free(t, c, admin)
 			}
@@ -103,11 +92,7 @@ func TestRedisRefusesTheLock(t *testing.T) {
 		{[]string{"~*", "+@all", "-set"}, "can't run this command"},
 		{[]string{"~*", "+@read", "+@scripting"}, "can't run this command"},
 	} {
-		redistest.OK(t, admin.ACLSetUser(t.Context(), "half",
-			append([]string{"reset", "on", "nopass"}, tt.rules...)...).Err())
-		client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "half", Password: "-"})
-		t.Cleanup(func() { _ = client.Close() })
-		_, err := newNode(t, client, Options{}).Get(t.Context(), "k", mustNotLoad)
+		_, err := newNode(t, userWith(t, server, tt.rules...), Options{}).Get(t.Context(), "k", mustNotLoad)
 		redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), tt.says), "%v: %v", tt.rules, err)
 		keys := admin.Keys(t.Context(), "*").Val()
 		redistest.ErrorIf(t, len(keys) != 0, "%v: left over: %v", tt.rules, keys)
@@ -124,24 +109,58 @@ func TestRedisIsEmptiedDuringALoad(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
 	for name, forget := range map[string]func(){
-		"flushed": func() { admin.FlushAll(t.Context()) },
-		"restarted from a snapshot of before": func() {
-			server.Restart()
-		},
+		"flushed":                             func() { admin.FlushAll(t.Context()) },
+		"restarted from a snapshot of before": server.Restart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			admin.FlushAll(t.Context())
 			admin.Save(t.Context())
-			failed, why := told(t)
+			failed, why := told()
 			c, other := newNode(t, server.Client(), Options{Failed: failed}), newNode(t, server.Client(), Options{})
 			want(t, c, func(context.Context) ([]byte, error) {
 				forget()
 				want(t, other, func(context.Context) ([]byte, error) { return []byte("newer"), nil }, "newer")
 				return []byte("older"), nil
 			}, "newer")
-			redistest.ErrorIs(t, "told", why(), lockmgr.ErrLost)
+			redistest.ErrorIs(t, "told", redistest.Receive(t, why, "a call of Failed"), lockmgr.ErrLost)
 			want(t, c, mustNotLoad, "newer")
 			free(t, c, admin)
 		})
+	}
+}
+
+// The rights that the README lists are enough for the lock, and with those of the cache for that.
+func TestTheListedRightsAreEnough(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	redistest.OK(t, err)
+	_, after, _ := strings.Cut(string(readme), "ACL SETUSER name on >secret ")
+	rules, _, _ := strings.Cut(after, "\n\n")
+	server := redistest.Start(t)
+	rights := append([]string{"~Cache:*", "+hset", "+hget", "+hmget"}, strings.Fields(rules)...)
+	c := newNode(t, userWith(t, server, rights...), Options{})
+	want(t, c, func(context.Context) ([]byte, error) { return []byte("v"), nil }, "v")
+	lock, err := c.locks.AcquireAll(t.Context(), "a", "b")
+	redistest.OK(t, err)
+	next := make(chan error, 2)
+	for range 2 {
+		go func() {
+			next <- c.locks.DoWith(t.Context(), "a", lockmgr.AcquireOptions{Wait: 5 * time.Second},
+				func(ctx context.Context, lock *lockmgr.Lock) error {
+					return lock.Extend(ctx)
+				})
+		}()
+	}
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, _ = c.locks.Acquire(short, "b") // leaves
+	redistest.OK(t, lock.Release(t.Context()))
+	for range 2 {
+		redistest.OK(t, redistest.Receive(t, next, "the next holder"))
+	}
+	denied, err := server.Client().Do(t.Context(), "ACL", "LOG").Slice()
+	redistest.OK(t, err)
+	for _, entry := range denied {
+		text := fmt.Sprint(entry)
+		redistest.ErrorIf(t, !strings.Contains(text, "info"), "denied: %s", text)
 	}
 }

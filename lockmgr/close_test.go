@@ -154,8 +154,7 @@ func TestCallsEndWithoutRedis(t *testing.T) {
 	_ = soon(t, "AcquireAll with a deadline of 100ms", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := m.AcquireAll(ctx, names...)
-		redistest.ErrorIf(t, !errors.Is(err, context.DeadlineExceeded), "AcquireAll: %v", err)
+		redistest.ErrorIs(t, "AcquireAll", redistest.Err(m.AcquireAll(ctx, names...)), context.DeadlineExceeded)
 		return nil
 	})
 	reason := errors.New("closed the window")

@@ -119,8 +119,7 @@ func TestALateRequestOfWhoGaveUp(t *testing.T) {
 					awaitQueue(t, plain, "a", 1) // beside the one that is buried
 				}
 				late.Deliver()
-				n := queued(t, plain)
-				redistest.ErrorIf(t, n != int64(len(state)/len("waited for")), "%d wait", n)
+				redistest.Equal(t, "wait:", queued(t, plain), int64(len(state)/len("waited for")))
 				if holder != nil {
 					mustRelease(t, holder)
 				}
@@ -185,8 +184,7 @@ func TestWaitingForAHoldWithAnotherToken(t *testing.T) {
 	default:
 	}
 	mustRelease(t, lock)
-	o := redistest.Receive(t, outcome, "the end of the hold")
-	redistest.ErrorIf(t, o != Ended, "%v", o)
+	redistest.Equal(t, "", redistest.Receive(t, outcome, "the end of the hold"), Ended)
 }
 
 // A release that names a waiter of its process is under way, and that waiter gives up: when the

@@ -18,27 +18,21 @@ func TestClusterSlots(t *testing.T) {
 	owners := make(map[string]int)
 	for i := range 50 {
 		key := fmt.Sprintf("key:%d", i)
-		if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := client.Get(t.Context(), key).Int(); n != i || err != nil {
-			t.Fatalf("%s is %d, %v", key, n, err)
-		}
+		OK(t, client.Set(t.Context(), key, i, 0).Err())
+		n, err := client.Get(t.Context(), key).Int()
+		FatalIf(t, n != i || err != nil, "%s is %d, %v", key, n, err)
 		if n := c.Owner(key).Client().Exists(t.Context(), key).Val(); n != 1 {
 			t.Fatalf("%s is not where its owner is", key)
 		}
 		owners[c.Owner(key).Addr()]++
 	}
-	if len(owners) != len(c.Addrs()) {
-		t.Fatalf("50 keys went to %v", owners)
-	}
+	FatalIf(t, len(owners) != len(c.Addrs()), "50 keys went to %v", owners)
 
 	c.Node(0).Kill()
 	c.Node(0).Restart()
 	c.WaitReady()
-	if err := client.Set(t.Context(), "key:0", 1, 0).Err(); err != nil {
-		t.Fatalf("after a restart: %v", err)
-	}
+	err := client.Set(t.Context(), "key:0", 1, 0).Err()
+	FatalIf(t, err != nil, "after a restart: %v", err)
 }
 
 func TestClusterMove(t *testing.T) {
@@ -48,32 +42,25 @@ func TestClusterMove(t *testing.T) {
 	const here, there = "{room}:here", "{room}:there"
 	set := func(key string) {
 		t.Helper()
-		if err := client.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		OK(t, client.Set(t.Context(), key, "v", 0).Err())
 	}
 	set(here)
 	from := c.Owner(here)
 	seen(t)
 	// A client that has not met ASK: that may make it ask which server has which slots.
 	other, otherSaw := redirects(t, c)
-	if err := other.Get(t.Context(), here).Err(); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, other.Get(t.Context(), here).Err())
 
 	c.BeginMove(here)
 	set(here)
 	seen(t)
 	set(there)
 	seen(t, "ASK")
-	if c.Owner(here) != from {
-		t.Fatal("the owner changed before the move was finished")
-	}
+	FatalIf(t, c.Owner(here) != from, "the owner changed before the move was finished")
 
 	c.MoveKeys(here)
-	if v, err := client.Get(t.Context(), here).Result(); v != "v" || err != nil {
-		t.Fatalf("got %q, %v", v, err)
-	}
+	v, err := client.Get(t.Context(), here).Result()
+	FatalIf(t, v != "v" || err != nil, "got %q, %v", v, err)
 	seen(t, "ASK")
 
 	c.FinishMove(here)
@@ -82,9 +69,7 @@ func TestClusterMove(t *testing.T) {
 		t.Fatalf("got %q, %v", v, err)
 	}
 	otherSaw(t, "MOVED")
-	if c.Owner(here) == from {
-		t.Fatal("the owner is the same after the move")
-	}
+	FatalIf(t, c.Owner(here) == from, "the owner is the same after the move")
 
 	c.Move(here)
 	if v, err := client.Get(t.Context(), here).Result(); v != "v" || err != nil {
@@ -103,9 +88,7 @@ func TestClusterReplica(t *testing.T) {
 		key = fmt.Sprintf("key:%d", i)
 	}
 	replica := c.AddReplica(0)
-	if err := client.Set(t.Context(), key, "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, client.Set(t.Context(), key, "v", 0).Err())
 	copied := replica.Client()
 	waitFor(t, "the replica to have what its master has", func(ctx context.Context) error {
 		if n, err := copied.DBSize(ctx).Result(); n != 1 {
@@ -117,9 +100,7 @@ func TestClusterReplica(t *testing.T) {
 	c.Node(0).Kill()
 	waitFor(t, "the replica to take over", func(ctx context.Context) error {
 		v, err := client.Get(ctx, key).Result()
-		if err == nil && v != "v" {
-			t.Fatalf("the replica has %q", v)
-		}
+		FatalIf(t, err == nil && v != "v", "the replica has %q", v)
 		return err
 	})
 	c.Node(0).Restart()
@@ -136,9 +117,7 @@ func redirects(t *testing.T, c *Cluster) (*redis.ClusterClient, func(t *testing.
 		t.Helper()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !slices.Equal(r.met, want) {
-			t.Fatalf("the client met %q, want %q", r.met, want)
-		}
+		FatalIf(t, !slices.Equal(r.met, want), "the client met %q, want %q", r.met, want)
 		r.met = nil
 	}
 }

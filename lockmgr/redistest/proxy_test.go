@@ -28,17 +28,11 @@ func TestProxyPasses(t *testing.T) {
 			replies = append(replies, pipe.Incr(t.Context(), "n"))
 		}
 		all := pipe.HGetAll(t.Context(), "none")
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		OK(t, Err(pipe.Exec(t.Context())))
 		for i, reply := range replies {
-			if reply.Val() != int64(i+1) {
-				t.Fatalf("reply %d says %d", i, reply.Val())
-			}
+			FatalIf(t, reply.Val() != int64(i+1), "reply %d says %d", i, reply.Val())
 		}
-		if len(all.Val()) != 0 {
-			t.Fatalf("a hash that is not there: %v", all.Val())
-		}
+		FatalIf(t, len(all.Val()) != 0, "a hash that is not there: %v", all.Val())
 		c.Del(t.Context(), "n")
 	}
 }
@@ -47,47 +41,38 @@ func TestProxyDropsRequest(t *testing.T) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
 	p.OnRequest(Once("set", DropRequest))
-	if err := once(p, time.Second).Set(t.Context(), "k", "v", 0).Err(); err == nil {
-		t.Fatal("a request that was dropped gave no error")
-	}
-	if n := s.Client().Exists(t.Context(), "k").Val(); n != 0 {
-		t.Fatal("a request that was dropped was executed")
-	}
+	err := once(p, time.Second).Set(t.Context(), "k", "v", 0).Err()
+	FatalIf(t, err == nil, "a request that was dropped gave no error")
+	n := s.Client().Exists(t.Context(), "k").Val()
+	FatalIf(t, n != 0, "a request that was dropped was executed")
 
 	p.OnRequest(Once("SET", DropRequest))
-	if err := p.Client().Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatalf("the client did not try again: %v", err)
-	}
-	if v := s.Client().Get(t.Context(), "k").Val(); v != "v" {
-		t.Fatalf("the server has %q", v)
-	}
+	err = p.Client().Set(t.Context(), "k", "v", 0).Err()
+	FatalIf(t, err != nil, "the client did not try again: %v", err)
+	v := s.Client().Get(t.Context(), "k").Val()
+	FatalIf(t, v != "v", "the server has %q", v)
 }
 
 func TestProxyDropsReply(t *testing.T) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
 	p.OnRequest(Once("INCR", DropReply))
-	if err := once(p, time.Second).Incr(t.Context(), "n").Err(); err == nil {
-		t.Fatal("a reply that was dropped gave no error")
-	}
-	if v := s.Client().Get(t.Context(), "n").Val(); v != "1" {
-		t.Fatalf("n is %q: the request was not executed", v)
-	}
+	err := once(p, time.Second).Incr(t.Context(), "n").Err()
+	FatalIf(t, err == nil, "a reply that was dropped gave no error")
+	v := s.Client().Get(t.Context(), "n").Val()
+	FatalIf(t, v != "1", "n is %q: the request was not executed", v)
 
 	// The client sends it again: executed twice, answered once.
 	p.OnRequest(Once("INCR", DropReply))
-	if n, err := p.Client().Incr(t.Context(), "n").Result(); n != 3 || err != nil {
-		t.Fatalf("n is %d, %v; want 3", n, err)
-	}
+	n, err := p.Client().Incr(t.Context(), "n").Result()
+	FatalIf(t, n != 3 || err != nil, "n is %d, %v; want 3", n, err)
 }
 
 func TestProxyDropsReplyOfScript(t *testing.T) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
 	take := redis.NewScript(`return redis.call('SET', KEYS[1], ARGV[1], 'NX') and 1 or 0`)
-	if err := take.Load(t.Context(), s.Client()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, take.Load(t.Context(), s.Client()).Err())
 	var seen []string // by several connections of one client, one after another
 	decide := Once("EVALSHA", DropReply)
 	p.OnRequest(func(args []string) Action {
@@ -97,12 +82,9 @@ func TestProxyDropsReplyOfScript(t *testing.T) {
 		return decide(args)
 	})
 	got, err := take.Run(t.Context(), p.Client(), []string{"lock"}, "me").Int()
-	if err != nil || got != 0 {
-		t.Fatalf("got %d, %v; the second run has to find what the first one set", got, err)
-	}
-	if want := []string{take.Hash(), take.Hash()}; !slices.Equal(seen, want) {
-		t.Fatalf("scripts %q, want %q", seen, want)
-	}
+	FatalIf(t, err != nil || got != 0, "got %d, %v; the second run has to find what the first one set", got, err)
+	want := []string{take.Hash(), take.Hash()}
+	FatalIf(t, !slices.Equal(seen, want), "scripts %q, want %q", seen, want)
 }
 
 func TestProxyHoldsReply(t *testing.T) {
@@ -120,16 +102,13 @@ func TestProxyHoldsReply(t *testing.T) {
 	failed := make(chan error, 1)
 	c := once(p, 50*time.Millisecond)
 	go func() { failed <- c.Set(ctx, "k", "v", 0).Err() }()
-	if key := Receive(t, executed, "the server to execute a command"); key != "k" {
-		t.Fatalf("executed %q", key)
-	}
-	if v := s.Client().Get(t.Context(), "k").Val(); v != "v" {
-		t.Fatalf("the server has %q", v)
-	}
+	key := Receive(t, executed, "the server to execute a command")
+	FatalIf(t, key != "k", "executed %q", key)
+	v := s.Client().Get(t.Context(), "k").Val()
+	FatalIf(t, v != "v", "the server has %q", v)
 	var timeout net.Error
-	if err := Receive(t, failed, "a command to fail"); !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Fatalf("the client got %v, want a timeout", err)
-	}
+	err := Receive(t, failed, "a command to fail")
+	FatalIf(t, !errors.As(err, &timeout) || !timeout.Timeout(), "the client got %v, want a timeout", err)
 	if v, err := c.Get(t.Context(), "k").Result(); v != "v" || err != nil {
 		t.Fatalf("a new connection got %q, %v", v, err)
 	}
@@ -158,20 +137,17 @@ func TestProxyInsidePipeline(t *testing.T) {
 			before := pipe.Set(t.Context(), "before", 1, 0)
 			pipe.Incr(t.Context(), "at")
 			pipe.Set(t.Context(), "after", 1, 0)
-			if _, err := pipe.Exec(t.Context()); err == nil {
-				t.Fatal("the pipeline gave no error")
-			}
+			_, err := pipe.Exec(t.Context())
+			FatalIf(t, err == nil, "the pipeline gave no error")
 			if before.Val() != "OK" { // it carries the pipeline's error all the same
 				t.Fatalf("the reply before was %q", before.Val())
 			}
 			for _, want := range test.executed {
-				if key := Receive(t, executed, "the server to execute a command"); key != want {
-					t.Fatalf("executed %q, want %q", key, want)
-				}
+				key := Receive(t, executed, "the server to execute a command")
+				FatalIf(t, key != want, "executed %q, want %q", key, want)
 			}
-			if n := s.Client().DBSize(t.Context()).Val(); n != int64(len(test.executed)) {
-				t.Fatalf("%d commands executed, want %q", n, test.executed)
-			}
+			n := s.Client().DBSize(t.Context()).Val()
+			FatalIf(t, n != int64(len(test.executed)), "%d commands executed, want %q", n, test.executed)
 		})
 	}
 }
@@ -191,17 +167,12 @@ func TestProxyPubSub(t *testing.T) {
 		sub := c.Subscribe(t.Context(), "a", "b")
 		defer sub.Close()
 		for range 2 {
-			if _, err := sub.Receive(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			OK(t, Err(sub.Receive(t.Context())))
 		}
 		s.Client().Publish(t.Context(), "b", "hello")
-		if m, err := sub.ReceiveMessage(t.Context()); err != nil || m.Payload != "hello" {
-			t.Fatalf("RESP%d: %v, %v", protocol, m, err)
-		}
-		if err := sub.Ping(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		m, err := sub.ReceiveMessage(t.Context())
+		FatalIf(t, err != nil || m.Payload != "hello", "RESP%d: %v, %v", protocol, m, err)
+		OK(t, sub.Ping(t.Context()))
 		if m, err := sub.Receive(t.Context()); err != nil {
 			t.Fatalf("RESP%d: %v, %v", protocol, m, err)
 		}
@@ -216,25 +187,19 @@ func TestProxyCut(t *testing.T) {
 	c := once(p, time.Second)
 	conn := c.Conn()
 	defer conn.Close()
-	if err := conn.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, conn.Ping(t.Context()).Err())
 	p.Cut()
-	if err := conn.Ping(t.Context()).Err(); err == nil {
-		t.Fatal("the connection was not cut")
-	}
-	if err := c.Ping(t.Context()).Err(); err != nil {
-		t.Fatalf("a new connection: %v", err)
-	}
+	err := conn.Ping(t.Context()).Err()
+	FatalIf(t, err == nil, "the connection was not cut")
+	err = c.Ping(t.Context()).Err()
+	FatalIf(t, err != nil, "a new connection: %v", err)
 }
 
 func TestProxyPause(t *testing.T) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
 	c := once(p, 10*time.Second)
-	if err := c.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, c.Ping(t.Context()).Err())
 	arrived := make(chan struct{}, 1)
 	p.OnRequest(func([]string) Action { arrived <- struct{}{}; return Pass })
 	p.Pause()
@@ -242,9 +207,8 @@ func TestProxyPause(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.Set(t.Context(), "k", "v", 0).Err() }()
 	Receive(t, arrived, "a request")
-	if n := s.Client().Exists(t.Context(), "k").Val(); n != 0 {
-		t.Fatal("a request went through a paused proxy")
-	}
+	n := s.Client().Exists(t.Context(), "k").Val()
+	FatalIf(t, n != 0, "a request went through a paused proxy")
 	select {
 	case err := <-done:
 		t.Fatalf("a reply came out of a paused proxy: %v", err)
@@ -252,20 +216,15 @@ func TestProxyPause(t *testing.T) {
 	}
 	p.Resume()
 	p.Resume()
-	if err := Receive(t, done, "a command"); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, Receive(t, done, "a command"))
 }
 
 func TestProxyWithoutServer(t *testing.T) {
 	s := Start(t)
 	p := StartProxy(t, s.Addr())
 	s.Kill()
-	if err := once(p, time.Second).Ping(t.Context()).Err(); err == nil {
-		t.Fatal("a dead server answered")
-	}
+	err := once(p, time.Second).Ping(t.Context()).Err()
+	FatalIf(t, err == nil, "a dead server answered")
 	s.Restart()
-	if err := once(p, time.Second).Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	OK(t, once(p, time.Second).Ping(t.Context()).Err())
 }

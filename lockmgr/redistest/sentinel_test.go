@@ -16,16 +16,11 @@ func writes(t *testing.T, s *Sentinel, client *redis.Client, want int64) {
 		if n, err = client.Incr(t.Context(), "n").Result(); err == nil {
 			break
 		}
-		if tries == 100 {
-			t.Fatal(err)
-		}
+		FatalIf(t, tries == 100, "%v", err)
 	}
-	if n != want {
-		t.Fatalf("n is %d, want %d", n, want)
-	}
-	if got, err := s.Primary().Client().Get(t.Context(), "n").Int64(); got != want || err != nil {
-		t.Fatalf("the primary has n = %d, %v", got, err)
-	}
+	FatalIf(t, n != want, "n is %d, want %d", n, want)
+	got, err := s.Primary().Client().Get(t.Context(), "n").Int64()
+	FatalIf(t, got != want || err != nil, "the primary has n = %d, %v", got, err)
 }
 
 func TestSentinelFailover(t *testing.T) {
@@ -37,15 +32,11 @@ func TestSentinelFailover(t *testing.T) {
 
 	primary, replica := s.Primary(), s.Replica()
 	s.Failover()
-	if s.Primary() != replica || s.Replica() != primary {
-		t.Fatal("the two did not change their roles")
-	}
+	FatalIf(t, s.Primary() != replica || s.Replica() != primary, "the two did not change their roles")
 	writes(t, s, client, 2)
 
 	s.Failover()
-	if s.Primary() != primary {
-		t.Fatal("the two did not change back")
-	}
+	FatalIf(t, s.Primary() != primary, "the two did not change back")
 	writes(t, s, client, 3)
 }
 
@@ -59,18 +50,13 @@ func TestSentinelKillPrimary(t *testing.T) {
 	// so write once more there.
 	conn := client.Conn()
 	defer conn.Close()
-	if err := conn.Incr(t.Context(), "n").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := conn.Wait(t.Context(), 1, stateTimeout).Val(); got != 1 {
-		t.Fatalf("%d replicas have the write", got)
-	}
+	OK(t, conn.Incr(t.Context(), "n").Err())
+	got := conn.Wait(t.Context(), 1, stateTimeout).Val()
+	FatalIf(t, got != 1, "%d replicas have the write", got)
 
 	old, replica := s.Primary(), s.Replica()
 	s.KillPrimary()
-	if s.Primary() != replica {
-		t.Fatal("the replica did not take over")
-	}
+	FatalIf(t, s.Primary() != replica, "the replica did not take over")
 	writes(t, s, client, 3)
 
 	old.Restart()

@@ -13,6 +13,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func newClient(t *testing.T) *redis.Client {
+	r := Start()
+	t.Cleanup(r.Close)
+	client := redis.NewClient(r.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 func TestClientsShareItAndTimeIsVirtual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := Start()
@@ -34,10 +42,7 @@ func TestClientsShareItAndTimeIsVirtual(t *testing.T) {
 
 // As in Redis, time stands still for a script.
 func TestAScriptSeesOneTime(t *testing.T) {
-	r := Start()
-	defer r.Close()
-	client := redis.NewClient(r.Options())
-	defer client.Close()
+	client := newClient(t)
 	script := `local begun = redis.call('TIME')
 		for i = 1, 100000 do end
 		local ended = redis.call('TIME')
@@ -49,10 +54,7 @@ func TestAScriptSeesOneTime(t *testing.T) {
 
 func TestOptions_NobodyWaitsForAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := Start()
-		defer r.Close()
-		client := redis.NewClient(r.Options())
-		defer client.Close()
+		client := newClient(t)
 		var wg sync.WaitGroup
 		for range 300 {
 			wg.Go(func() { client.BLPop(t.Context(), time.Second, "nothing") })
@@ -68,10 +70,7 @@ func TestOptions_NobodyWaitsForAConnection(t *testing.T) {
 // other. In a bubble a wait for a timeout would show as time that passes.
 func TestPubSubDoesNotBlockItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := Start()
-		defer r.Close()
-		client := redis.NewClient(r.Options())
-		defer client.Close()
+		client := newClient(t)
 		ps := client.Subscribe(t.Context(), "c")
 		defer ps.Close()
 		start := time.Now()

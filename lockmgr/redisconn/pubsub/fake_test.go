@@ -41,12 +41,14 @@ func (f *fake) dial(context.Context, string, string) (net.Conn, error) {
 	defer f.mu.Unlock()
 	f.dials++
 	if f.down {
-		return nil, errors.New("nobody listens")
+		return nil, errDown
 	}
 	client, server := net.Pipe()
 	go f.serve(server)
 	return client, nil
 }
+
+var errDown = errors.New("nobody listens")
 
 // set changes how the server answers from now on.
 func (f *fake) set(down bool, answer func([]string) (string, bool)) {

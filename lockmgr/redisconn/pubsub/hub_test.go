@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -16,9 +15,6 @@ func TestMain(m *testing.M) {
 	redistest.MostlyWaiting()
 	goleak.VerifyTestMain(m)
 }
-
-// timeout bounds each wait of a test.
-const timeout = 12 * time.Second
 
 // ear is a subscriber that keeps its messages.
 type ear struct {
@@ -48,11 +44,9 @@ func listen(t *testing.T, h *Hub, channel string) *ear {
 // outcome returns what Wait does.
 func (e *ear) outcome(t *testing.T) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	err := e.Wait(ctx)
-	redistest.FatalIf(t, ctx.Err() != nil, "waited %v for %q to become active, or to fail", timeout, e.channel)
-	return err
+	got := make(chan error, 1)
+	go func() { got <- e.Wait(t.Context()) }()
+	return redistest.Receive(t, got, e.channel+" to become active, or to fail")
 }
 
 func newHub(t *testing.T, client redis.UniversalClient) *Hub {
@@ -63,36 +57,18 @@ func newHub(t *testing.T, client redis.UniversalClient) *Hub {
 
 func (e *ear) expect(t *testing.T, want string) {
 	t.Helper()
-	select {
-	case got := <-e.heard:
-		if got != want {
-			t.Fatalf("heard %q, want %q", got, want)
-		}
-	case <-time.After(timeout):
-		t.Fatalf("waited %v to hear %q", timeout, want)
-	}
+	redistest.Equal(t, "heard", redistest.Receive(t, e.heard, want), want)
 }
 
 // broken expects that Interrupted is called.
 func (e *ear) broken(t *testing.T) {
 	t.Helper()
-	select {
-	case <-e.breaks:
-	case <-time.After(timeout):
-		t.Fatalf("waited %v for %q to be active again", timeout, e.channel)
-	}
-}
-
-func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
-	t.Run("mini", func(t *testing.T) {
-		_, client := redistest.Mini(t)
-		test(t, client)
-	})
-	t.Run("real", func(t *testing.T) { test(t, redistest.Start(t).Client()) })
+	redistest.Receive(t, e.breaks, e.channel+" to be active again")
 }
 
 func TestManySubscribersOfManyChannels(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
+	_, mini := redistest.Mini(t)
+	for _, client := range []*redis.Client{mini, redistest.Start(t).Client()} {
 		h := newHub(t, client)
 		var ears []*ear
 		for i := range 100 {
@@ -109,7 +85,7 @@ func TestManySubscribersOfManyChannels(t *testing.T) {
 		client.Publish(t.Context(), "channel 0", "again")
 		ears[1].expect(t, "again")
 		redistest.ErrorIf(t, len(ears[0].heard) > 0, "heard something after Close")
-	})
+	}
 }
 
 // The last subscriber goes and a new one comes: it hears all that is published once it is
@@ -196,6 +172,12 @@ func TestCluster(t *testing.T) {
 		t.Helper()
 		redistest.OK(t, client.SPublish(t.Context(), channel, payload).Err())
 	}
+	undisturbed := func(t *testing.T, e *ear) {
+		t.Helper()
+		publish(e.channel, "here")
+		e.expect(t, "here")
+		redistest.Equal(t, "interruptions of the other channel:", len(e.breaks), 0)
+	}
 	// neighbour returns a channel of another slot of the same master.
 	neighbour := func(channel string) string {
 		for i := 0; ; i++ {
@@ -213,10 +195,8 @@ func TestCluster(t *testing.T) {
 			moving.broken(t)
 			publish("{moving}", "there")
 			moving.expect(t, "there")
-			publish(staying.channel, "here")
-			staying.expect(t, "here")
+			undisturbed(t, staying)
 		}
-		redistest.ErrorIf(t, len(staying.breaks) > 0, "the other channel was interrupted")
 	})
 
 	t.Run("a slot has moved before", func(t *testing.T) {
@@ -226,9 +206,7 @@ func TestCluster(t *testing.T) {
 		moved := listen(t, h, "{moved}")
 		publish("{moved}", "there")
 		moved.expect(t, "there")
-		publish(staying.channel, "here")
-		staying.expect(t, "here")
-		redistest.ErrorIf(t, len(staying.breaks) > 0, "the other channel was interrupted")
+		undisturbed(t, staying)
 	})
 
 	t.Run("the last subscriber goes and a new one comes", func(t *testing.T) {
@@ -241,9 +219,7 @@ func TestCluster(t *testing.T) {
 			e.Close()
 			publish("{again}", "between")
 		}
-		publish(staying.channel, "here")
-		staying.expect(t, "here")
-		redistest.ErrorIf(t, len(staying.breaks) > 0, "the other channel was interrupted")
+		undisturbed(t, staying)
 	})
 
 	t.Run("nobody has the slot for a while", func(t *testing.T) {

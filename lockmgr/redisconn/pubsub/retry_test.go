@@ -27,18 +27,15 @@ func TestTheFirstAttemptsFail(t *testing.T) {
 		e := subscribe(h, "c")
 		start := time.Now()
 		for range 3 {
-			if err := e.outcome(t); err == nil || !strings.Contains(err.Error(), "nobody listens") {
-				t.Fatalf("waited for a server that is down: %v", err)
-			}
+			redistest.ErrorIs(t, "waited for a server that is down", e.outcome(t), errDown)
 		}
 		took := time.Since(start)
 		redistest.ErrorIf(t, took > 3*redial, "heard of it after %v", took)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		dials, _ := f.counts()
-		if want := int(time.Minute / redial); dials > want+10 || lost != dials {
-			t.Errorf("%d dials in a minute, lost was called %d times", dials, lost)
-		}
+		redistest.ErrorIf(t, dials > int(time.Minute/redial)+10, "%d dials in a minute", dials)
+		redistest.Equal(t, "calls of lost:", lost, dials)
 		f.set(false, nil)
 		redistest.OK(t, e.outcome(t))
 		synctest.Wait()
@@ -73,25 +70,21 @@ func TestARefusedChannel(t *testing.T) {
 			others = append(others, subscribe(h, fmt.Sprint("c", i)))
 		}
 		for range 3 {
-			if err := secret.outcome(t); !redis.IsPermissionError(err) || !strings.Contains(err.Error(), "secret") {
-				t.Errorf("refused: %v", err)
-			}
+			err := secret.outcome(t)
+			redistest.ErrorIf(t, !redis.IsPermissionError(err) || !strings.Contains(err.Error(), "secret"), "refused: %v", err)
 		}
 		for _, e := range others {
-			err := e.outcome(t)
-			redistest.ErrorIf(t, err != nil, "%v", err)
+			redistest.OK(t, e.outcome(t))
 		}
 		_, requests := f.counts()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		dials, now := f.counts()
-		if n := now - requests; n > 80 { // attempts, with a ping each, and pings when it is silent
-			t.Errorf("%d requests in a minute", n)
-		}
+		n := now - requests // attempts, with a ping each, and pings when it is silent
+		redistest.ErrorIf(t, n > 80, "%d requests in a minute", n)
 		redistest.ErrorIf(t, len(lost) != 1 || dials != 1, "lost was called with %v, %d dials", lost, dials)
 		f.set(false, nil)
-		err := secret.outcome(t)
-		redistest.ErrorIf(t, err != nil, "%v", err)
+		redistest.OK(t, secret.outcome(t))
 		synctest.Wait()
 		redistest.ErrorIf(t, len(secret.breaks) != 1, "%d calls of Interrupted", len(secret.breaks))
 		for _, e := range append(others, before) {
@@ -127,16 +120,14 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 				h := New(client, nil)
 				defer h.Close()
 				e := subscribe(h, "c")
-				err := e.outcome(t)
-				redistest.ErrorIf(t, err == nil, "it is active on a server that does not answer")
+				redistest.ErrorIf(t, e.outcome(t) == nil, "it is active on a server that does not answer")
 				time.Sleep(time.Minute)
 				f.mu.Lock()
 				redistest.ErrorIf(t, f.dials > 2*int(time.Minute/redial), "%d dials in a minute", f.dials)
 				f.answer = nil
 				f.mu.Unlock()
 				e.broken(t)
-				err = e.outcome(t)
-				redistest.ErrorIf(t, err != nil, "%v", err)
+				redistest.OK(t, e.outcome(t))
 			})
 		})
 	}
@@ -176,11 +167,9 @@ func TestRedisRefuses(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	h := newHub(t, client)
 	first, theirs, second := subscribe(h, "ours 1"), subscribe(h, "theirs"), subscribe(h, "ours 2")
-	err := theirs.outcome(t)
-	redistest.ErrorIf(t, !redis.IsPermissionError(err), "without the right: %v", err)
+	redistest.ErrorIf(t, !redis.IsPermissionError(theirs.outcome(t)), "it may subscribe without the right")
 	for _, e := range []*ear{first, second} {
-		err := e.outcome(t)
-		redistest.ErrorIf(t, err != nil, "%v", err)
+		redistest.OK(t, e.outcome(t))
 		do("PUBLISH", e.channel, "m")
 		e.expect(t, "m")
 	}
@@ -194,8 +183,7 @@ func TestRedisRefuses(t *testing.T) {
 	do("CONFIG", "SET", "maxclients", 1)
 	h = newHub(t, server.Client())
 	late := subscribe(h, "c")
-	err = late.outcome(t)
-	redistest.ErrorIf(t, err == nil, "one client too many")
+	redistest.ErrorIf(t, late.outcome(t) == nil, "one client too many")
 	do("CONFIG", "SET", "maxclients", 100)
 	late.broken(t)
 	do("PUBLISH", "c", "m")
@@ -219,16 +207,18 @@ func TestTheWriterNoticesABreak(t *testing.T) {
 	admin.Publish(t.Context(), "busy", "m")
 	<-entered
 	admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
-	end := time.Now().Add(timeout)
-	for admin.PubSubNumSub(t.Context(), "busy").Val()["busy"] != 0 && time.Now().Before(end) {
-	}
+	redistest.Until(t, "the server has noticed", func() bool {
+		return admin.PubSubNumSub(t.Context(), "busy").Val()["busy"] == 0
+	})
 	connections := func() string {
 		return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received")
 	}
 	// Writes fail from the second on; go-redis then reconnects by itself.
-	for before := connections(); connections() == before && time.Now().Before(end); {
+	before := connections()
+	redistest.Until(t, "the client has reconnected", func() bool {
 		subscribe(h, "another").Close()
-	}
+		return connections() != before
+	})
 	close(leave)
 	busy.broken(t)
 }

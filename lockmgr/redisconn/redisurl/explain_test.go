@@ -1,30 +1,23 @@
 package redisurl
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 
 	"roomd/lockmgr/redistest"
+	"roomd/lockmgr/redistest/certs"
 )
 
 // listenTLS returns the address of a server that shakes hands and then hangs up.
 func listenTLS(t *testing.T) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, err := tls.LoadX509KeyPair(certs.New(t).Issue("redis"))
 	redistest.OK(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	redistest.OK(t, err)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
 	redistest.OK(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -86,80 +86,63 @@ func (c *claims) UnmarshalJSON(text []byte) error {
 	if !ok {
 		return errAmbiguous
 	}
-	expires, ok := readTime(members["exp"])
-	if !ok {
-		return errExpires
-	}
-	c.identity.Expires = expires
-	if value := members["nbf"]; value != nil {
-		from, ok := readTime(value)
-		if !ok {
-			return errNotBefore
-		}
-		c.notBefore = &jwt.NumericDate{Time: from}
-	}
-	name, ok := readString(members["sub"])
-	if !ok {
-		return errSubject
-	}
-	var err error
-	if c.identity.User, err = room.ParseUser(name); err != nil {
-		return errSubject
-	}
-	if err := c.readPower(members); err != nil {
-		return err
-	}
-	return c.readParties(members)
-}
-
-func (c *claims) readPower(members map[string]jsontext.Value) error {
+	c.identity.Role = RolePlayer
 	for _, claim := range []struct {
-		name  string
-		into  *[]string
-		wrong error
-	}{{"rooms", &c.identity.Rooms, errRooms}, {"watch", &c.identity.Watch, errWatch}} {
+		name     string
+		read     func(value jsontext.Value) bool
+		wrong    reason
+		required bool
+	}{
+		{"exp", func(v jsontext.Value) (ok bool) { c.identity.Expires, ok = readTime(v); return ok }, errExpires, true},
+		{"nbf", c.readNotBefore, errNotBefore, false},
+		{"sub", c.readSubject, errSubject, true},
+		{"rooms", patternsInto(&c.identity.Rooms), errRooms, false},
+		{"watch", patternsInto(&c.identity.Watch), errWatch, false},
+		{"role", c.readRole, errRole, false},
+		{"iss", func(v jsontext.Value) (ok bool) { c.issuer, ok = readString(v); return ok }, errIssuer, false},
+		{"aud", c.readAudience, errAudience, false},
+	} {
 		value := members[claim.name]
-		if value == nil {
-			continue
-		}
-		patterns, ok := readList(value)
-		if !ok || slices.ContainsFunc(patterns, func(p string) bool { return !validPattern(p) }) {
+		if value == nil && claim.required || value != nil && !claim.read(value) {
 			return claim.wrong
 		}
-		*claim.into = patterns
-	}
-	c.identity.Role = RolePlayer
-	if value := members["role"]; value != nil {
-		role, _ := readString(value)
-		if c.identity.Role = Role(role); c.identity.Role != RolePlayer && c.identity.Role != RoleAdmin {
-			return errRole
-		}
 	}
 	return nil
 }
 
-func (c *claims) readParties(members map[string]jsontext.Value) error {
-	if value := members["iss"]; value != nil {
-		issuer, ok := readString(value)
-		if !ok {
-			return errIssuer
-		}
-		c.issuer = issuer
+func (c *claims) readNotBefore(value jsontext.Value) bool {
+	from, ok := readTime(value)
+	c.notBefore = &jwt.NumericDate{Time: from}
+	return ok
+}
+
+func (c *claims) readSubject(value jsontext.Value) bool {
+	name, ok := readString(value)
+	user, err := room.ParseUser(name)
+	c.identity.User = user
+	return ok && err == nil
+}
+
+func patternsInto(list *[]string) func(jsontext.Value) bool {
+	return func(value jsontext.Value) (ok bool) {
+		*list, ok = readList(value)
+		return ok && !slices.ContainsFunc(*list, func(p string) bool { return !validPattern(p) })
 	}
-	value := members["aud"]
-	if value == nil {
-		return nil
-	}
-	if one, ok := readString(value); ok {
+}
+
+func (c *claims) readRole(value jsontext.Value) bool {
+	role, _ := readString(value)
+	c.identity.Role = Role(role)
+	return c.identity.Role == RolePlayer || c.identity.Role == RoleAdmin
+}
+
+func (c *claims) readAudience(value jsontext.Value) (ok bool) {
+	if one, is := readString(value); is {
 		c.audience = jwt.ClaimStrings{one}
-		return nil
+		return true
 	}
-	all, ok := readList(value)
-	if !ok {
-		return errAudience
-	}
-	c.audience = all
-	return nil
+	c.audience, ok = readList(value)
+	return ok
 }
 
 // readObject returns the members of a JSON object. It fails on duplicate names, and on those in names if their letter

@@ -22,7 +22,7 @@ type Options struct {
 
 // Verifier verifies tokens.
 type Verifier struct {
-	keys   *keyring
+	keys   func() *keys
 	parser *jwt.Parser
 }
 
@@ -31,7 +31,7 @@ func New(source KeySource, opts Options) (*Verifier, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	ring, err := newKeyring(source, opts.Log)
+	current, err := keyring(source, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func New(source KeySource, opts Options) (*Verifier, error) {
 	if opts.Issuer != "" {
 		rules = append(rules, jwt.WithIssuer(opts.Issuer))
 	}
-	return &Verifier{ring, jwt.NewParser(rules...)}, nil
+	return &Verifier{current, jwt.NewParser(rules...)}, nil
 }
 
 // Verify returns the identity in a token that is valid now. Otherwise the error says why not; it may be shown to the
@@ -63,7 +63,7 @@ func (v *Verifier) Verify(token string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	found := v.keys.current().find(head.keyID, head.named)
+	found := v.keys().find(head.keyID, head.named)
 	switch {
 	case found == nil:
 		return Identity{}, errNoKey
@@ -135,30 +135,18 @@ func PublicKeyFile(path string) KeySource { return KeySource{path: path, parse: 
 // JWKSFile names a file with a JSON Web Key Set. A token selects a key by its kid, unless there is only one.
 func JWKSFile(path string) KeySource { return KeySource{path: path, parse: parseJWKS} }
 
-// keyring holds the keys of a source, and reads them again when its file changes.
-type keyring struct {
-	fixed *keys                // if the source is constant
-	file  *reload.Value[*keys] // if the source is a file, otherwise nil
-}
-
-func newKeyring(source KeySource, log *slog.Logger) (*keyring, error) {
+// keyring returns a function that returns the keys of a source, which it reads again when their file changes.
+func keyring(source KeySource, log *slog.Logger) (current func() *keys, err error) {
 	if source.parse == nil {
 		return nil, errors.New("no key is given")
 	}
 	if source.path == "" {
 		fixed, err := source.parse(source.text)
-		return &keyring{fixed: fixed}, err
+		return func() *keys { return fixed }, err
 	}
 	said := reload.Messages{Changed: "the key file has changed, its new keys count",
 		Unusable: "the new key file cannot be used, the old keys count"}
 	file, err := reload.New(log, said, func(texts [][]byte) (*keys, error) { return source.parse(texts[0]) },
 		source.path)
-	return &keyring{file: file}, err
-}
-
-func (r *keyring) current() *keys {
-	if r.file == nil {
-		return r.fixed
-	}
-	return r.file.Current()
+	return file.Current, err
 }

@@ -100,7 +100,7 @@ func (f *findings) settings(cfg config, redis string) {
 		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there",
 			"%s: every user of this machine can read the secret of %s", cfg.file.path, key)
 	}
-	all, err := settings(cfg, redis)
+	all, err := settings(&cli{Serve: cfg}, redis)
 	if err != nil {
 		f.fail("setting", "", "%v", err)
 	}

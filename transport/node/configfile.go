@@ -70,7 +70,7 @@ func (f *configFile) load(ctx *kong.Context) error {
 	if f.entries, err = f.parse(text, known); err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
-	ctx.AddResolver(f)
+	ctx.AddResolver(kong.ResolverFunc(f.resolve))
 	return nil
 }
 
@@ -173,11 +173,8 @@ func textOf(n *yaml.Node, list bool) (any, error) {
 	return n.Value, nil
 }
 
-// Validate is called by kong. load has already checked the file.
-func (f *configFile) Validate(*kong.Application) error { return nil }
-
-// Resolve is called by kong for flags that the command line lacks, and returns their values.
-func (f *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+// resolve is called by kong for flags that the command line lacks, and returns their values.
+func (f *configFile) resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	e := f.entries[flag.Name]
 	if e == nil || variable(flag) != "" {
 		return nil, nil

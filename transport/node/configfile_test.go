@@ -86,7 +86,7 @@ func TestConfig_Values(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		all, err := settings(cfg, "")
+		all, err := settings(&cli{Serve: cfg}, "")
 		redistest.OK(t, err)
 		want = strings.TrimSpace(strings.Replace(want, " --node-ttl=5s", "", 1) + " --config=" + path)
 		if got := inForce(all, false); got != want {

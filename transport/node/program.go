@@ -99,9 +99,7 @@ func (p program) hideFlags(model *kong.Application) {
 }
 
 func (p program) command(args []string, stdout, stderr io.Writer) int {
-	signals := catchSignals()
-	defer signals.release()
-	err := p.dispatch(signals, args, stdout, stderr)
+	err := p.dispatch(args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.name, err)
 	}
@@ -141,7 +139,7 @@ func (p program) reread(args []string) func() (config, error) {
 	}
 }
 
-func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Writer) error {
+func (p program) dispatch(args []string, stdout, stderr io.Writer) error {
 	c, parser, err := p.parser(kong.Writers(stdout, stderr), kong.Vars{"version": version()})
 	if err != nil {
 		return err
@@ -152,18 +150,20 @@ func (p program) dispatch(signals *signals, args []string, stdout, stderr io.Wri
 		return err
 	}
 	command, _, _ := strings.Cut(parsed.Command(), " ")
+	var hangups chan os.Signal
 	if command == "serve" && c.Serve.Config != nil {
-		c.Serve.reread, c.Serve.hangups = p.reread(args), signals.keepHangups()
-	} else {
-		signals.stopOnHangup()
+		hangups = make(chan os.Signal, 1) // several at once count as one
+		c.Serve.reread, c.Serve.hangups = p.reread(args), hangups
 	}
+	ctx, release := catchSignals(hangups)
+	defer release()
 	switch command {
 	case "check":
-		err = c.Check.run(signals.ctx, stdout)
+		err = c.Check.run(ctx, stdout)
 	case "token":
 		err = c.Token.print(stdout)
 	default:
-		err = run(signals.ctx, c.Serve, stderr, func(*Node) {})
+		err = run(ctx, c.Serve, stderr, func(*Node) {})
 	}
 	return c.file.locate(err)
 }

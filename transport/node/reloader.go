@@ -93,50 +93,33 @@ type change struct {
 
 // compare returns the differences of fresh, and the configuration in force once its live changes are applied.
 func (r *reloader) compare(fresh config) (changes []change, next config, err error) {
-	wanted, err := describe(fresh.Redis)
-	if err != nil {
-		return nil, next, err
-	}
-	was, err := settings(r.cfg, r.parts.Redis.String())
-	if err != nil {
-		return nil, next, err
-	}
-	is, err := settings(fresh, wanted)
-	if err != nil {
-		return nil, next, err
+	wanted := fresh.Redis
+	if wanted != redisurl.Embedded {
+		db, err := new(RedisFiles).Open(wanted)
+		if err != nil {
+			return nil, next, err
+		}
+		defer db.Close()
+		wanted = db.String()
 	}
 	after := &cli{Serve: r.cfg}
-	to, err := flagsOf(after, nil)
+	was, err := settings(after, r.parts.Redis.String())
 	if err != nil {
 		return nil, next, err
 	}
-	from, err := flagsOf(&cli{Serve: fresh}, nil)
+	is, err := settings(&cli{Serve: fresh}, wanted)
 	if err != nil {
 		return nil, next, err
 	}
-	for i, flag := range to {
-		if reflect.DeepEqual(flag.Target.Interface(), from[i].Target.Interface()) {
+	for i, old := range was {
+		if reflect.DeepEqual(old.Target.Interface(), is[i].Target.Interface()) {
 			continue
 		}
-		c := change{flag: flag.Name, was: was[i].value, is: is[i].value, live: flag.Tag.Has("live")}
+		c := change{flag: old.Name, was: old.shown, is: is[i].shown, live: old.Tag.Has("live")}
 		if c.live {
-			flag.Target.Set(from[i].Target)
+			old.Target.Set(is[i].Target)
 		}
 		changes = append(changes, c)
 	}
 	return changes, after.Serve, nil
-}
-
-func describe(url string) (string, error) {
-	if url == redisurl.Embedded {
-		return url, nil
-	}
-	var files redisFlags
-	files.Redis = url
-	db, err := files.open()
-	if err != nil {
-		return "", err
-	}
-	defer db.Close()
-	return db.String(), nil
 }

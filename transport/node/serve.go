@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room/ratelog"
 	"roomd/transport/node/internal/unguarded"
 )
@@ -59,8 +61,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 		log.Info("operators look at http://" + addr + "/admin; metrics and profiles are at http://" + addr + "/")
 	}
 	ready(n)
-	super := newSupervisor(log)
-	super.ready(n)
+	super := supervise(n, log)
 	defer super.close()
 
 	running := &reloader{cfg: cfg, parts: parts, node: n, level: level, log: log}
@@ -140,60 +141,49 @@ func drain(ctx context.Context, delay time.Duration, n *Node, log *slog.Logger) 
 	return nil
 }
 
-type signals struct {
-	ctx     context.Context // ends at a signal to stop
-	stop    context.CancelFunc
-	hangups chan os.Signal // each SIGHUP; several at once count as one
-}
-
-// catchSignals starts waiting for signals. A second signal to stop ends the process at once.
-func catchSignals() *signals {
-	s := &signals{hangups: make(chan os.Signal, 1)}
-	s.ctx, s.stop = signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(s.ctx, s.stop)
-	if !signal.Ignored(syscall.SIGHUP) { // ignored under nohup
-		signal.Notify(s.hangups, syscall.SIGHUP)
+// catchSignals returns a context that ends at a signal to stop; a second one ends the process at once. Each SIGHUP
+// goes to hangups, even under nohup; if that is nil SIGHUP stops, too, but not under nohup.
+func catchSignals(hangups chan<- os.Signal) (ctx context.Context, release func()) {
+	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	switch {
+	case hangups != nil:
+		signal.Notify(hangups, syscall.SIGHUP)
+	case !signal.Ignored(syscall.SIGHUP):
+		stops = append(stops, syscall.SIGHUP)
 	}
-	return s
-}
-
-func (s *signals) stopOnHangup() {
-	go func() {
-		select {
-		case <-s.hangups:
-			s.stop()
-		case <-s.ctx.Done():
-		}
-		signal.Stop(s.hangups)
-	}()
-}
-
-// keepHangups returns a channel of SIGHUPs, even under nohup. They then stop nothing.
-func (s *signals) keepHangups() <-chan os.Signal {
-	signal.Notify(s.hangups, syscall.SIGHUP)
-	return s.hangups
-}
-
-func (s *signals) release() {
-	s.stop()
-	signal.Stop(s.hangups)
+	ctx, stop := signal.NotifyContext(context.Background(), stops...)
+	context.AfterFunc(ctx, stop)
+	return ctx, func() {
+		stop()
+		signal.Stop(hangups)
+	}
 }
 
 // supervisor reports the node's state to systemd (Type=notify). Without NOTIFY_SOCKET its methods do nothing.
 type supervisor struct {
-	failed *ratelog.Log // unsent messages
-	stuck  *ratelog.Log // the node has stalled
-	stop   chan struct{}
-	ended  chan struct{}
+	logs     *ratelog.Set
+	failed   *ratelog.Log // unsent messages
+	stuck    *ratelog.Log // the node has stalled
+	stop     context.CancelFunc
+	watching sync.WaitGroup
 }
 
-func newSupervisor(log *slog.Logger) *supervisor {
-	return &supervisor{
-		failed: ratelog.New(log, slog.LevelWarn, "systemd cannot be told how the node is", ratelog.Quiet),
-		stuck: ratelog.New(log, slog.LevelError, "the node stands still, and the watchdog is not told otherwise",
-			ratelog.Quiet),
-		stop: make(chan struct{}), ended: make(chan struct{}),
+// supervise reports that the node serves clients, and feeds the watchdog until close.
+func supervise(n *Node, log *slog.Logger) *supervisor {
+	logs := ratelog.NewSet(log, ratelog.Quiet)
+	s := &supervisor{logs: logs, failed: logs.Warn("systemd cannot be told how the node is"),
+		stuck: logs.Error("the node stands still, and the watchdog is not told otherwise")}
+	s.notify(daemon.SdNotifyReady, "STATUS=serving at "+n.URL())
+	limit, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		s.failed.Happened(err)
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	if limit > 0 {
+		s.watching.Go(func() { s.watch(ctx, limit/2, n) })
+	}
+	return s
 }
 
 func (s *supervisor) notify(states ...string) {
@@ -202,35 +192,14 @@ func (s *supervisor) notify(states ...string) {
 	}
 }
 
-// ready reports that the node serves clients, and feeds the watchdog until close.
-func (s *supervisor) ready(n *Node) {
-	s.notify(daemon.SdNotifyReady, "STATUS=serving at "+n.URL())
-	limit, err := daemon.SdWatchdogEnabled(false)
-	if err != nil {
-		s.failed.Happened(err)
-	}
-	go func() {
-		defer close(s.ended)
-		if limit > 0 {
-			s.watch(limit/2, n)
-		}
-	}()
-}
-
-func (s *supervisor) watch(every time.Duration, n *Node) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+func (s *supervisor) watch(ctx context.Context, every time.Duration, n *Node) {
+	for ctx.Err() == nil {
 		if err := n.Alive(); err != nil {
 			s.stuck.Happened(err)
 		} else {
 			s.notify(daemon.SdNotifyWatchdog)
 		}
-		select {
-		case <-tick.C:
-		case <-s.stop:
-			return
-		}
+		_ = pause.For(ctx, every)
 	}
 }
 
@@ -244,12 +213,11 @@ func (s *supervisor) stopping(limit time.Duration, status string) {
 	s.notify(daemon.SdNotifyStopping, "STATUS="+status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
 }
 
-// close stops feeding the watchdog. Call it after ready.
+// close stops feeding the watchdog.
 func (s *supervisor) close() {
-	close(s.stop)
-	<-s.ended
-	s.failed.Close()
-	s.stuck.Close()
+	s.stop()
+	s.watching.Wait()
+	s.logs.Close()
 }
 
 // compare enables the page's comparison with a list without a lock. Call end after the node's shutdown. It does

@@ -19,7 +19,7 @@ import (
 
 // logSettings logs the version and settings: at level info those that are not defaults, at level debug all.
 func logSettings(log *slog.Logger, cfg config, redis string) error {
-	all, err := settings(cfg, redis)
+	all, err := settings(&cli{Serve: cfg}, redis)
 	if err != nil {
 		return err
 	}
@@ -31,24 +31,24 @@ func logSettings(log *slog.Logger, cfg config, redis string) error {
 }
 
 type setting struct {
-	flag      string // with its dashes
-	value     string
+	*kong.Flag
+	shown     string // safe for the log
 	isDefault bool
 	origin    string // "" for the default
 }
 
 // String returns the setting in a shell's syntax.
 func (s setting) String() string {
-	if strings.ContainsAny(s.value, " '\"$&|;<>()*?[]") || s.value == "" {
-		return fmt.Sprintf("%s='%s'", s.flag, s.value)
+	if strings.ContainsAny(s.shown, " '\"$&|;<>()*?[]") || s.shown == "" {
+		return fmt.Sprintf("--%s='%s'", s.Name, s.shown)
 	}
-	return s.flag + "=" + s.value
+	return "--" + s.Name + "=" + s.shown
 }
 
-// settings returns the value of each flag of a node. redis describes --redis without its password. Flags with the tag
-// secret have their values hidden.
-func settings(cfg config, redis string) ([]setting, error) {
-	given, err := flagsOf(&cli{Serve: cfg}, nil)
+// settings returns the flags of c.Serve. redis describes --redis without its password. Flags with the tag secret have
+// their values hidden.
+func settings(c *cli, redis string) ([]setting, error) {
+	given, err := flagsOf(c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,16 +58,17 @@ func settings(cfg config, redis string) ([]setting, error) {
 	}
 	var all []setting
 	for i, flag := range given {
-		value, standard := flag.Target.Interface(), defaults[i].Target.Interface()
-		s := setting{"--" + flag.Name, shown(value), reflect.DeepEqual(value, standard), cfg.origins[flag.Name]}
+		value := flag.Target.Interface()
+		s := setting{flag, shown(value), reflect.DeepEqual(value, defaults[i].Target.Interface()),
+			c.Serve.origins[flag.Name]}
 		switch {
 		case s.isDefault:
 		case flag.Tag.Has("secret"):
-			s.value = "(secret)"
+			s.shown = "(secret)"
 		case flag.Name == "webhook":
-			s.value = cfg.webhookHosts()
+			s.shown = c.Serve.webhookHosts()
 		case flag.Name == "redis":
-			s.value = redis
+			s.shown = redis
 		}
 		all = append(all, s)
 	}

@@ -92,7 +92,7 @@ func TestSettings_NodeTTL(t *testing.T) {
 	} {
 		cfg, err := parse(t, args...)
 		redistest.OK(t, err)
-		all, err := settings(cfg, "")
+		all, err := settings(&cli{Serve: cfg}, "")
 		if err != nil || !strings.Contains(inForce(all, true), want) {
 			t.Errorf("%v: %s, %v", args, inForce(all, true), err)
 		}
@@ -138,7 +138,7 @@ func TestMatchSettings(t *testing.T) {
 		if got := cfg.clients().MatchSettings; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v", value, got)
 		}
-		all, err := settings(cfg, "")
+		all, err := settings(&cli{Serve: cfg}, "")
 		redistest.OK(t, err)
 		redistest.Equal(t, "shown", inForce(all, false), "--match-settings='"+text+"'")
 	}

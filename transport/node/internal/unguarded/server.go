@@ -45,18 +45,16 @@ type Server struct {
 	life     context.Context // until Close
 	stop     context.CancelFunc
 
-	mu    sync.Mutex
-	conns map[*websocket.Conn]struct{} // guarded by mu: after the handshake
-	open  int                          // guarded by mu: number of all connections
-	wait  sync.WaitGroup               // Add is called with mu held
+	mu   sync.Mutex
+	open int            // guarded by mu: number of all connections
+	wait sync.WaitGroup // Add is called with mu held
 }
 
 // New returns a server of lists in the Redis of client, which the caller closes after Close. prefix starts their
 // keys. local reports whether an HTTP Host names this machine; the server refuses other hosts.
 func New(client redis.UniversalClient, prefix string, local func(host string) bool) *Server {
 	s := &Server{
-		lists: lists{client: client, prefix: prefix, expires: make(map[string]time.Time)},
-		local: local, conns: make(map[*websocket.Conn]struct{}),
+		lists: lists{client: client, prefix: prefix, expires: make(map[string]time.Time)}, local: local,
 	}
 	s.upgrader.Subprotocols = []string{protocol.Subprotocol}
 	s.life, s.stop = context.WithCancel(context.Background())
@@ -67,9 +65,6 @@ func New(client redis.UniversalClient, prefix string, local func(host string) bo
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.stop()
-	for ws := range s.conns {
-		_ = ws.Close()
-	}
 	s.mu.Unlock()
 	s.wait.Wait()
 }
@@ -85,10 +80,9 @@ func (s *Server) enter() bool {
 	return true
 }
 
-func (s *Server) leave(ws *websocket.Conn) {
+func (s *Server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.conns, ws)
 	s.open--
 	s.wait.Done()
 }
@@ -104,16 +98,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	capacity, err := strconv.Atoi(r.URL.Query().Get("capacity"))
-	if err != nil || capacity < 0 || capacity > room.MaxSeats {
+	capacity, err := strconv.ParseUint(r.URL.Query().Get("capacity"), 10, 32)
+	if err != nil || capacity > room.MaxSeats {
 		http.Error(w, "capacity must be a number of seats, or 0 for any", http.StatusBadRequest)
 		return
 	}
 	if capacity == 0 || capacity > maxPlayers {
 		capacity = maxPlayers
 	}
-	gap, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("gap"), "0"))
-	if err != nil || gap < 0 || gap > maxGap {
+	gap, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("gap"), "0"), 10, 32)
+	if err != nil || gap > maxGap {
 		http.Error(w, fmt.Sprintf("gap must be 0 to %d ms", maxGap), http.StatusBadRequest)
 		return
 	}
@@ -123,24 +117,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		s.leave(nil)
+		s.leave()
 		return // Upgrade has answered
 	}
 	go func() { // Close waits for this goroutine
-		defer s.leave(ws)
+		defer s.leave()
 		defer ws.Close()
-		if s.register(ws) {
-			s.serve(ws, player{user, capacity, time.Duration(gap) * time.Millisecond})
-		}
+		defer context.AfterFunc(s.life, func() { _ = ws.Close() })()
+		s.serve(ws, player{user, int(capacity), time.Duration(gap) * time.Millisecond})
 	}()
-}
-
-// register lets Close end a connection. It returns false after Close.
-func (s *Server) register(ws *websocket.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.conns[ws] = struct{}{}
-	return s.life.Err() == nil
 }
 
 type player struct {

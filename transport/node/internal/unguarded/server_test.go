@@ -206,7 +206,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	for range maxConnections {
-		s.leave(nil)
+		s.leave()
 	}
 	dial(t, url, "a", 1).ask("users", "42")
 }

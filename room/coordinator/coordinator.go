@@ -41,8 +41,8 @@ type Coordinator struct {
 	relay   *relay.Relay
 	logs    *ratelog.Set
 
-	reports sync.Once // starts the loops for operators
-	loops   sync.WaitGroup
+	start sync.Once // begins the loops
+	loops sync.WaitGroup
 }
 
 // lifetime ends the parts of a coordinator in two steps.
@@ -108,20 +108,19 @@ func (c *Coordinator) Node() string { return c.node.Name() }
 // action does so. Start fails with [room.ErrUnavailable] or [room.ErrClosed].
 func (c *Coordinator) Start(ctx context.Context) error {
 	err := c.node.Start(ctx)
-	c.timers.Start()
-	c.relay.Start()
-	c.startReports()
+	c.start.Do(c.begin)
 	return err
 }
 
-func (c *Coordinator) startReports() {
-	c.reports.Do(func() {
-		if c.opts.Report != nil {
-			c.loops.Go(func() { c.beacon.Loop(c.life.open) })
-			c.loops.Go(func() { c.checks.Loop(c.life.open) })
-			c.lobby.Start()
-		}
-	})
+// begin starts all loops except the node's own.
+func (c *Coordinator) begin() {
+	c.timers.Start()
+	c.relay.Start()
+	if c.opts.Report != nil {
+		c.loops.Go(func() { c.beacon.Loop(c.life.open) })
+		c.loops.Go(func() { c.checks.Loop(c.life.open) })
+		c.lobby.Start()
+	}
 }
 
 // SetAddress sets Options.Address, for a node that learns it only when it listens. Call it before Start and the first
@@ -166,9 +165,7 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 	if err != nil {
 		return room.Result{}, err
 	}
-	c.timers.Start()
-	c.relay.Start()
-	c.startReports()
+	c.start.Do(c.begin)
 	switch a.(type) {
 	case room.SetTimer, room.Txn:
 		return c.doTimed(ctx, id, a)
@@ -290,7 +287,7 @@ func (c *Coordinator) Alive() error {
 // Close stops waiting for locks and returns the cause of ctx, but still gives the lease back, which takes a second at
 // most. Either way no goroutine of the coordinator is left.
 func (c *Coordinator) Close(ctx context.Context) error {
-	c.reports.Do(func() {}) // prevents a later start
+	c.start.Do(func() {}) // prevents a later start
 	c.workers.Refuse()
 	c.node.Refuse()
 	stop := context.AfterFunc(ctx, c.life.kill)

@@ -12,6 +12,7 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/keys"
+	"roomd/room/coordinator/internal/nodes"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/work"
 )
@@ -228,3 +229,12 @@ func (o Options) validate() error {
 	}
 	return nil
 }
+
+// Trace holds functions that a [Coordinator] calls when something happens that an operator counts.
+type Trace = nodes.Trace
+
+// The reasons of Trace.Ended.
+var (
+	ErrStaleCommit = nodes.ErrStaleCommit
+	ErrHoldUnknown = nodes.ErrHoldUnknown
+)

@@ -135,11 +135,9 @@ type shadow struct {
 // Loop checks rooms until open ends.
 func (v *Checks) Loop(open context.Context) {
 	for open.Err() == nil {
-		wait := checkPause
-		if id, some := v.next(time.Now()); some {
-			wait += time.Duration(v.check(open, id)) * checkPauseEach
-		} else {
-			wait = checkAgain / 2
+		id, wait := v.next(time.Now())
+		if wait == 0 {
+			wait = checkPause + time.Duration(v.check(open, id))*checkPauseEach
 		}
 		_ = pause.For(open, wait)
 	}
@@ -148,24 +146,26 @@ func (v *Checks) Loop(open context.Context) {
 	}
 }
 
-// next returns the room to check now, if any. Doubtful rooms and the round alternate.
-func (v *Checks) next(now time.Time) (id string, some bool) {
-	if v.again = !v.again; v.again {
-		for id, d := range v.doubts {
-			if !now.Before(d.next) {
-				return id, true
-			}
-		}
-	}
+// next returns the room to check now, or how long to wait before the next call. Doubtful rooms and the round alternate.
+func (v *Checks) next(now time.Time) (id string, wait time.Duration) {
 	if len(v.round) == 0 && now.Sub(v.began) >= checkRound {
 		v.round, v.began = v.feeds.Watched(), now
 		v.forgetOthers()
 	}
+	wait = v.began.Add(checkRound).Sub(now)
+	if v.again = !v.again; v.again || len(v.round) == 0 {
+		for id, d := range v.doubts {
+			if !now.Before(d.next) {
+				return id, 0
+			}
+			wait = min(wait, d.next.Sub(now))
+		}
+	}
 	if len(v.round) == 0 {
-		return "", false
+		return "", wait
 	}
 	id, v.round = v.round[0], v.round[1:]
-	return id, true
+	return id, 0
 }
 
 func (v *Checks) forgetOthers() {

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"roomd/lockmgr/redisconn/pubsub"
 	"roomd/room"
@@ -186,32 +187,167 @@ func (fs *Feeds) Rejoin() {
 	}
 }
 
-// At returns the position that the watchers of a room here know; zero if they know none.
-func (fs *Feeds) At(id string) room.Position {
-	f := fs.of(id)
-	if f == nil {
-		return room.Position{}
-	}
-	at, syncing := f.position()
-	if syncing {
-		return room.Position{}
-	}
-	return at
-}
-
-// Compare requests a snapshot if Redis has lost commits: the room as read is at now, and its watchers were at known
-// before the read. Otherwise the watchers would learn of the loss only from the next commit.
-func (fs *Feeds) Compare(id string, known, now room.Position) {
-	if !known.Gone(now) {
-		return
-	}
-	if f := fs.of(id); f != nil {
-		fs.sawGap(f, f.interrupt())
-	}
-}
-
 func (fs *Feeds) Watched() []string {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return slices.Collect(maps.Keys(fs.rooms))
+}
+
+// sawGap requests a snapshot for a feed if gap is true.
+func (fs *Feeds) sawGap(f *feed, gap bool) {
+	if !gap {
+		return
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.behind = append(fs.behind, f)
+	select {
+	case fs.read <- struct{}{}:
+	default:
+	}
+}
+
+func (fs *Feeds) has(f *feed) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.rooms[f.id] == f
+}
+
+// Replica is a copy of a room that this node updates from events. The zero value knows no room and does not follow
+// one. Its methods must be called by one goroutine at a time.
+type Replica struct {
+	// Room is nil if unknown. Between Use and Release the caller owns it, and events wait.
+	Room *room.Room
+
+	feed *feed // nil while it does not follow
+	stop func()
+	news chan struct{} // signals an event
+
+	mu     sync.Mutex
+	used   bool   // guarded by mu
+	held   buffer // guarded by mu: events during use
+	missed bool   // guarded by mu: events were lost since Use or CatchUp
+	gap    string // guarded by mu: the gap found last
+}
+
+// Follow makes r, which must be in use, follow the events of its room. Events before the subscription may be missing.
+// If subscribing takes more than one attempt, a snapshot comes first.
+func (fs *Feeds) Follow(r *Replica, id string) {
+	if r.stop != nil {
+		return
+	}
+	r.news = make(chan struct{}, 1)
+	w := &watch{fn: r.put}
+	f, err := fs.open(id, w)
+	if err != nil { // Close was called
+		return
+	}
+	r.feed, r.stop = f, sync.OnceFunc(func() { fs.remove(f, w) })
+}
+
+// Follows reports whether the Replica follows its room.
+func (r *Replica) Follows() bool { return r.stop != nil }
+
+// Await waits at most that long for an event that CatchUp has not handled, and reports whether there is one. The
+// Replica must follow and be in use.
+func (r *Replica) Await(most time.Duration) bool {
+	if r.HasNews() { // the usual case
+		return true
+	}
+	end := time.NewTimer(most)
+	defer end.Stop()
+	for !r.HasNews() {
+		select {
+		case <-r.news:
+		case <-end.C:
+			return r.HasNews()
+		}
+	}
+	return true
+}
+
+// HasNews reports whether there is an event that CatchUp has not handled.
+func (r *Replica) HasNews() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missed || len(r.held.events) > 0
+}
+
+// Stop stops following.
+func (r *Replica) Stop() {
+	if r.stop != nil {
+		r.stop()
+	}
+}
+
+func (r *Replica) put(e *room.Event) {
+	if e.Rejoin {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used {
+		r.missed = r.held.add(e, 0) || r.missed
+	} else {
+		r.advanceLocked(e)
+	}
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+// advanceLocked applies an event to Room. It drops Room if events are missing, or if e is a snapshot, which means
+// the same.
+func (r *Replica) advanceLocked(e *room.Event) {
+	if e.Snapshot != nil {
+		r.Room, r.missed = nil, true
+	}
+	if r.Room == nil || r.Room.Advance(e) {
+		return
+	}
+	if e.Epoch == r.Room.Epoch {
+		r.gap = fmt.Sprintf("the event of version %d came after that of version %d", e.Version, r.Room.Version)
+	}
+	r.Room, r.missed = nil, true
+}
+
+// Use gives Room to the caller until Release.
+func (r *Replica) Use() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used, r.missed = true, false
+}
+
+// Release applies the events that waited, and ends the use.
+func (r *Replica) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.catchUpLocked(nil)
+	r.used = false
+}
+
+// CatchUp applies the events that waited. Room is nil afterwards if some are missing.
+func (r *Replica) CatchUp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.catchUpLocked(nil)
+	r.missed = false
+}
+
+// catchUpLocked applies the events that waited: all if is == nil, otherwise only until Room has reached is.
+func (r *Replica) catchUpLocked(is *room.Room) {
+	if r.missed { // the buffer overflowed
+		r.Room = nil
+	}
+	n := 0
+	for ; n < len(r.held.events); n++ {
+		if is != nil && (r.Room == nil || r.Room.Position.Compare(is.Position) != room.Later) {
+			break
+		}
+		r.advanceLocked(r.held.events[n])
+	}
+	if r.held.events = r.held.events[n:]; len(r.held.events) == 0 {
+		r.held = buffer{}
+	}
 }

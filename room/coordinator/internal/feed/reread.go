@@ -18,20 +18,6 @@ const (
 	rereadTimeout = 3 * time.Second
 )
 
-// sawGap requests a snapshot for a feed if gap is true.
-func (fs *Feeds) sawGap(f *feed, gap bool) {
-	if !gap {
-		return
-	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.behind = append(fs.behind, f)
-	select {
-	case fs.read <- struct{}{}:
-	default:
-	}
-}
-
 // sync reads the requested snapshots, one at a time from each server, so that a server which hangs delays only its
 // own rooms.
 func (fs *Feeds) sync() {
@@ -104,8 +90,26 @@ func (fs *Feeds) reread(f *feed) {
 	}
 }
 
-func (fs *Feeds) has(f *feed) bool {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return fs.rooms[f.id] == f
+// At returns the position that the watchers of a room here know; zero if they know none.
+func (fs *Feeds) At(id string) room.Position {
+	f := fs.of(id)
+	if f == nil {
+		return room.Position{}
+	}
+	at, syncing := f.position()
+	if syncing {
+		return room.Position{}
+	}
+	return at
+}
+
+// Compare requests a snapshot if Redis has lost commits: the room as read is at now, and its watchers were at known
+// before the read. Otherwise the watchers would learn of the loss only from the next commit.
+func (fs *Feeds) Compare(id string, known, now room.Position) {
+	if !known.Gone(now) {
+		return
+	}
+	if f := fs.of(id); f != nil {
+		fs.sawGap(f, f.interrupt())
+	}
 }

@@ -5,7 +5,12 @@
 // Scripts get their names from here. Two extend a name: for wake-ups (lockmgr's lock.lua) and free seats (index.lua).
 package keys
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"roomd/room"
+)
 
 // Space makes the names of one deployment. The zero value has no prefix and is not for Redis Cluster.
 type Space struct {
@@ -96,3 +101,97 @@ func (s Space) Timers() string { return s.Prefix + "Timers:due" }
 
 // TimersDied returns a key that exists for a while after a dead node's timers were hastened.
 func (s Space) TimersDied(node string) string { return s.Prefix + "Timers:died:" + node }
+
+// OfRoom returns the names of all keys of a room and its lock.
+func (s Space) OfRoom(id string) []string {
+	lock := s.LockPrefix() + s.tagged(id)
+	return []string{s.Room(id, Users), s.Room(id, Meta), s.Room(id, Log), s.Room(id, Said), lock, lock + ":Queue",
+		lock + ":Fence"}
+}
+
+// shared returns the keys that name neither a room nor a node, with their types.
+func (s Space) shared() map[string]string {
+	return map[string]string{
+		s.Timers():       "zset",
+		s.Lobby("Rooms"): "hash", s.Lobby("Changed"): "zset", s.Lobby("Gone"): "zset", s.Lobby("State"): "hash",
+		s.Feed("Entries"): "stream", s.Feed("Rooms"): "hash", s.Feed("Searched"): "string", s.Feed("Readers"): "hash",
+	}
+}
+
+// Shared returns the keys that all rooms share, except keys of nodes and of seats by labels.
+func (s Space) Shared() (names []string) {
+	for name := range s.shared() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// TypeOf returns the type of a key as Redis names it, judged by the key's name; "" for an unknown name.
+func (s Space) TypeOf(key string) string {
+	if kind, ok := s.shared()[key]; ok {
+		return kind
+	}
+	for _, of := range []struct{ begins, ends, kind string }{
+		{s.LockPrefix(), ":Queue", "zset"},
+		{s.LockPrefix(), "", "string"},
+		{s.Prefix + "Room:", ":" + Users, "hash"},
+		{s.Prefix + "Room:", ":" + Meta, "hash"},
+		{s.Prefix + "Room:", ":" + Log, "stream"},
+		{s.Prefix + "Room:", ":" + Said, "stream"},
+		{s.Prefix + "Nodes", "", "zset"},
+		{s.Prefix + "Node:", ":Rooms", "set"},
+		{s.Prefix + "Node:", "", "string"},
+		{s.Lobby("Free:"), "", "zset"},
+		{s.Lobby("Match:"), "", "string"},
+	} {
+		if strings.HasPrefix(key, of.begins) && strings.HasSuffix(key, of.ends) {
+			return of.kind
+		}
+	}
+	return ""
+}
+
+// maxPrefix limits a prefix, in bytes.
+const maxPrefix = 64
+
+// words are the first words of all keys after the prefix. Node stands for Nodes, too.
+var words = []string{"LockRoom", "Room", "Node", "Lobby", "Timers", "Feed"}
+
+// Check returns a [room.InvalidError] for field KeyPrefix unless prefix is valid or empty.
+//
+// A prefix ends with a colon, and none of its parts between colons begins with one of the words. So after the prefix
+// a name continues with a word, and a longer prefix does not: no two Spaces share a name, even if one prefix is empty
+// or begins the other. A prefix has no signs of patterns, for searches and ACLs, and no braces of hash tags.
+func Check(prefix string) error {
+	if problem := problemOf(prefix); problem != "" {
+		return &room.InvalidError{Field: "KeyPrefix", Problem: fmt.Sprintf("is %.100q, it %s", prefix, problem)}
+	}
+	return nil
+}
+
+func problemOf(prefix string) string {
+	forbidden := strings.IndexFunc(prefix, isForbidden)
+	switch {
+	case prefix == "":
+		return ""
+	case len(prefix) > maxPrefix:
+		return fmt.Sprintf("must be at most %d characters long, not %d", maxPrefix, len(prefix))
+	case forbidden >= 0:
+		return fmt.Sprintf("may hold only A-Z a-z 0-9 . _ - and colons, not %q", []rune(prefix[forbidden:])[0])
+	case !strings.HasSuffix(prefix, ":"):
+		return fmt.Sprintf("must end with a colon, such as %q", prefix+":")
+	}
+	for part := range strings.SplitSeq(prefix, ":") {
+		for _, word := range words {
+			if strings.HasPrefix(part, word) {
+				return fmt.Sprintf("may not have %q, which begins with a word of roomd's own names: %s", part,
+					strings.Join(words, ", "))
+			}
+		}
+	}
+	return ""
+}
+
+func isForbidden(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-:", r))
+}

@@ -62,7 +62,6 @@ type Relay struct {
 	life   context.Context
 	failed *ratelog.Log
 	broken *ratelog.Log
-	start  sync.Once
 	busy   sync.WaitGroup
 	wake   chan struct{} // signals that there is something to copy
 	newest newest
@@ -85,24 +84,16 @@ func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set
 	return r
 }
 
-// Start starts the copying, and the search for commits that no node has copied.
+// Start starts the copying, and the search for commits that no node has copied. Call it at most once, before Close.
 func (r *Relay) Start() {
 	if r.keep > 0 {
-		r.start.Do(func() {
-			r.busy.Go(r.copyLoop)
-			r.busy.Go(r.searchLoop)
-		})
+		r.busy.Go(r.copyLoop)
+		r.busy.Go(r.searchLoop)
 	}
 }
 
-// Committed records that this node has committed to a room. It returns at once.
-func (r *Relay) Committed(id string) {
-	if r.keep > 0 {
-		r.put(id)
-	}
-}
-
-func (r *Relay) put(ids ...string) {
+// Committed records that rooms may have commits to copy. It returns at once. The Relay must copy.
+func (r *Relay) Committed(ids ...string) {
 	if len(ids) == 0 {
 		return
 	}
@@ -175,13 +166,12 @@ func (r *Relay) copySome(ctx context.Context) (left bool, err error) {
 	if err != nil {
 		again = ids
 	}
-	r.put(again...)
+	r.Committed(again...)
 	return r.Waiting() > 0, err
 }
 
 // Close copies the rest, and returns when no goroutine runs. open must have ended.
 func (r *Relay) Close() {
-	r.start.Do(func() {}) // prevents a start from now on
 	r.busy.Wait()
 	ctx, cancel := context.WithTimeout(r.life, closeTimeout)
 	defer cancel()

@@ -74,7 +74,7 @@ func (r *Relay) compare(ctx context.Context, logs []string, found map[string]boo
 			missing = append(missing, id)
 		}
 	}
-	r.put(missing...)
+	r.Committed(missing...)
 	return nil
 }
 

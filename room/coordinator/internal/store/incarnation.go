@@ -271,3 +271,39 @@ func (i *Servers) Mistake(incarnation string) {
 	defer i.mu.Unlock()
 	i.known[""] = answer{incarnation: incarnation}
 }
+
+// Replies to a commit without a hold that commit.lua shortens to a number.
+var (
+	doneAlone = []any{"done", int64(0)}
+	conflict  = []any{"conflict"}
+)
+
+func answerOf(cmd *redis.Cmd) ([]any, error) {
+	switch cmd.Val() {
+	case int64(0):
+		return doneAlone, nil
+	case int64(1):
+		return conflict, nil
+	}
+	return cmd.Slice()
+}
+
+// run calls send with a script for the room with the key meta, and returns the reply. If Redis was restarted or
+// replaced the script was not run; then run sends the text for the new incarnation.
+func (s *Store) run(ctx context.Context, meta string, script *Script,
+	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
+	for {
+		now, err := s.Servers.of(ctx, meta, false)
+		if err != nil {
+			return nil, err
+		}
+		var reply []any
+		cmd, err := send(script.on(now))
+		if err == nil {
+			reply, err = answerOf(cmd)
+		}
+		if !errors.Is(err, errIncarnation) || ctx.Err() != nil {
+			return reply, err
+		}
+	}
+}

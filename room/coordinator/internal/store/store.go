@@ -1,3 +1,11 @@
+// Package store reads and writes rooms in Redis: keys, scripts, and the text of members, events and journals. It
+// decides nothing about a room; package room does.
+//
+// Start with [New] and [Store.Load]. [Store.Acquire] asks for a room's lock, [Store.Prepare] turns the changes of a
+// room into a [Commit], and [Store.Send] and [Move.Send] write commits. Each of them detects in the same atomic step
+// that Redis was restarted or replaced (incarnation.go).
+//
+// No goroutine outlives a call.
 package store
 
 import (
@@ -65,14 +73,6 @@ type Keys struct {
 
 	node    string // the node of byField
 	byField any    // ready to be an argument
-}
-
-// byNode is byField, kept for the next commit of the same node.
-func (k *Keys) byNode(node string) any {
-	if k.byField == nil || k.node != node {
-		k.node, k.byField = node, byField(node)
-	}
-	return k.byField
 }
 
 // Options say how a [Store] keeps rooms.
@@ -191,42 +191,6 @@ func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copi
 		return true, read, err
 	}
 	return false, nil, fmt.Errorf("acquire.lua answered %q", reply[0])
-}
-
-// Replies to a commit without a hold that commit.lua shortens to a number.
-var (
-	doneAlone = []any{"done", int64(0)}
-	conflict  = []any{"conflict"}
-)
-
-func answerOf(cmd *redis.Cmd) ([]any, error) {
-	switch cmd.Val() {
-	case int64(0):
-		return doneAlone, nil
-	case int64(1):
-		return conflict, nil
-	}
-	return cmd.Slice()
-}
-
-// run calls send with a script for the room with the key meta, and returns the reply. If Redis was restarted or
-// replaced the script was not run; then run sends the text for the new incarnation.
-func (s *Store) run(ctx context.Context, meta string, script *Script,
-	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
-	for {
-		now, err := s.Servers.of(ctx, meta, false)
-		if err != nil {
-			return nil, err
-		}
-		var reply []any
-		cmd, err := send(script.on(now))
-		if err == nil {
-			reply, err = answerOf(cmd)
-		}
-		if !errors.Is(err, errIncarnation) || ctx.Err() != nil {
-			return reply, err
-		}
-	}
 }
 
 // Run runs a script on keys that no lock guards, and returns its reply. It fails with a [room.ErrForeign] if one of

@@ -59,7 +59,6 @@ type Timers struct {
 	settled time.Duration   // how long a commit may be under way, at most
 	failed  *ratelog.Log
 	clock   clock
-	start   sync.Once
 	busy    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -77,14 +76,11 @@ func New(open, life context.Context, st *store.Store, actions Actions, settled t
 	}
 }
 
-// Start begins to look after timers that other nodes have set. Further calls do nothing.
-func (t *Timers) Start() {
-	t.start.Do(func() { t.busy.Go(t.loop) })
-}
+// Start begins to look after timers that other nodes have set. Call it at most once, and before Close.
+func (t *Timers) Start() { t.busy.Go(t.loop) }
 
 // Close stops what Start has begun, and all alarms. Other nodes adopt the timers.
 func (t *Timers) Close() {
-	t.start.Do(func() {}) // prevents a later Start
 	t.mu.Lock()
 	t.closed = true
 	for _, named := range t.alarms {

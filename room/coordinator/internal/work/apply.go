@@ -270,7 +270,9 @@ func (p *Pool) committed(r *room.Room, c *store.Commit) {
 	if c.Event != nil {
 		p.Lobby.Committed(r, c.Event.Updates)
 		p.Timers.Committed(r, c.Event.Updates)
-		p.Relay.Committed(r.ID)
+		if p.opts.Feed > 0 {
+			p.Relay.Committed(r.ID)
+		}
 	}
 }
 

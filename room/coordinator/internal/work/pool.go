@@ -1,3 +1,14 @@
+// Package work runs actions on rooms. Each waits in its room's queue (queue.go), and a worker serves the queue
+// (worker.go), by itself or under the room's lock (lock.go), depending on its status. The worker applies
+// the actions to its copy of the room (apply.go), sends the commit, and repeats it where Redis does not answer
+// (retry.go). A move does the same with two rooms and their locks (move.go, halves.go).
+//
+// Start with [New] and [Pool.Run]. A Pool also creates the feeds, node, timers, lobby and relay, and informs them of
+// commits.
+//
+// If a room is idle and the node knows it, the caller's goroutine runs its action. A goroutine of the Pool serves a
+// room in which further actions wait, or whose commit Redis does not answer soon. [Pool.Close] returns when all of
+// them have ended.
 package work
 
 import (
@@ -14,6 +25,7 @@ import (
 	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/feed"
 	"roomd/room/coordinator/internal/lobby"
+	"roomd/room/coordinator/internal/nodes"
 	"roomd/room/coordinator/internal/relay"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/coordinator/internal/timers"
@@ -32,7 +44,7 @@ type Options struct {
 	MaxCopies                   int // total size of the copies of idle rooms
 	Feed                        int // about how many entries the feed keeps
 	Node                        cluster.Options
-	Trace                       *Trace
+	Trace                       *nodes.Trace
 }
 
 // Pool has the workers of all rooms in recent use, and the recipients of commits. It is safe for concurrent use.
@@ -237,4 +249,81 @@ func (p *Pool) Queues() (busy []Queue, idle int) {
 		}
 	}
 	return busy, p.idle.Len()
+}
+
+const (
+	// CopyIdle is how long an idle room's copy is kept.
+	CopyIdle = time.Minute
+
+	// EmptyCopySize is the size of a copy without members; each member adds 1.
+	EmptyCopySize = 8
+)
+
+func (p *Pool) openLocked(id string) (*worker, error) {
+	keys := p.store.KeysOf(id)
+	slot, err := p.locks.Slot(id, keys.Held...)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{pool: p, id: id, keys: keys, slot: slot, registration: p.Node.Registration(id)}
+	w.ask = w.askForLock
+	p.byRoom[id] = w
+	return w, nil
+}
+
+// closeLocked ends an idle worker.
+func (p *Pool) closeLocked(w *worker) {
+	delete(p.byRoom, w.id)
+	w.slot.Close()
+	w.copy.Stop()
+	w.registration.Close()
+}
+
+// sleepLocked makes a worker idle. While the copies are too large it removes the workers that have been idle longest.
+func (p *Pool) sleepLocked(w *worker) {
+	w.since, w.size = time.Now(), EmptyCopySize
+	if w.copy.Room != nil {
+		w.size += w.copy.Room.Count()
+	}
+	w.copy.Release()
+	w.idleAt = p.idle.PushBack(w)
+	p.copies += w.size
+	for p.copies > p.opts.MaxCopies && p.idle.Len() > 0 {
+		p.removeLocked(p.idle.Front().Value.(*worker))
+	}
+	if p.sweeper == nil && p.idle.Len() > 0 && !p.closed {
+		p.sweeper = time.AfterFunc(CopyIdle, p.sweep)
+	}
+}
+
+func (p *Pool) wakeLocked(w *worker) {
+	p.idle.Remove(w.idleAt)
+	p.copies -= w.size
+	w.idleAt = nil
+}
+
+func (p *Pool) sweep() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sweeper = nil
+	for p.idle.Len() > 0 {
+		w := p.idle.Front().Value.(*worker)
+		if wait := CopyIdle - time.Since(w.since); wait > 0 {
+			if !p.closed {
+				p.sweeper = time.AfterFunc(wait, p.sweep)
+			}
+			return
+		}
+		p.removeLocked(w)
+	}
+}
+
+// removeLocked ends an idle worker. If the node has no members in its room, the node's records there are deleted.
+func (p *Pool) removeLocked(w *worker) {
+	p.wakeLocked(w)
+	if p.closed {
+		return // Close ends the worker
+	}
+	p.closeLocked(w)
+	p.running.Go(func() { _ = p.Node.Reconcile(w.id) }) // after a failure the node tries again
 }

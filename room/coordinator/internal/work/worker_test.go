@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator/internal/cluster"
+	"roomd/room/coordinator/internal/nodes"
 	"roomd/room/coordinator/internal/store"
 	"roomd/room/ratelog"
 )
@@ -27,7 +28,7 @@ func newPool(t *testing.T, rdb *redis.Client, name string) (*Pool, func()) {
 	open, shut := context.WithCancel(t.Context())
 	life, kill := context.WithCancel(t.Context())
 	p := New(open, life, hub, locks, st, Options{
-		LockTTL: ttl, LockPoll: lockmgr.DefaultPoll, LockWait: time.Minute, MaxBatch: 2, MaxCopies: 100, Trace: new(Trace),
+		LockTTL: ttl, LockPoll: lockmgr.DefaultPoll, LockWait: time.Minute, MaxBatch: 2, MaxCopies: 100, Trace: new(nodes.Trace),
 		Node: cluster.Options{Name: name, Settings: cluster.Settings{LockTTL: ttl, NodeTTL: time.Minute}, Log: log},
 	}, logs)
 	t.Cleanup(func() {

@@ -47,7 +47,7 @@ func (d *decoder) decode(frame []byte) (*message, error) {
 			m, err := decode(append(frame[:at:at], '}'))
 			if err == nil && m.reply != nil {
 				m.reply.Users = list.event.Users
-				m.list = listOf(m.reply, list.frame.List.Users)
+				m.list = listOf(&m.reply.State, list.frame.List.Users)
 				return m, nil
 			}
 		}
@@ -90,7 +90,7 @@ func decode(frame []byte) (*message, error) {
 	case *protocol.Reply:
 		m := &message{reply: f}
 		if f.Users != nil {
-			m.list = listOf(f, membersOf(f.Users))
+			m.list = listOf(&f.State, membersOf(f.Users))
 		}
 		return m, nil
 	case *protocol.Event:
@@ -110,8 +110,7 @@ func frameOf(e *protocol.Event) *check.Frame {
 			f.Changes[i] = ChangeOf(&e.Changes[i])
 		}
 	case protocol.EventSnapshot:
-		f.List = listOf(&protocol.Reply{Private: e.Private, Data: e.Data, Settings: e.Settings, Timers: e.Timers,
-			Host: e.Host}, membersOf(e.Users))
+		f.List = listOf(&e.State, membersOf(e.Users))
 	case protocol.EventLost:
 		f.Lost = e.Reason
 	default:
@@ -131,10 +130,10 @@ func membersOf(users []protocol.Seated) []check.Member {
 	return list
 }
 
-func listOf(r *protocol.Reply, users []check.Member) *check.List {
-	l := &check.List{Users: users, Data: text(r.Data), Settings: settingsOf(r.Settings), Host: one(r.Host),
-		Timers: slices.Sorted(maps.Keys(r.Timers))}
-	for user, data := range r.Private {
+func listOf(s *protocol.State, users []check.Member) *check.List {
+	l := &check.List{Users: users, Data: text(s.Data), Settings: settingsOf(s.Settings), Host: one(s.Host),
+		Timers: slices.Sorted(maps.Keys(s.Timers))}
+	for user, data := range s.Private {
 		if l.Private == nil {
 			l.Private = make(map[string]string)
 		}

@@ -13,8 +13,8 @@ func TestDecoder(t *testing.T) {
 	one, two, seat := int64(1), int64(2), 3
 	users := []protocol.Seated{{User: "张三", Seat: 3, Data: `{"a":1,"users":[{"user":"x"}]}`}, {User: `,"users":[`, Seat: 4, Ready: true, Away: true}}
 	reply := func(id *int64, users []protocol.Seated) []byte {
-		return protocol.AppendReply(nil, &protocol.Reply{ID: id, Room: "r", Epoch: "e", Version: 7, Seat: &seat, Count: len(users),
-			Settings: &room.Settings{Capacity: 9}, Data: `{"x":0,"users":[1]}`, Users: users})
+		return protocol.AppendReply(nil, &protocol.Reply{ID: id, Room: "r", Epoch: "e", Version: 7, Seat: &seat, State: protocol.State{Count: len(users),
+			Settings: &room.Settings{Capacity: 9}, Data: `{"x":0,"users":[1]}`, Users: users}})
 	}
 	frames := [][]byte{
 		reply(&one, users), reply(&two, users), reply(&one, users[1:]), reply(&two, users[1:]), reply(&one, []protocol.Seated{}), reply(&two, nil),

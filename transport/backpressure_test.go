@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomd/lockmgr/redistest"
+	"roomd/room"
 	"roomd/transport/internal/frames"
 	"roomd/transport/protocol"
 )
@@ -20,7 +21,7 @@ func TestQueue_ClientsThatDoNotRead(t *testing.T) {
 		size int // of a frame
 		ask  func(*testClient) error
 	}{
-		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", List: frames.List(snapshot)})), func(p *testClient) error {
+		"lists": {cap(frames.Reply(&protocol.Reply{ID: new(int64), Room: "2000", State: frames.State(snapshot, room.Viewer{}, func() int64 { return 0 })})), func(p *testClient) error {
 			return p.ws.WriteMessage(1, fmt.Appendf(nil, `{"id":1,"action":"users","room":"%d"}`, members))
 		}},
 		"pings": {127, func(p *testClient) error {

@@ -178,7 +178,7 @@ func (s *server) expect(want string) protocol.Request {
 
 // list answers with a list of users, the first of whom has the seat 0; a join gets the seat 0.
 func (s *server) list(req protocol.Request, version uint64, users ...string) {
-	reply := &protocol.Reply{ID: &req.ID, Room: req.Room, Epoch: "e", Version: version, Count: len(users), Users: []protocol.Seated{}}
+	reply := &protocol.Reply{ID: &req.ID, Room: req.Room, Epoch: "e", Version: version, State: protocol.State{Count: len(users), Users: []protocol.Seated{}}}
 	for i, user := range users {
 		reply.Users = append(reply.Users, protocol.Seated{User: user, Seat: i})
 	}

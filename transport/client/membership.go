@@ -65,7 +65,7 @@ func (c *Client) snapshotLocked(r *Room, e *protocol.Event) {
 	}
 	if r != nil {
 		r.moved = false
-		r.replica.replace(e, c.user)
+		r.replica.replace(e.Epoch, e.Version, &e.State, c.user)
 	}
 }
 
@@ -114,10 +114,7 @@ func (r *Room) enteredLocked(action string, reply *protocol.Reply) {
 	// Messages come after the snapshot, so no reader gets them twice.
 	defer r.replica.hear(reply)
 	if !r.replica.synced || v.Epoch != reply.Epoch || v.Version != reply.Version {
-		r.replica.replace(&protocol.Event{
-			Epoch: reply.Epoch, Version: reply.Version, Users: reply.Users, Data: reply.Data,
-			Settings: reply.Settings, Private: reply.Private, Timers: reply.Timers, Host: reply.Host,
-		}, r.client.user)
+		r.replica.replace(reply.Epoch, reply.Version, &reply.State, r.client.user)
 	}
 }
 

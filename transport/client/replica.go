@@ -96,22 +96,22 @@ func (r *replica) apply(e *protocol.Event, user string) bool {
 }
 
 // replace replaces the replica by a snapshot, which may give the user another seat.
-func (r *replica) replace(e *protocol.Event, user string) {
+func (r *replica) replace(epoch string, version uint64, s *protocol.State, user string) {
 	v := &r.view
-	v.Epoch, v.Version, v.Data, v.Host = e.Epoch, e.Version, e.Data, e.Host
-	v.Users, r.lent = e.Users, true // the frame shares them
-	if e.Private != nil {
+	v.Epoch, v.Version, v.Data, v.Host = epoch, version, s.Data, s.Host
+	v.Users, r.lent = s.Users, true // the frame shares them
+	if s.Private != nil {
 		v.Users = slices.Clone(v.Users)
 		for i := range v.Users {
-			v.Users[i].Private = e.Private[v.Users[i].User]
+			v.Users[i].Private = s.Private[v.Users[i].User]
 		}
 	}
 	v.Settings = room.Settings{}
-	if e.Settings != nil {
-		v.Settings = *e.Settings
+	if s.Settings != nil {
+		v.Settings = *s.Settings
 	}
 	v.Timers = nil
-	for name, in := range e.Timers {
+	for name, in := range s.Timers {
 		r.setTimer(name, endsIn(in))
 	}
 	r.findSeat(user)

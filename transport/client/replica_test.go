@@ -100,7 +100,7 @@ func (m *modelRoom) commit(c protocol.Change) {
 
 func (m *modelRoom) reply() *protocol.Reply {
 	settings := m.view.Settings
-	return &protocol.Reply{Room: "42", Epoch: m.view.Epoch, Version: m.view.Version, Users: m.view.Users, Data: m.view.Data, Settings: &settings}
+	return &protocol.Reply{Room: "42", Epoch: m.view.Epoch, Version: m.view.Version, State: protocol.State{Users: m.view.Users, Data: m.view.Data, Settings: &settings}}
 }
 
 // However the server merges events, replaces them by a snapshot or loses the connection, and whether
@@ -124,7 +124,7 @@ func TestReplica_AnyStream(t *testing.T) {
 				new(session).restoredByLocked(r, protocol.ActionWatch, m.reply())
 			case 1:
 				v := m.reply()
-				c.event(&protocol.Event{Event: protocol.EventSnapshot, Room: "42", Epoch: v.Epoch, Version: v.Version, Users: v.Users, Data: v.Data, Settings: v.Settings})
+				c.event(&protocol.Event{Event: protocol.EventSnapshot, Room: "42", Epoch: v.Epoch, Version: v.Version, State: protocol.State{Users: v.Users, Data: v.Data, Settings: v.Settings}})
 			case 2: // the list of another request; no reader hears of the same twice
 				c.event(merge(m.log[seen:]))
 				r.enteredLocked(protocol.ActionWatch, m.reply())
@@ -190,7 +190,7 @@ func TestReplica_Timers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		var r replica
-		r.replace(&protocol.Event{Epoch: "e", Version: 1, Timers: protocol.Timers{"turn": 5000, "game": 0}}, "a")
+		r.replace("e", 1, &protocol.State{Timers: protocol.Timers{"turn": 5000, "game": 0}}, "a")
 		first := r.share()
 		time.Sleep(time.Second)
 		at := func(version uint64, c protocol.Change) {

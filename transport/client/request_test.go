@@ -77,7 +77,7 @@ func TestRequest_Frames(t *testing.T) {
 				t.Errorf("the server got %+v, want %+v", req, tt.want)
 			}
 			want := &protocol.Reply{ID: &tt.want.ID, Room: "42", Epoch: "e", Version: 18, Seat: new(2),
-				Count: 1, Users: []protocol.Seated{{User: "张三", Seat: 2}}}
+				State: protocol.State{Count: 1, Users: []protocol.Seated{{User: "张三", Seat: 2}}}}
 			redistest.ErrorIf(t, !reflect.DeepEqual(reply, want), "got %+v, want %+v", reply, want)
 		})
 	}

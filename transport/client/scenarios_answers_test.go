@@ -30,7 +30,7 @@ func (r *reader) read() string {
 
 // view returns a room as the scenarios have it.
 func view(v client.View) string {
-	e := &protocol.Event{Event: protocol.EventSnapshot, Epoch: v.Epoch, Version: v.Version, Users: v.Users, Data: v.Data, Host: v.Host}
+	e := &protocol.Event{Event: protocol.EventSnapshot, Epoch: v.Epoch, Version: v.Version, State: protocol.State{Users: v.Users, Data: v.Data, Host: v.Host}}
 	if v.Settings != (room.Settings{}) {
 		e.Settings = &v.Settings
 	}

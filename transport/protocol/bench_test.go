@@ -60,7 +60,7 @@ var toleratesBadUTF8 = jsontext.AllowInvalidUTF8(true)
 
 func BenchmarkAppendReply(b *testing.B) {
 	list := AppendUsers(nil, []Seated{{User: "李四", Seat: 0}, {User: "王五", Seat: 1}, {User: "张三", Seat: 2}})
-	r := &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "abcdefghijklmnop", Version: 20, Seat: ptr(2), Count: 3, List: list}
+	r := &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "abcdefghijklmnop", Version: 20, Seat: ptr(2), State: State{Count: 3, List: list}}
 	b.Run("hand", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -110,17 +110,11 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
-func (d *decoder) whole() string {
-	if d.part {
-		return "it"
-	}
-	return "the frame"
-}
-
 // readObject reads the whole frame, and fails only where the JSON itself is broken.
 func (d *decoder) readObject() *Error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
-		return NewError(CodeBadRequest, "%s must be one JSON object, not %s", d.whole(), kindName(kind))
+		whole := map[bool]string{false: "the frame", true: "it"}[d.part]
+		return NewError(CodeBadRequest, "%s must be one JSON object, not %s", whole, kindNames[kind])
 	}
 	if _, err := d.json.ReadToken(); err != nil {
 		return d.syntaxError(err)
@@ -179,28 +173,18 @@ func (d *decoder) readMember() error {
 		d.twice(f)
 		f = fieldUnknown
 	}
-	switch f {
-	case fieldUnknown:
+	if f == fieldUnknown {
 		return d.json.SkipValue()
-	case fieldTo, fieldUsers:
-		err = d.readUsers(f)
-	case fieldSettings:
-		err = d.readSettings()
-	case fieldThen:
-		err = d.readThen()
-	case fieldActions:
-		err = d.readActions()
-	default:
-		var value jsontext.Value
-		if value, err = d.json.ReadValue(); err == nil {
-			d.readField(f, value)
-		}
+	}
+	value, err := d.json.ReadValue()
+	if err == nil {
+		d.readField(f, value)
 	}
 	d.seen |= 1 << f
 	return err
 }
 
-// readField reads the value of a field that is a number, a string, a boolean or data.
+// readField reads the value of a field.
 func (d *decoder) readField(f field, value jsontext.Value) {
 	var wrong string
 	var n int64
@@ -213,7 +197,11 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 		n, wrong = number(value, row.least, row.most)
 		*in = int(n)
 	case **int:
-		*in, wrong = optional[int](value, row.most)
+		n, wrong = number(value, 0, row.most)
+		*in = new(int(n))
+	case **uint64:
+		n, wrong = number(value, 0, row.most)
+		*in = new(uint64(n))
 	case **int64:
 		if value.Kind() != jsontext.KindNull {
 			if n, wrong = number(value, row.least, row.most); wrong != "" {
@@ -221,14 +209,20 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 			}
 			*in = new(n)
 		}
-	case **uint64:
-		*in, wrong = optional[uint64](value, row.most)
 	case *bool:
 		*in, wrong = truth(value)
 	case *JSON:
 		*in, wrong = data(value)
 	case *room.Labels:
 		*in, wrong = labels(value)
+	case *[]string:
+		*in = d.users(f, value)
+	case *[]Request:
+		*in = d.parts(value)
+	case **room.Settings:
+		*in = d.settings(value)
+	case **room.Effect:
+		*in = d.effect(value)
 	case *string:
 		switch {
 		case f == fieldAction:
@@ -245,37 +239,6 @@ func (d *decoder) readField(f field, value jsontext.Value) {
 	if wrong != "" {
 		d.bad(f, wrong)
 	}
-}
-
-// readParts reads an object, and calls member for its members. It fails only where the JSON is broken.
-func (d *decoder) readParts(f field, member func(name string, valid bool, value jsontext.Value)) error {
-	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
-		d.bad(f, "must be an object, not "+kindName(kind))
-		return d.json.SkipValue()
-	}
-	_, err := d.json.ReadToken()
-	for err == nil && d.json.PeekKind() != jsontext.KindEndObject {
-		var raw, value jsontext.Value
-		if raw, err = d.json.ReadValue(); err != nil {
-			return err
-		}
-		unquoted, valid := d.unquote(raw)
-		name := string(unquoted)
-		if value, err = d.json.ReadValue(); err == nil {
-			member(name, valid, value)
-		}
-	}
-	if err == nil {
-		_, err = d.json.ReadToken()
-	}
-	return err
-}
-
-func labels(value jsontext.Value) (l room.Labels, wrong string) {
-	if json.Unmarshal(value, &l) != nil || value.Kind() != jsontext.KindBeginObject {
-		wrong = "must be an object whose values are strings, each name once"
-	}
-	return l, wrong
 }
 
 // twice records a repeated field. It drops a repeated id or room, so that the refusal names none.
@@ -319,15 +282,18 @@ func (d *decoder) field(raw jsontext.Value) field {
 		}
 	}
 	if d.badName == nil {
-		d.badName = NewError(CodeBadRequest, "%s", badName(string(name), ok, fieldSet(1<<fieldUnknown-1).names()))
+		wrong := badName(string(name), fieldSet(1<<fieldUnknown-1).names())
+		if !ok {
+			wrong = badUTF8 + excerpt(string(name))
+		}
+		d.badName = NewError(CodeBadRequest, "%s", wrong)
 	}
 	return fieldUnknown
 }
 
-func badName(name string, valid bool, known []string) string {
-	if !valid {
-		return "a field's name is not valid UTF-8: " + excerpt(name)
-	}
+const badUTF8 = "a field's name is not valid UTF-8: "
+
+func badName(name string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(name, k) {
 			return "unknown field " + excerpt(name) + ": names are in lower case, " + strconv.Quote(k)
@@ -342,15 +308,15 @@ func UnknownAction(action string) *Error {
 }
 
 // bad records the first fault of a known field.
-func (d *decoder) bad(f field, wrong string) { d.badAt(f, f.name(), wrong) }
+func (d *decoder) bad(f field, wrong string) { d.badAt(f, "", wrong) }
 
-// badAt is bad for a part of the field.
-func (d *decoder) badAt(f field, place, wrong string) {
+// badAt is bad for a part of the field, such as .name or [0].
+func (d *decoder) badAt(f field, part, wrong string) {
 	kept := &d.badOther
 	if f <= fieldRoom {
 		kept = &d.badCommon
 	}
 	if *kept == nil {
-		*kept = NewError(CodeBadRequest, "%s: %s", place, wrong)
+		*kept = NewError(CodeBadRequest, "%s%s: %s", f.name(), part, wrong)
 	}
 }

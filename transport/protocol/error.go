@@ -94,48 +94,21 @@ func (e *Error) Is(target error) bool {
 	return ok && other != nil && other.Code == e.Code
 }
 
-// codes are all codes of this version, and whether the same request may succeed soon. CodeDuplicateUser is not
-// retryable: the other session may stay for hours. Only a client that reconnects retries it for a while: that session
-// may be its own from before the network broke, which the server notices within two ping intervals. Nor is
-// CodeUnknown retryable: the action may have been done, so a client asks for the users first.
-var codes = []struct {
-	code  string
-	retry bool
-}{
-	{CodeBadRequest, false},
-	{CodeUnknownAction, false},
-	{CodeUnauthorized, false},
-	{CodeForbidden, false},
-	{CodeRoomFull, false},
-	{CodeClosed, false},
-	{CodeBanned, false},
-	{CodeConflict, false},
-	{CodeSeatTaken, false},
-	{CodeDuplicateUser, false},
-	{CodeNotMember, false},
-	{CodeRateLimited, true},
-	{CodeTooLarge, false},
-	{CodeBusy, true},
-	{CodeUnavailable, true},
-	{CodeUnknown, false},
-	{CodeInternal, false},
-}
-
+// retryable reports whether the same request may succeed soon. CodeDuplicateUser is not retryable: the other session
+// may stay for hours. Only a client that reconnects retries it for a while: that session may be its own from before
+// the network broke, which the server notices within two ping intervals. Nor is CodeUnknown retryable: the action may
+// have been done, so a client asks for the users first.
 func retryable(code string) bool {
-	for _, c := range codes {
-		if c.code == code {
-			return c.retry
-		}
-	}
-	return false
+	return code == CodeRateLimited || code == CodeBusy || code == CodeUnavailable
 }
 
 // Codes returns the Code constants.
-func Codes() (all []string) {
-	for _, c := range codes {
-		all = append(all, c.code)
+func Codes() []string {
+	return []string{
+		CodeBadRequest, CodeUnknownAction, CodeUnauthorized, CodeForbidden, CodeRoomFull, CodeClosed, CodeBanned,
+		CodeConflict, CodeSeatTaken, CodeDuplicateUser, CodeNotMember, CodeRateLimited, CodeTooLarge, CodeBusy,
+		CodeUnavailable, CodeUnknown, CodeInternal,
 	}
-	return all
 }
 
 // Events returns the Event constants.

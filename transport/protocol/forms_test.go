@@ -76,7 +76,7 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 }
 
 func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
-	many := `"to":["` + strings.Repeat(`a","`, MaxTo) + `b"]`
+	many := `"to":["` + strings.Repeat(`a","`, MaxTo-1) + `b"]`
 	tests := []struct{ frame, want string }{ // frame is what is behind the id and the room
 		// Missing and foreign.
 		{`"action":"ready"`, "value: required"},

@@ -42,26 +42,12 @@ type Reply struct {
 	Version uint64
 	// Seat is the joined user's seat, from 0; nil in answers to other actions.
 	Seat *int
-	// Count is the number of members after the action.
-	Count int
-	// Settings are the room's, if Users are listed; nil if all are zero.
-	Settings *room.Settings
-	// Data is the room's, if Users are listed; empty if there is none. With CodeConflict it is the data that the
-	// request would have replaced, even if a member's.
-	Data JSON
-	// Private are the private data that the client may see, by user, if Users are listed: its own, or all for admins.
-	Private map[string]JSON
+	// State is set in the answers to join, match, users and watch, but for a join with Brief only Count. Answers to
+	// other actions, too, have the Count. With CodeConflict, Data is what the request would have replaced, even if a
+	// member's.
+	State
 	// Said are the room's last kept messages, oldest first, in the answer to a join or a watch.
 	Said []Said
-	// Timers are the room's, if Users are listed; nil if there are none.
-	Timers Timers
-	// Host is the room's host, if Users are listed; empty if there is none.
-	Host string
-	// Users are the members, for join, users and watch. Nil leaves the list out, as in answers to leave and unwatch;
-	// the list of an empty room must be empty but not nil.
-	Users []Seated
-	// List, if not nil, is the result of AppendUsers for Users, and is written instead.
-	List []byte
 	// User is the client's user by its token. Only in answers to auth, which have no room; otherwise empty.
 	User string
 	// Expires is when the token expires, in seconds since 1970. Only in answers to auth.
@@ -73,6 +59,26 @@ type Reply struct {
 	Reason, Text, To string
 	// Error is nil if the action was done.
 	Error *Error
+}
+
+// State is a room as the user may see it at one version.
+type State struct {
+	// Count is the number of members.
+	Count int `json:"count"`
+	// Settings are nil if all are zero.
+	Settings *room.Settings `json:"settings"`
+	// Data is the room's; empty if there is none.
+	Data JSON `json:"data"`
+	// Private are the private data that the client may see, by user: its own, or all for admins.
+	Private map[string]JSON `json:"private"`
+	// Timers are nil if there are none.
+	Timers Timers `json:"timers"`
+	// Host is the member who is the host; empty if there is none.
+	Host string `json:"host"`
+	// Users are the members. A reply leaves a nil list out: that of an empty room must be empty but not nil.
+	Users []Seated `json:"users"`
+	// List, if not nil, is the result of AppendUsers for Users, and is written instead.
+	List []byte `json:"-"`
 }
 
 // Said is an earlier message that a room has kept.
@@ -112,22 +118,8 @@ type Event struct {
 	From uint64
 	// Changes are in the order in which they were made. Unused in a snapshot.
 	Changes []Change
-	// Count is the number of members. Only in a snapshot.
-	Count int
-	// Settings are the room's. Only in a snapshot; nil if all are zero.
-	Settings *room.Settings
-	// Data is the room's. Only in a snapshot; empty if there is none.
-	Data JSON
-	// Private are the private data that the client may see, by user. Only in a snapshot.
-	Private map[string]JSON
-	// Timers are the room's. Only in a snapshot; nil if there are none.
-	Timers Timers
-	// Host is the room's host. Only in a snapshot; empty if there is none.
-	Host string
-	// Users are the members. Only in a snapshot, where nil means none.
-	Users []Seated
-	// List, if not nil, is the result of AppendUsers for Users, and is written instead.
-	List []byte
+	// State is the room's. Only in a snapshot, where Users may be nil for none.
+	State
 	// Reason is why the seat is lost: an error code, ReasonKicked, ReasonClosed, ReasonMoved, ReasonLeft or
 	// LostReplaced; in EventUnwatched it is an error code. Empty in others. EventLost has no epoch or version: it
 	// follows the session's last event as a member; a session that also watches the room gets further events.
@@ -140,30 +132,24 @@ type Event struct {
 
 // received has the fields of both kinds of server frame.
 type received struct {
-	ID       *int64          `json:"id"`
-	Error    *Error          `json:"error"`
-	Event    *string         `json:"event"`
-	Room     string          `json:"room"`
-	Epoch    string          `json:"epoch"`
-	Version  uint64          `json:"version"`
-	From     uint64          `json:"from"`
-	Seat     *int            `json:"seat"`
-	Count    int             `json:"count"`
-	Settings *room.Settings  `json:"settings"`
-	Changes  []Change        `json:"changes"`
-	Users    []Seated        `json:"users"`
-	Data     JSON            `json:"data"`
-	Private  map[string]JSON `json:"private"`
-	Timers   Timers          `json:"timers"`
-	Said     []Said          `json:"said"`
-	Host     string          `json:"host"`
-	Reason   string          `json:"reason"`
-	Text     string          `json:"text"`
-	To       Target          `json:"to"`
-	Degraded bool            `json:"degraded"`
-	User     string          `json:"user"`
-	Expires  int64           `json:"expires"`
-	Time     int64           `json:"time"`
+	ID      *int64  `json:"id"`
+	Error   *Error  `json:"error"`
+	Event   *string `json:"event"`
+	Room    string  `json:"room"`
+	Epoch   string  `json:"epoch"`
+	Version uint64  `json:"version"`
+	From    uint64  `json:"from"`
+	Seat    *int    `json:"seat"`
+	State
+	Changes  []Change `json:"changes"`
+	Said     []Said   `json:"said"`
+	Reason   string   `json:"reason"`
+	Text     string   `json:"text"`
+	To       Target   `json:"to"`
+	Degraded bool     `json:"degraded"`
+	User     string   `json:"user"`
+	Expires  int64    `json:"expires"`
+	Time     int64    `json:"time"`
 }
 
 var errNoFrame = errors.New("protocol: server frame has no id, no event and no error")
@@ -178,16 +164,12 @@ func DecodeFrame(data []byte) (Frame, error) {
 	switch {
 	case r.Event != nil:
 		return &Event{
-			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			From: r.From, Changes: r.Changes, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private,
-			Timers: r.Timers, Host: r.Host, Users: r.Users,
-			Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
+			Event: *r.Event, Room: r.Room, Epoch: r.Epoch, Version: r.Version, From: r.From, Changes: r.Changes,
+			State: r.State, Reason: r.Reason, Text: r.Text, To: r.To.Room, Degraded: r.Degraded,
 		}, nil
 	case r.ID != nil || r.Error != nil:
 		return &Reply{
-			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version,
-			Seat: r.Seat, Count: r.Count, Settings: r.Settings, Data: r.Data, Private: r.Private, Timers: r.Timers,
-			Host: r.Host, Said: r.Said, Users: r.Users,
+			ID: r.ID, Room: r.Room, Epoch: r.Epoch, Version: r.Version, Seat: r.Seat, State: r.State, Said: r.Said,
 			User: r.User, Expires: r.Expires, Time: r.Time, Reason: r.Reason, Text: r.Text, To: r.To.Room,
 			Error: r.Error,
 		}, nil

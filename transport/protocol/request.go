@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/bits"
+	"reflect"
 	"strconv"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
 )
@@ -204,9 +208,7 @@ func (s fieldSet) names() (names []string) {
 // fields and those that are set, unchecked: [DecodeRequest] checks them. Data must be JSON; empty stands for null.
 // Other bytes that are not UTF-8 become U+FFFD.
 func AppendRequest(dst []byte, r *Request) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = strconv.AppendInt(dst, r.ID, 10)
-	return appendRest(append(dst, ','), r, 0)
+	return appendRest(append(appendInt(dst, `{"id":`, r.ID), ','), r, 0)
 }
 
 // appendRest writes a request without its id and the given fields.
@@ -217,60 +219,39 @@ func appendRest(dst []byte, r *Request, without fieldSet) []byte {
 		required = action.required
 	}
 	for f := fieldRoom; f < fieldUnknown; f++ {
-		if without.has(f) {
+		in := fieldTable[f].in(r)
+		if without.has(f) || !required.has(f) && reflect.ValueOf(in).Elem().IsZero() {
 			continue
 		}
-		name := len(dst)
 		dst = append(append(append(dst, `,"`...), f.name()...), `":`...)
-		var set bool
-		if dst, set = appendValue(dst, fieldTable[f].in(r)); !set && !required.has(f) {
-			dst = dst[:name]
+		switch v := in.(type) {
+		case *string:
+			dst = appendString(dst, *v)
+		case *JSON:
+			dst = appendJSON(dst, *v)
+		case *[]Request:
+			dst = append(dst, '[')
+			for i := range *v {
+				dst = appendRest(append(comma(dst), '{'), &(*v)[i], ofWhole)
+			}
+			dst = append(dst, ']')
+		case **room.Effect:
+			dst = appendEffect(dst, *v)
+		default:
+			text, _ := jsonv2.Marshal(v, jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
+			dst = append(dst, text...)
 		}
 	}
 	return append(dst, '}')
 }
 
-// appendValue writes the value of a field, and reports whether it is set.
-func appendValue(dst []byte, in any) (longer []byte, set bool) {
-	switch v := in.(type) {
-	case *string:
-		return appendString(dst, *v), *v != ""
-	case *JSON:
-		return appendJSON(dst, *v), *v != ""
-	case *room.Labels:
-		text, _ := v.MarshalJSON()
-		return append(dst, text...), *v != ""
-	case *bool:
-		return strconv.AppendBool(dst, *v), *v
-	case *int:
-		return strconv.AppendInt(dst, int64(*v), 10), *v != 0
-	case *[]Request:
-		dst = append(dst, '[')
-		for i := range *v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendRest(append(dst, '{'), &(*v)[i], ofWhole)
-		}
-		return append(dst, ']'), *v != nil
-	case *[]string:
-		return appendStrings(dst, *v), *v != nil
-	case **int:
-		if *v != nil {
-			return strconv.AppendInt(dst, int64(**v), 10), true
-		}
-	case **int64:
-		return appendIn(dst, *v), *v != nil
-	case **room.Effect:
-		return appendThen(dst, *v), *v != nil
-	case **uint64:
-		if *v != nil {
-			return strconv.AppendUint(dst, **v, 10), true
-		}
-	case **room.Settings:
-		if *v != nil {
-			return appendSettings(dst, **v), true
-		}
+// appendEffect writes the effect of a timer, whose data stay as they are.
+func appendEffect(dst []byte, then *room.Effect) []byte {
+	switch {
+	case then.Close:
+		return append(dst, `{"close":true}`...)
+	case then.Data != nil:
+		return append(append(append(dst, `{"data":`...), then.Data...), '}')
 	}
-	return append(dst, "null"...), false
+	return append(appendString(append(dst, `{"kick":`...), then.Kick), '}')
 }

@@ -1,12 +1,16 @@
 package protocol
 
 import (
+	"bytes"
+	"iter"
+
 	"encoding"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"roomd/room"
@@ -22,7 +26,7 @@ func (d *decoder) text(value jsontext.Value) (text, wrong string) {
 // textBytes is text with a result that is valid until the next call.
 func (d *decoder) textBytes(value jsontext.Value) (text []byte, wrong string) {
 	if value.Kind() != jsontext.KindString {
-		return nil, "must be a string, not " + kindName(value.Kind())
+		return nil, "must be a string, not " + kindNames[value.Kind()]
 	}
 	text, ok := d.unquote(value)
 	if !ok {
@@ -52,12 +56,12 @@ func truth(value jsontext.Value) (is bool, wrong string) {
 	case jsontext.KindTrue, jsontext.KindFalse:
 		return value.Kind() == jsontext.KindTrue, ""
 	}
-	return false, "must be true or false, not " + kindName(value.Kind())
+	return false, "must be true or false, not " + kindNames[value.Kind()]
 }
 
 // number reads a whole number from least to most. It refuses 1.0 and 1e3: not every JSON reader takes them for whole.
 func number(value jsontext.Value, least, most int64) (n int64, wrong string) {
-	got := kindName(value.Kind())
+	got := kindNames[value.Kind()]
 	if value.Kind() == jsontext.KindNumber {
 		if n, ok := digits(value, most); ok && n >= least {
 			return n, ""
@@ -65,15 +69,6 @@ func number(value jsontext.Value, least, most int64) (n int64, wrong string) {
 		got = shorten(string(value))
 	}
 	return 0, fmt.Sprintf("must be a whole number from %d to %d, not %s", least, most, got)
-}
-
-// optional reads a whole number from 0 to most for a field that may be nil.
-func optional[T int | uint64](value jsontext.Value, most int64) (*T, string) {
-	n, wrong := number(value, 0, most)
-	if wrong != "" {
-		return nil, wrong
-	}
-	return new(T(n)), ""
 }
 
 func digits(raw []byte, limit int64) (n int64, ok bool) {
@@ -100,84 +95,80 @@ func data(value jsontext.Value) (text JSON, wrong string) {
 	return "", "not valid UTF-8"
 }
 
-// readUsers reads an array of different users. It fails only where the JSON is broken.
-func (d *decoder) readUsers(f field) error {
-	users := fieldTable[f].in(&d.req).(*[]string)
-	*users = []string{}
-	return d.readArray(f, "users", func(_ int64, value jsontext.Value) { d.readUser(f, users, value) })
+func labels(value jsontext.Value) (l room.Labels, wrong string) {
+	if json.Unmarshal(value, &l) != nil || value.Kind() != jsontext.KindBeginObject {
+		wrong = "must be an object whose values are strings, each name once"
+	}
+	return l, wrong
 }
 
-func (d *decoder) readActions() error {
-	return d.readArray(fieldActions, "actions", func(i int64, value jsontext.Value) {
-		part, wrong := decodePart(value)
-		if wrong != nil {
-			d.badAt(fieldActions, fmt.Sprintf("actions[%d]", i), wrong.Message)
+// Each of these methods reads a value with parts, and records their faults.
+
+// users reads an array of different users.
+func (d *decoder) users(f field, value jsontext.Value) []string {
+	users := []string{}
+	for i, element := range d.elements(f, "users", value) {
+		user, wrong := d.text(element)
+		switch {
+		case wrong != "":
+			d.badAt(f, fmt.Sprintf("[%d]", i), wrong)
+		case slices.Contains(users, user):
+			d.bad(f, "has user "+excerpt(user)+" twice")
 		}
-		d.req.Actions = append(d.req.Actions, part)
-	})
+		users = append(users, user)
+	}
+	return users
 }
 
-// readArray reads an array, and calls each for as many values as allowed. It fails only where the JSON is broken.
-func (d *decoder) readArray(f field, what string, each func(i int64, value jsontext.Value)) error {
-	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
-		d.bad(f, "must be an array of "+what+", not "+kindName(kind))
-		return d.json.SkipValue()
-	}
-	row := &fieldTable[f]
-	_, err := d.json.ReadToken()
-	count := int64(0)
-	for ; err == nil && d.json.PeekKind() != jsontext.KindEndArray; count++ {
-		var value jsontext.Value
-		if value, err = d.json.ReadValue(); err == nil && count < row.most {
-			each(count, value)
+// parts reads the parts of a txn.
+func (d *decoder) parts(value jsontext.Value) (parts []Request) {
+	for i, element := range d.elements(fieldActions, "actions", value) {
+		part, err := decodePart(element)
+		if err != nil {
+			d.badAt(fieldActions, fmt.Sprintf("[%d]", i), err.Message)
 		}
+		parts = append(parts, part)
 	}
-	if err != nil {
-		return err
-	}
-	if count < row.least || count > row.most {
-		d.bad(f, fmt.Sprintf("must have %s %s, not %d", row.span(), what, count))
-	}
-	_, err = d.json.ReadToken()
-	return err
+	return parts
 }
 
-func (d *decoder) readUser(f field, users *[]string, value jsontext.Value) {
-	user, wrong := d.text(value)
-	if wrong == "" && slices.Contains(*users, user) {
-		wrong = "has user " + excerpt(user) + " twice"
-		d.bad(f, wrong)
-		return
+// elements returns the elements of an array, as many as are allowed.
+func (d *decoder) elements(f field, what string, value jsontext.Value) (list []jsontext.Value) {
+	if value.Kind() != jsontext.KindBeginArray {
+		d.bad(f, "must be an array of "+what+", not "+kindNames[value.Kind()])
+		return nil
 	}
-	if wrong != "" {
-		d.badAt(f, f.name()+"["+strconv.Itoa(len(*users))+"]", wrong)
+	_ = json.Unmarshal(value, &list, tolerant) // it is valid JSON
+	if row, n := &fieldTable[f], int64(len(list)); n < row.least || n > row.most {
+		d.bad(f, fmt.Sprintf("must have %s %s, not %d", row.span(), what, n))
+		return nil
 	}
-	*users = append(*users, user)
+	return list
 }
 
-// readSettings reads the settings of a configure or a match. It fails only where the JSON is broken.
-func (d *decoder) readSettings() error {
-	d.req.Settings = new(room.Settings)
-	seen := fieldSet(0)
-	return d.readParts(fieldSettings, func(name string, valid bool, value jsontext.Value) {
+// settings reads the settings of a configure or a match.
+func (d *decoder) settings(value jsontext.Value) *room.Settings {
+	s, seen := new(room.Settings), fieldSet(0)
+	for name, value := range d.members(fieldSettings, value) {
 		which := slices.IndexFunc(room.SettingFields, func(f room.Setting) bool { return f.Name == name })
-		if which < 0 || !valid {
-			d.bad(fieldSettings, badName(name, valid, settingNames()))
-			return
+		if which < 0 {
+			d.bad(fieldSettings, badName(name, settingNames()))
+			continue
 		}
 		wrong := "given twice"
 		if !seen.has(field(which)) {
-			wrong = d.setting(room.SettingFields[which], value)
+			wrong = d.setting(s, room.SettingFields[which], value)
 		}
 		seen |= 1 << which
 		if wrong != "" {
-			d.badAt(fieldSettings, "settings."+name, wrong)
+			d.badAt(fieldSettings, "."+name, wrong)
 		}
-	})
+	}
+	return s
 }
 
-func (d *decoder) setting(f room.Setting, value jsontext.Value) (wrong string) {
-	switch into := f.In(d.req.Settings).(type) {
+func (d *decoder) setting(s *room.Settings, f room.Setting, value jsontext.Value) (wrong string) {
+	switch into := f.In(s).(type) {
 	case *int:
 		var n int64
 		n, wrong = number(value, 0, int64(f.Most))
@@ -202,12 +193,10 @@ func settingNames() (names []string) {
 	return names
 }
 
-// readThen reads the effect of a timer: an object with one field. It fails only where the JSON is broken.
-func (d *decoder) readThen() error {
-	then := new(room.Effect)
-	d.req.Then = then
-	fields := 0
-	err := d.readParts(fieldThen, func(name string, valid bool, value jsontext.Value) {
+// effect reads the effect of a timer: an object with one field.
+func (d *decoder) effect(value jsontext.Value) *room.Effect {
+	then, fields := new(room.Effect), 0
+	for name, value := range d.members(fieldThen, value) {
 		fields++
 		var wrong string
 		switch name {
@@ -224,16 +213,39 @@ func (d *decoder) readThen() error {
 			text, wrong = data(value)
 			then.Data = jsontext.Value(text)
 		default:
-			d.bad(fieldThen, badName(name, valid, []string{"close", "kick", "data"}))
+			d.bad(fieldThen, badName(name, []string{"close", "kick", "data"}))
 		}
 		if wrong != "" {
-			d.badAt(fieldThen, "then."+name, wrong)
+			d.badAt(fieldThen, "."+name, wrong)
 		}
-	})
+	}
 	if fields != 1 {
 		d.bad(fieldThen, "must have one of close, kick and data")
 	}
-	return err
+	return then
+}
+
+// members returns the members of an object whose names are valid UTF-8.
+func (d *decoder) members(f field, value jsontext.Value) iter.Seq2[string, jsontext.Value] {
+	return func(yield func(string, jsontext.Value) bool) {
+		if value.Kind() != jsontext.KindBeginObject {
+			d.bad(f, "must be an object, not "+kindNames[value.Kind()])
+			return
+		}
+		in := jsontext.NewDecoder(bytes.NewBuffer(value), tolerant)
+		_, _ = in.ReadToken() // it is valid JSON
+		for in.PeekKind() != jsontext.KindEndObject {
+			raw, _ := in.ReadValue()
+			unquoted, valid := d.unquote(raw)
+			name := string(unquoted)
+			member, _ := in.ReadValue()
+			if !valid {
+				d.bad(f, badUTF8+excerpt(name))
+			} else if !yield(name, member) {
+				return
+			}
+		}
+	}
 }
 
 // excerptLen is how many characters of a client's text an error message repeats.
@@ -253,20 +265,9 @@ func shorten(s string) string {
 	return s
 }
 
-func kindName(kind jsontext.Kind) string {
-	switch kind {
-	case jsontext.KindNull:
-		return "null"
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return "true or false"
-	case jsontext.KindString:
-		return "a string"
-	case jsontext.KindNumber:
-		return "a number"
-	case jsontext.KindBeginObject:
-		return "an object"
-	case jsontext.KindBeginArray:
-		return "an array"
-	}
-	return "something else"
+// kindNames describe the kinds of JSON for people.
+var kindNames = map[jsontext.Kind]string{
+	jsontext.KindNull: "null", jsontext.KindTrue: "true or false", jsontext.KindFalse: "true or false",
+	jsontext.KindString: "a string", jsontext.KindNumber: "a number",
+	jsontext.KindBeginObject: "an object", jsontext.KindBeginArray: "an array",
 }

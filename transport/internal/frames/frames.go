@@ -71,8 +71,8 @@ func changeOf(c *room.Change, clock Clock) protocol.Change {
 	return change
 }
 
-// Settings returns settings as clients see them, nil if all are zero.
-func Settings(s room.Settings) *room.Settings {
+// settingsOf returns settings as clients see them, nil if all are zero.
+func settingsOf(s room.Settings) *room.Settings {
 	if s == (room.Settings{Default: s.Default}) {
 		return nil
 	}
@@ -184,8 +184,8 @@ func follows(e, before *room.Event) bool {
 	return e.Snapshot == nil && before.Snapshot == nil && e.Epoch == before.Epoch && e.From == before.Version
 }
 
-// Private returns the private data that a viewer may see, as in replies; nil for none.
-func Private(s room.Snapshot, to room.Viewer) map[string]protocol.JSON {
+// privateOf returns the private data that a viewer may see, as in replies; nil for none.
+func privateOf(s room.Snapshot, to room.Viewer) map[string]protocol.JSON {
 	found := s.Private(to)
 	if found == nil {
 		return nil
@@ -197,8 +197,11 @@ func Private(s room.Snapshot, to room.Viewer) map[string]protocol.JSON {
 	return private
 }
 
-// List returns the members of a room, as in replies.
-func List(s room.Snapshot) []byte { return listOf(s).users }
+// State returns a room as a viewer sees it.
+func State(s room.Snapshot, to room.Viewer, clock Clock) protocol.State {
+	return protocol.State{Count: s.Count(), Settings: settingsOf(s.Settings), Data: protocol.JSON(s.Data),
+		Private: privateOf(s, to), Timers: protocol.TimersOf(s.Timers(), clock()), Host: s.Host(), List: listOf(s).users}
+}
 
 // encodedList is a room's list as in replies, and its snapshot frame, each encoded once for all clients.
 type encodedList struct {
@@ -217,24 +220,19 @@ func listOf(s room.Snapshot) *encodedList {
 // snapshotFrame returns a snapshot event's frame. Viewers without private data share one, unless there are timers.
 func snapshotFrame(e *room.Event, to room.Viewer, clock Clock) []byte {
 	l, at := listOf(*e.Snapshot), room.Position{Epoch: e.Epoch, Version: e.Version}
-	encode := func(private map[string]protocol.JSON, timers protocol.Timers) []byte {
+	state := State(*e.Snapshot, to, clock)
+	encode := func() []byte {
 		return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize+len(l.users)), &protocol.Event{
-			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Count: e.Snapshot.Count(),
-			Settings: Settings(e.Snapshot.Settings), Data: protocol.JSON(e.Snapshot.Data), Private: private,
-			Timers: timers, Host: e.Snapshot.Host(), List: l.users,
+			Event: protocol.EventSnapshot, Room: e.Room, Epoch: e.Epoch, Version: e.Version, State: state,
 		}))
 	}
-	private, timers := Private(*e.Snapshot, to), e.Snapshot.Timers()
-	if timers.Len() > 0 {
-		return encode(private, protocol.TimersOf(timers, clock()))
-	}
-	if private != nil {
-		return encode(private, nil)
+	if state.Timers != nil || state.Private != nil {
+		return encode()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.frame == nil || l.of != at { // versions that differ only in their settings share a list
-		l.of, l.frame = at, encode(nil, nil)
+		l.of, l.frame = at, encode()
 	}
 	return l.frame
 }

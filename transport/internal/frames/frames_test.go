@@ -15,7 +15,7 @@ func change(version uint64) *room.Event {
 }
 
 // noClock is for what has no timers.
-func noClock() int64 { panic("there are no timers") }
+func noClock() int64 { return 0 } // there are no timers
 
 // Who gets an event later, or a snapshot, sees that a timer has less time left.
 func TestFrames_OfTimers(t *testing.T) {

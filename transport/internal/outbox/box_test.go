@@ -79,7 +79,7 @@ func (o *box) step(id, what string, words []string) {
 		r.Resume()
 	case "list", "listed":
 		epoch, version := positionOf(words)
-		list := &protocol.Reply{ID: new(int64), Room: id, Epoch: epoch, Version: version, Users: []protocol.Seated{}}
+		list := &protocol.Reply{ID: new(int64), Room: id, Epoch: epoch, Version: version, State: protocol.State{Users: []protocol.Seated{}}}
 		r.ReplyList(epoch, version, frames.Reply(list))
 		if what == "listed" {
 			r.Release()

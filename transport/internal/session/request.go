@@ -219,11 +219,7 @@ func (r *request) replyCount(now room.Snapshot) {
 func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 	reply := r.countReply(now)
 	if reply.Seat = seat; !brief {
-		reply.Settings, reply.List = frames.Settings(now.Settings), frames.List(now)
-		reply.Data = protocol.JSON(now.Data)
-		reply.Host = now.Host()
-		reply.Private = frames.Private(now, r.session.viewer(r.in.Room))
-		reply.Timers = protocol.TimersOf(now.Timers(), r.session.shared.Now())
+		reply.State = frames.State(now, r.session.viewer(r.in.Room), r.session.shared.Now)
 	}
 	reply.Said = r.said
 	frame := frames.Reply(reply)
@@ -235,7 +231,8 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 }
 
 func (r *request) countReply(now room.Snapshot) *protocol.Reply {
-	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Epoch: now.Epoch, Version: now.Version, Count: now.Count()}
+	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Epoch: now.Epoch, Version: now.Version,
+		State: protocol.State{Count: now.Count()}}
 }
 
 // refusals map errors of package room to the protocol's.

@@ -1,13 +1,18 @@
 package client
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -19,6 +24,27 @@ type call struct {
 	enters bool                  // a join or watch: waits until its room is restored, if the client is in that room
 	apply  func(*protocol.Reply) // called with the reply by the reading goroutine, before it reads on; may be nil
 	answer chan *protocol.Reply  // has room for the reply on the current connection
+}
+
+// newCall returns a call of a request, with a condition if there is one.
+func newCall(req protocol.Request, only ...Condition) *call {
+	k := &call{req: &req}
+	switch len(only) {
+	case 0:
+	case 1:
+		req.Epoch, req.Expect = only[0].epoch, &only[0].version
+	default:
+		k.err = errors.New("expect: more than one condition")
+	}
+	return k
+}
+
+// units returns how many units a time has, at most most, rounded up.
+func (k *call) units(field string, d, unit time.Duration, most int64) int64 {
+	if limit := time.Duration(most) * unit; d < 0 || d > limit {
+		k.err = fmt.Errorf("%s: must be from 0 to %v, not %v", field, limit, d)
+	}
+	return int64((d + unit - 1) / unit)
 }
 
 // frame returns the request's frame. It returns an error for text that would be changed on the way, and for a
@@ -58,99 +84,91 @@ func (k *call) failed(err error) error {
 	return fmt.Errorf("client: %s of room %q: %w", k.req.Action, k.req.Room, err)
 }
 
-// roundTrip sends a request and waits for its reply. If ctx ends first, the call's apply still gets a later reply,
-// because the server has run the request. begun is false if the server has not started it, and never will.
-func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, begun bool, err error) {
-	k.answer = make(chan *protocol.Reply, 1)
-	if err := c.post(ctx, k); err != nil {
-		return nil, false, fmt.Errorf("not sent: %w", err)
+// Message is what a user says: either Text or Data.
+type Message struct {
+	Text string
+	Data any // sent as JSON, by [json.Marshal]
+}
+
+// plainCall is a request with only a room.
+func plainCall(action, room string) *call {
+	return newCall(protocol.Request{Action: action, Room: room})
+}
+
+// historyCall asks for any seat and for messages.
+func historyCall(action, room string, n int) *call {
+	k := plainCall(action, room)
+	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
+		k.err = fmt.Errorf("history: must be from 0 to %d, not %d", protocol.MaxHistory, n)
 	}
-	select {
-	case reply = <-k.answer:
-	case <-ctx.Done():
-		err = ctx.Err()
-		if k.apply == nil {
-			c.forget(k)
+	return k
+}
+
+func setCall(room, scope string, data any, only []Condition) *call {
+	k := newCall(protocol.Request{Action: protocol.ActionSet, Room: room, Scope: scope}, only...)
+	k.req.Data = k.jsonOf(data)
+	return k
+}
+
+func sayCall(room string, m Message) *call {
+	k := newCall(protocol.Request{Action: protocol.ActionSay, Room: room, Text: m.Text})
+	if m.Data != nil {
+		k.req.Data = k.jsonOf(m.Data)
+	}
+	return k
+}
+
+// Then is the effect of a timer: one of these, or none.
+type Then struct {
+	Close bool   // closes the room, as CloseRoom does; only for admins
+	Kick  string // removes that user from the room, if present; only for admins
+
+	// Data replaces the room's data by its JSON form, made by [json.Marshal], unless the data have changed
+	// since the timer was set: for example, to pass the turn. Nil changes nothing; json.RawMessage("null")
+	// removes the data.
+	Data any
+}
+
+// Condition makes a request conditional. A request accepts at most one. [Expect] returns one.
+type Condition struct {
+	epoch   string
+	version uint64
+}
+
+// Expect makes a request depend on the epoch and version that its sender knew, from a reply, an event or a
+// [ConflictError]. Set, SetMember and SetPrivate then require that the data has not changed since that version;
+// SetTimer and StopTimer that neither the room's data nor a timer has; Configure that the room still has
+// exactly that version. The epoch must be the room's; "" stands for any.
+func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
+
+// effect returns the effect of a timer, or nil.
+func (k *call) effect(then Then) *room.Effect {
+	n := 0
+	for _, given := range []bool{then.Close, then.Kick != "", then.Data != nil} {
+		if given {
+			n++
 		}
-	case <-c.done:
-		err = c.Err()
 	}
-	if reply == nil {
-		// A reply that has arrived counts more than the end of the wait.
-		select {
-		case reply = <-k.answer:
-		default:
-			return nil, !isRestart(err), err
-		}
+	if n == 0 {
+		return nil
 	}
-	switch {
-	case reply.Error == nil:
-		return reply, true, nil
-	case reply.Error.Is(protocol.ErrConflict):
-		return nil, true, &ConflictError{reply.Epoch, reply.Version, reply.Data, reply.Error}
+	if n > 1 {
+		k.err = errors.New("then: must be one of Close, Kick and Data")
 	}
-	return nil, true, reply.Error
+	e := &room.Effect{Close: then.Close, Kick: then.Kick}
+	if then.Data != nil {
+		e.Data = jsontext.Value(k.jsonOf(then.Data))
+	}
+	return e
 }
 
-// post gives the request its id, and passes it to the writing goroutine.
-func (c *Conn) post(ctx context.Context, k *call) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case k.err != nil:
-		return k.err
+// jsonOf returns the JSON form of data without escapes for HTML, which would make it longer.
+func (k *call) jsonOf(data any) protocol.JSON {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil && k.err == nil {
+		k.err = fmt.Errorf("data: %w", err)
 	}
-	if err := c.expect(k); err != nil {
-		return err
-	}
-	frame, err := k.frame()
-	if err == nil {
-		select {
-		case c.outgoing <- frame:
-			return nil
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-c.done:
-			err = c.Err()
-		}
-	}
-	c.forget(k)
-	return err
-}
-
-// expect registers the call for its reply.
-func (c *Conn) expect(k *call) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return c.err
-	}
-	c.lastID++
-	k.req.ID = c.lastID
-	c.calls[k.req.ID] = k
-	return nil
-}
-
-func (c *Conn) forget(k *call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.calls, k.req.ID)
-}
-
-// deliver applies a reply, and passes it to the request that it answers, if that still waits.
-func (c *Conn) deliver(reply *protocol.Reply) {
-	if reply.ID == nil {
-		return
-	}
-	c.mu.Lock()
-	k, ok := c.calls[*reply.ID]
-	delete(c.calls, *reply.ID) // a second reply with the same id must not block the reading goroutine
-	c.mu.Unlock()
-	if !ok {
-		return
-	}
-	if k.apply != nil {
-		k.apply(reply)
-	}
-	k.answer <- reply
+	return protocol.JSON(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 }

@@ -80,22 +80,6 @@ func (r *replica) tell(c Change) {
 	}
 }
 
-// next returns a channel that is closed at the next change.
-func (r *replica) next() <-chan struct{} {
-	if r.changed == nil {
-		r.changed = make(chan struct{})
-	}
-	return r.changed
-}
-
-// notify closes the channel of next.
-func (r *replica) notify() {
-	if r.changed != nil {
-		close(r.changed)
-		r.changed = nil
-	}
-}
-
 // Changes returns an iteration over the room's changes. The loop first gets a ChangeSnapshot, and then every
 // later change exactly once, in order. Some versions have no change for this user, such as a message for
 // others. The iteration ends when ctx ends, or when the room has ended; Err then says why. It does not have
@@ -111,21 +95,17 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 		f := r.subscribe()
 		defer r.unsubscribe(f)
 		for {
-			batch, ended, changed := r.take(f)
+			var batch []Change
+			err := r.replica.changed.await(ctx, &r.link.mu, func() bool {
+				batch = r.replica.take(f)
+				return len(batch) > 0 || r.err != nil
+			})
 			for _, c := range batch {
 				if ctx.Err() != nil || !yield(c) {
 					return
 				}
 			}
-			if len(batch) > 0 {
-				continue // there may be more now
-			}
-			if ended {
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
+			if err != nil || len(batch) == 0 {
 				return
 			}
 		}
@@ -133,43 +113,17 @@ func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 }
 
 // subscribe returns a feed that starts with a snapshot. The first feed also gets the messages that were kept.
-func (r *Room) subscribe() *feed {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
+func (r *membership) subscribe() *feed {
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
 	f := &feed{queue: append([]Change{r.replica.snapshot()}, r.replica.unread...)}
 	r.replica.feeds[f] = struct{}{}
 	r.replica.began, r.replica.keeps, r.replica.unread = true, false, nil
 	return f
 }
 
-func (r *Room) unsubscribe(f *feed) {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
+func (r *membership) unsubscribe(f *feed) {
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
 	delete(r.replica.feeds, f)
-}
-
-// take empties the feed. It also returns whether the room has ended, so that nothing follows, and a channel
-// that is closed when more may follow.
-func (r *Room) take(f *feed) (batch []Change, ended bool, changed <-chan struct{}) {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
-	return r.replica.take(f), r.err != nil, r.replica.next()
-}
-
-// awaitShown waits until the room shows the effect of a request, or ctx ends, because the reply may come before
-// the event. It does not wait for a version of another epoch.
-func (r *Room) awaitShown(ctx context.Context, reply *protocol.Reply) {
-	behind := func() (bool, <-chan struct{}) {
-		r.client.mu.Lock()
-		defer r.client.mu.Unlock()
-		v := &r.replica.view
-		return v.Epoch == reply.Epoch && v.Version < reply.Version && r.err == nil, r.replica.next()
-	}
-	for is, changed := behind(); is; is, changed = behind() {
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -1,12 +1,13 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"iter"
 	"time"
+
+	"github.com/google/uuid"
 
 	"roomd/room"
 	"roomd/transport/protocol"
@@ -14,23 +15,7 @@ import (
 
 // Client is a user who stays connected, made by [Connect]. When the connection ends, the client makes another
 // one, to any of its addresses, and restores its rooms. It is safe for concurrent use.
-type Client struct {
-	cfg        Config
-	ctx        context.Context // cancelled when Close is called
-	stop       context.CancelFunc
-	done       chan struct{} // closed when the client is Lost
-	goroutines sync.WaitGroup
-
-	mu       sync.Mutex // guards the fields below, and the rooms' state
-	state    State
-	degraded bool             // the server says that it is degraded
-	session  *session         // on the current connection, or nil
-	last     error            // why the last attempt to connect failed
-	err      error            // why the client is Lost
-	rooms    map[string]*Room // by id: rooms that have not ended
-	user     string           // the user's name in the server's spelling, once known
-	changed  chan struct{}    // closed when a field above changes, or a room is restored
-}
+type Client struct{ link }
 
 // Connect connects a user. It returns when the first connection is made. It fails if cfg is wrong; if the
 // server refuses for good, with an error that wraps the server's [protocol.Error] or is [ErrUnauthorized]; and
@@ -41,7 +26,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c := &Client{cfg: cfg, done: make(chan struct{}), rooms: make(map[string]*Room), changed: make(chan struct{})}
+	c := &Client{link{cfg: cfg, done: make(chan struct{}), rooms: make(map[string]*Room)}}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.goroutines.Go(c.run)
 	if err := c.connected(ctx); err != nil {
@@ -51,53 +36,17 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// connected waits for the first connection.
-func (c *Client) connected(ctx context.Context) error {
-	var state State
-	var last error
-	err := c.await(ctx, func() bool {
-		state, last = c.state, c.last
-		return state != Connecting
-	})
-	switch {
-	case err == nil && state == Lost:
-		return last
-	case err == nil:
-		return nil
-	case last != nil:
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	return fmt.Errorf("client: not connected: %w", err)
-}
-
-// await waits until condition returns true, or ctx ends. condition runs with the client's mutex held.
-func (c *Client) await(ctx context.Context, condition func() bool) error {
-	for {
-		c.mu.Lock()
-		is, changed := condition(), c.changed
-		c.mu.Unlock()
-		if is {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // Join makes the user a member of the room, in any free seat. A member that joins again keeps its seat. While
 // the client reconnects, Join waits until ctx ends. The error holds a [*protocol.Error] if the server refused,
 // is that of Err if the client has ended, or is ctx.Err(). After ctx.Err() the user may still become a member;
 // then Room returns the room.
 func (c *Client) Join(ctx context.Context, room string) (*Room, error) {
-	return c.enter(ctx, joinCall(room, nil))
+	return c.enter(ctx, plainCall(protocol.ActionJoin, room))
 }
 
 // JoinSeat is like Join, but asks for one seat, counted from 0.
 func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, error) {
-	return c.enter(ctx, joinCall(room, &seat))
+	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: &seat}))
 }
 
 // JoinHistory is like Join, and asks for up to n of the last messages that the room has kept according to its
@@ -112,7 +61,9 @@ func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, er
 // such room. If there is none, Match creates a room with the settings of begin and exactly these labels. Errors
 // are as for Join; no room is full.
 func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
-	return c.enter(ctx, matchCall(labels, begin))
+	begin.Labels = ""
+	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),
+		Settings: &begin, Key: uuid.NewString()})) // a repeated request with the key finds the same room
 }
 
 // Watch follows the room without joining it. A member may watch, too, and goes on watching when the membership
@@ -146,12 +97,15 @@ func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error
 // once. Only admins and the room's host may kick: others get [protocol.ErrForbidden]. Other errors are as for
 // [Room.Set].
 func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
-	return c.do(ctx, kickCall(room, user, why, ban))
+	k := newCall(protocol.Request{Action: protocol.ActionKick, Room: room, User: user, Text: why})
+	k.req.Ban = int(k.units("ban", ban, time.Second, protocol.MaxBan))
+	return c.do(ctx, k)
 }
 
 // Swap exchanges the seats of two members of the room. Errors are as for Kick.
 func (c *Client) Swap(ctx context.Context, room, one, other string) (*protocol.Reply, error) {
-	return c.do(ctx, swapCall(room, one, other))
+	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionSwap, Room: room,
+		Users: []string{one, other}}))
 }
 
 // Shuffle permutes the seats of the room's members at random. Errors are as for Kick.
@@ -169,14 +123,18 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 // may not change all of the settings. Other errors are as for Kick.
 func (c *Client) Configure(ctx context.Context, room string, s room.Settings,
 	only ...Condition) (*protocol.Reply, error) {
-	return c.do(ctx, configureCall(room, s, only))
+	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionConfigure, Room: room, Settings: &s}, only...))
 }
 
 // SetPrivateOf replaces the private data of a member, as [Room.SetPrivate] does for the user's own. Errors are
 // as for Kick.
 func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 	only ...Condition) (*protocol.Reply, error) {
-	return c.do(ctx, setPrivateCall(room, user, data, only))
+	k := setCall(room, protocol.ScopePrivate, data, only)
+	if k.req.User = user; user == "" && k.err == nil {
+		k.err = errors.New("user: must not be empty")
+	}
+	return c.do(ctx, k)
 }
 
 // Txn does several actions in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set,
@@ -185,7 +143,7 @@ func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 // may: others get [protocol.ErrForbidden]. Other errors are as for [Room.Set].
 func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request,
 	only ...Condition) (*protocol.Reply, error) {
-	return c.do(ctx, txnCall(room, actions, only))
+	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionTxn, Room: room, Actions: actions}, only...))
 }
 
 // Close leaves all rooms and ends the client. It returns when the client's goroutines have ended. Waiting
@@ -214,67 +172,50 @@ func (c *Client) enter(ctx context.Context, k *call) (*Room, error) {
 	return entered, nil
 }
 
-// locked returns apply with the mutex held, followed by a wake-up of requests that wait for the room.
-func (c *Client) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
-	return func(reply *protocol.Reply) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		apply(reply)
-		c.notifyLocked()
-	}
+// State is the state of a client's connection.
+type State int
+
+// The states of a [Client]. The first is Connecting, and the last Lost.
+const (
+	Connecting   State = iota // the first connection is not made yet
+	Connected                 // there is a connection; rooms may still be restored
+	Reconnecting              // the connection has ended, and the client tries to make another
+	Lost                      // the client has ended for good: Err says why
+	Degraded                  // there is a connection, but its server cannot reach Redis: rooms stand still
+)
+
+// String returns the name in lower case.
+func (s State) String() string {
+	return [...]string{"connecting", "connected", "reconnecting", "lost", "degraded"}[s]
 }
 
-// do sends a request, and repeats it after a lost connection if that does no harm. It also repeats a request
-// that the server refused because too many came at once.
-func (c *Client) do(ctx context.Context, k *call) (*protocol.Reply, error) {
-	tries := 0
-	for prefix := "not sent: "; ; prefix = "" {
-		s, err := c.ready(ctx, k)
-		if err != nil {
-			return nil, k.failed(fmt.Errorf("%s%w", prefix, err))
+// State returns the current state.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// States returns an iteration over the client's states, starting with the current one. A slow reader skips
+// states. The iteration ends after Lost, or when ctx ends.
+func (c *Client) States(ctx context.Context) iter.Seq[State] {
+	return func(yield func(State) bool) {
+		for last, state := State(-1), State(-1); last != Lost && ctx.Err() == nil; last = state {
+			changed := func() bool { state = c.state; return state != last }
+			if c.await(ctx, changed) != nil || !yield(state) {
+				return
+			}
 		}
-		reply, begun, again, err := s.ask(ctx, k)
-		switch {
-		case again && tries+1 < rateTries:
-			tries++
-		case !errors.Is(err, ErrClosed): // err may be nil
-			return reply, k.failed(err)
-		case begun && !protocol.ActionNamed(k.req.Action).Repeats:
-			return nil, k.failed(fmt.Errorf("%w: %w", errNoReply, err))
-		}
 	}
 }
 
-// errNoReply is for a request that the server may have carried out.
-var errNoReply = protocol.NewError(protocol.CodeUnknown, "sent, but no reply came")
+// Done returns a channel that is closed when the client has ended for good.
+func (c *Client) Done() <-chan struct{} { return c.done }
 
-// ready waits for a session that can send the request by ask.
-func (c *Client) ready(ctx context.Context, k *call) (s *session, err error) {
-	waited := c.await(ctx, func() bool {
-		s, err = c.readyLocked(k)
-		return s != nil || err != nil
-	})
-	return s, cmp.Or(err, waited)
-}
-
-// readyLocked returns a session that can send the request, or nil if there is none now. The error says why
-// there never will be one.
-func (c *Client) readyLocked(k *call) (*session, error) {
-	r := k.room
-	switch {
-	case k.err != nil:
-		return nil, k.err
-	case c.err != nil:
-		return nil, c.err
-	case r != nil && r.err != nil:
-		return nil, r.err
-	case c.session == nil, c.session.conn.Err() != nil, r != nil && r.awaitsSnapshotLocked():
-		return nil, nil
-	case k.enters, protocol.ActionNamed(k.req.Action).Host: // a host first needs its membership restored
-		r = c.rooms[k.req.Room]
-	}
-	if r != nil && !r.restoredLocked() || !c.session.mayAskLocked() {
-		return nil, nil
-	}
-	return c.session, nil
+// Err returns nil as long as Done is open, and then the reason for the end. It is [ErrClosed]: a [*CloseError]
+// has the code, which is 1000 after Close. It is also [ErrUnauthorized] if the server accepts no token.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -214,4 +215,122 @@ func (c *Conn) drop(reason error) {
 		return
 	}
 	_ = c.socket.Close()
+}
+
+// Do sets the ID of a request, sends it, and waits for the reply. OnReply gets the same reply, so do not change
+// it.
+//
+// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if a condition was not met;
+// a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two, the
+// server may have carried out the request, unless the text says that it was not sent, or the code is
+// [protocol.CloseRestart], because a server answers all that it has started before it restarts. A reply after
+// the end of ctx goes to OnReply only.
+//
+// With [protocol.ActionAuth], Do sends the server a newer token of the same user, which extends the life of the
+// connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized]
+// if the server does not accept the token; the older one then stays valid.
+func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
+	return c.do(ctx, &call{req: &r})
+}
+
+func (c *Conn) do(ctx context.Context, k *call) (*protocol.Reply, error) {
+	reply, _, err := c.roundTrip(ctx, k)
+	return reply, k.failed(err)
+}
+
+// roundTrip sends a request and waits for its reply. If ctx ends first, the call's apply still gets a later reply,
+// because the server has run the request. begun is false if the server has not started it, and never will.
+func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, begun bool, err error) {
+	k.answer = make(chan *protocol.Reply, 1)
+	if err := c.post(ctx, k); err != nil {
+		return nil, false, fmt.Errorf("not sent: %w", err)
+	}
+	select {
+	case reply = <-k.answer:
+	case <-ctx.Done():
+		err = ctx.Err()
+		if k.apply == nil {
+			c.forget(k)
+		}
+	case <-c.done:
+		err = c.Err()
+	}
+	if reply == nil {
+		// A reply that has arrived counts more than the end of the wait.
+		select {
+		case reply = <-k.answer:
+		default:
+			return nil, !isRestart(err), err
+		}
+	}
+	switch {
+	case reply.Error == nil:
+		return reply, true, nil
+	case reply.Error.Is(protocol.ErrConflict):
+		return nil, true, &ConflictError{reply.Epoch, reply.Version, reply.Data, reply.Error}
+	}
+	return nil, true, reply.Error
+}
+
+// post gives the request its id, and passes it to the writing goroutine.
+func (c *Conn) post(ctx context.Context, k *call) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case k.err != nil:
+		return k.err
+	}
+	if err := c.expect(k); err != nil {
+		return err
+	}
+	frame, err := k.frame()
+	if err == nil {
+		select {
+		case c.outgoing <- frame:
+			return nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-c.done:
+			err = c.Err()
+		}
+	}
+	c.forget(k)
+	return err
+}
+
+// expect registers the call for its reply.
+func (c *Conn) expect(k *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	c.lastID++
+	k.req.ID = c.lastID
+	c.calls[k.req.ID] = k
+	return nil
+}
+
+func (c *Conn) forget(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, k.req.ID)
+}
+
+// deliver applies a reply, and passes it to the request that it answers, if that still waits.
+func (c *Conn) deliver(reply *protocol.Reply) {
+	if reply.ID == nil {
+		return
+	}
+	c.mu.Lock()
+	k, ok := c.calls[*reply.ID]
+	delete(c.calls, *reply.ID) // a second reply with the same id must not block the reading goroutine
+	c.mu.Unlock()
+	if !ok {
+		return
+	}
+	if k.apply != nil {
+		k.apply(reply)
+	}
+	k.answer <- reply
 }

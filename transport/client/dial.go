@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/transport/protocol"
 )
 
@@ -172,4 +174,81 @@ func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
 	}
 	header.Set("Authorization", "Bearer "+token)
 	return header, nil
+}
+
+// connector connects to the addresses of a client in turn. One goroutine uses it.
+type connector struct {
+	cfg     *Config
+	backoff pause.Backoff
+	next    int  // counts attempts, to choose the address
+	before  bool // there was a connection
+	refused bool // the server did not accept the last token, or it has expired since
+}
+
+func newConnector(cfg *Config) connector {
+	return connector{cfg: cfg, backoff: cfg.backoff(), next: rand.IntN(len(cfg.Addresses))}
+}
+
+// attempt calls dial with the next address and a token, which is empty if there is none. final says that no
+// other attempt can succeed.
+func (k *connector) attempt(ctx context.Context,
+	dial func(address, token string, opts Options) error) (final bool, err error) {
+	address, token := k.cfg.Addresses[k.next%len(k.cfg.Addresses)], ""
+	k.next++
+	opts := k.cfg.options()
+	if k.cfg.Token != nil {
+		if token, err = k.cfg.Token(ctx); err != nil {
+			final = !k.before || errors.Is(err, ErrUnauthorized)
+			return final, fmt.Errorf("client: option Token: %w", err)
+		}
+		opts.Token = StaticToken(token)
+	}
+	if err := dial(address, token, opts); err != nil {
+		return k.refuses(err), err
+	}
+	k.before, k.refused = true, false
+	return false, nil
+}
+
+// refuses reports whether a server would also refuse the next attempt, after one that failed with err.
+func (k *connector) refuses(err error) bool {
+	var refusal *protocol.Error
+	var untrusted *tls.CertificateVerificationError
+	var status *statusError
+	switch {
+	case errors.Is(err, ErrUnauthorized): // ask once for a newer token
+		again := k.cfg.Token != nil && !k.refused
+		k.refused = true
+		return !again
+	case errors.As(err, &refusal):
+		return !refusal.Retry
+	case k.before: // it worked before; while servers restart, a proxy may answer anything
+		return false
+	case errors.As(err, &status):
+		return status.code < http.StatusInternalServerError && status.code != http.StatusTooManyRequests
+	}
+	return errors.As(err, &untrusted) || errors.Is(err, errNotRoomd)
+}
+
+// settled is how long a connection has to last to reset the pauses.
+const settled = 10 * time.Second
+
+// ends reports whether the end of a connection also ends the client.
+func (k *connector) ends(why error, lasted time.Duration) bool {
+	if lasted >= settled {
+		k.backoff.Reset()
+	}
+	var closed *CloseError
+	if !errors.As(why, &closed) {
+		return false
+	}
+	switch closed.Code {
+	case websocket.CloseProtocolError, websocket.CloseUnsupportedData, websocket.CloseInvalidFramePayloadData,
+		websocket.ClosePolicyViolation, websocket.CloseMessageTooBig, protocol.CloseReplaced, protocol.CloseTooMany:
+		return true
+	case protocol.CloseUnauthorized:
+		k.refused = true
+		return k.cfg.Token == nil
+	}
+	return false
 }

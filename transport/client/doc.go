@@ -32,14 +32,13 @@
 //
 // # Goroutines and locks
 //
-// A Conn runs two goroutines: one reads, and calls [Options.OnReply], [Options.OnEvent] and functions
-// that wait for replies; one writes. A Client runs one that makes connections (reconnect.go), and for
-// each of them a session (session.go): a heartbeat, the renewal of the token, and one for each room that
-// has to be restored. Each iteration over the lobby runs one more (lobby.go), which ends before the
-// iteration does.
+// A Conn runs two goroutines: one reads, and calls [Options.OnReply], [Options.OnEvent] and functions that wait for
+// replies; one writes. A Client runs one that makes connections (link.go), and for each of them a session
+// (session.go): a heartbeat, the renewal of the token, and one for each room that has to be restored. Each iteration
+// over the lobby runs one more (lobby.go), which ends before the iteration does.
 //
-// There are two mutexes. The Client's guards its state and everything in its rooms
-// (membership.go, replica.go). Only the reading goroutine of the current connection, frame by frame, and
-// the end of a connection change rooms. The Conn's guards the requests that wait for replies; it may be
-// locked while the Client's is held, and no other is. Nobody waits, or calls the program, with either.
+// There are two mutexes. That of the link guards its state and everything in its rooms (membership.go, replica.go).
+// Only the reading goroutine of the current connection, frame by frame, and the end of a connection change rooms. The
+// Conn's guards the requests that wait for replies; it may be locked while the link's is held, and no other is.
+// Nobody waits, or calls the program, with either.
 package client

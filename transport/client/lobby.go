@@ -108,18 +108,18 @@ func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error
 }
 
 // follow runs a follower until ctx or the client ends. It returns the error of Err if the client has ended.
-func (c *Client) follow(ctx context.Context, f *lobbyFollower) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return c.err
+func (l *link) follow(ctx context.Context, f *lobbyFollower) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
 	}
-	// c.err is nil, so the client's own goroutine still runs, and nobody waits for goroutines yet.
-	c.goroutines.Go(func() {
+	// l.err is nil, so the client's own goroutine still runs, and nobody waits for goroutines yet.
+	l.goroutines.Go(func() {
 		defer close(f.done)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(c.ctx, cancel)()
+		defer context.AfterFunc(l.ctx, cancel)()
 		f.end(f.run(ctx))
 	})
 	return nil

@@ -48,7 +48,7 @@ func (v View) find(user string) int {
 }
 
 // replica is the client's copy of a room, with the feeds of its readers. It follows the server's frames and
-// does no I/O. The client's mutex guards it.
+// does no I/O. The link's mutex guards it.
 type replica struct {
 	view    View
 	lent    bool               // somebody shares view.Users, so it must not change
@@ -57,7 +57,11 @@ type replica struct {
 	began   bool               // there was an iteration
 	keeps   bool               // messages are kept for the first iteration
 	unread  []Change           // the kept messages, at most maxLag
-	changed chan struct{}      // closed at the next change; nil if nobody waits
+	changed signal             // of the view or the feeds
+}
+
+func newReplica() replica {
+	return replica{view: View{Seat: noSeat}, feeds: make(map[*feed]struct{})}
 }
 
 // known reports whether the view comes from a server.
@@ -91,7 +95,7 @@ func (r *replica) apply(e *protocol.Event, user string) bool {
 	if slices.ContainsFunc(e.Changes, func(c protocol.Change) bool { return c.Type == protocol.ChangeSeat }) {
 		r.findSeat(user)
 	}
-	r.notify()
+	r.changed.notify()
 	return true
 }
 
@@ -117,7 +121,7 @@ func (r *replica) replace(epoch string, version uint64, s *protocol.State, user 
 	r.findSeat(user)
 	r.synced = true
 	r.tell(r.snapshot())
-	r.notify()
+	r.changed.notify()
 }
 
 // keep keeps messages for the first iteration, if there was none yet.
@@ -129,7 +133,7 @@ func (r *replica) hear(reply *protocol.Reply) {
 		s := &reply.Said[i]
 		r.tell(Change{Change: s.Change(), Epoch: cmp.Or(s.Epoch, reply.Epoch), Version: s.Version})
 	}
-	r.notify()
+	r.changed.notify()
 }
 
 // findSeat updates the user's own seat from the list.

@@ -108,7 +108,7 @@ func (m *modelRoom) reply() *protocol.Reply {
 func TestReplica_AnyStream(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := &Client{rooms: map[string]*Room{}, changed: make(chan struct{})}
+		c := &Client{link{rooms: map[string]*Room{}}}
 		m := &modelRoom{view: View{Users: []protocol.Seated{}}}
 		r := c.openLocked("42")
 		r.enteredLocked(protocol.ActionWatch, m.reply())
@@ -121,7 +121,7 @@ func TestReplica_AnyStream(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "delivery") {
 			case 0:
 				r.disconnectedLocked()
-				new(session).restoredByLocked(r, protocol.ActionWatch, m.reply())
+				new(session).restoredByLocked(&r.membership, protocol.ActionWatch, m.reply())
 			case 1:
 				v := m.reply()
 				c.event(&protocol.Event{Event: protocol.EventSnapshot, Room: "42", Epoch: v.Epoch, Version: v.Version, State: protocol.State{Users: v.Users, Data: v.Data, Settings: v.Settings}})
@@ -172,8 +172,7 @@ type reader struct {
 }
 
 func (f *reader) read(t *rapid.T, r *Room) {
-	batch, _, _ := r.take(f.feed)
-	for _, c := range batch {
+	for _, c := range r.replica.take(f.feed) {
 		if c.Type == ChangeSnapshot {
 			f.copy = replica{view: *c.View, lent: true}
 			continue

@@ -11,28 +11,15 @@ import (
 // Room is a client's copy of a room that it is a member of, or watches, or both. It follows the server, also
 // across reconnects, until it ends: when the client has left and does not watch, has lost its seat, or has
 // ended itself. A client has one Room for each id at a time. It is safe for concurrent use.
-type Room struct {
-	id     string
-	client *Client
-	done   chan struct{} // closed when err is set
-
-	// The client's mutex guards the rest.
-	replica   replica
-	joined    bool  // the current connection has the membership
-	watched   bool  // the current connection has the watch
-	moved     bool  // a move to this room was announced, and its snapshot has not come yet
-	restoring bool  // a goroutine of the session restores the room
-	lost      error // why the last membership was lost, or nil
-	err       error // why the room has ended
-}
+type Room struct{ membership }
 
 // ID returns the room's id.
 func (r *Room) ID() string { return r.id }
 
 // View returns the room now, or its last state after it has ended.
 func (r *Room) View() View {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
 	return r.replica.share()
 }
 
@@ -47,9 +34,9 @@ func (r *Room) Data() protocol.JSON { return r.View().Data }
 
 // Private returns the user's private data as a member, or empty.
 func (r *Room) Private() protocol.JSON {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
-	u, _ := r.replica.view.User(r.client.user)
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
+	u, _ := r.replica.view.User(r.link.user)
 	return u.Private
 }
 
@@ -62,8 +49,8 @@ func (r *Room) Done() <-chan struct{} { return r.done }
 // Err returns nil as long as Done is open, and then the reason for the end: [ErrLeft], [ErrUnwatched], a
 // [*LostError], or the client's error.
 func (r *Room) Err() error {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
 	return r.err
 }
 
@@ -74,7 +61,7 @@ func (r *Room) Err() error {
 func (r *Room) Leave(ctx context.Context) error {
 	var left error // set by the reading goroutine before the reply arrives
 	k := plainCall(protocol.ActionLeave, r.id)
-	k.apply = r.client.locked(func(reply *protocol.Reply) { left = r.leftLocked(reply) })
+	k.apply = r.link.locked(func(reply *protocol.Reply) { left = r.leftLocked(reply) })
 	_, err := r.do(ctx, k)
 	if errors.Is(err, protocol.ErrNotMember) {
 		return k.failed(left)
@@ -86,8 +73,8 @@ func (r *Room) Leave(ctx context.Context) error {
 // watch. Errors are as for Set.
 func (r *Room) Unwatch(ctx context.Context) error {
 	k := plainCall(protocol.ActionUnwatch, r.id)
-	k.apply = r.client.locked(func(reply *protocol.Reply) {
-		if now := r.client.rooms[r.id]; now != nil && reply.Error == nil {
+	k.apply = r.link.locked(func(reply *protocol.Reply) {
+		if now := r.link.rooms[r.id]; now != nil && reply.Error == nil {
 			now.unwatchedLocked(ErrUnwatched)
 		}
 	})
@@ -97,7 +84,7 @@ func (r *Room) Unwatch(ctx context.Context) error {
 
 // Ready says whether the user is ready. Errors are as for Set.
 func (r *Room) Ready(ctx context.Context, ready bool) error {
-	return r.act(ctx, readyCall(r.id, ready))
+	return r.act(ctx, newCall(protocol.Request{Action: protocol.ActionReady, Room: r.id, Value: ready}))
 }
 
 // Set replaces the room's data by the JSON form of data, made by [json.Marshal]; nil removes it. With a
@@ -153,12 +140,14 @@ func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, 
 //
 // All readers get a [protocol.ChangeCountdown], and a [protocol.ChangeTimer] when the timer fires.
 func (r *Room) SetTimer(ctx context.Context, name string, in time.Duration, then Then, only ...Condition) error {
-	return r.act(ctx, timerCall(r.id, name, &in, then, only))
+	k := newCall(protocol.Request{Action: protocol.ActionTimer, Room: r.id, Name: name}, only...)
+	k.req.In, k.req.Then = new(k.units("in", in, time.Millisecond, protocol.MaxTimer)), k.effect(then)
+	return r.act(ctx, k)
 }
 
 // StopTimer cancels a timer of the room, if it is set. Errors are as for Set.
 func (r *Room) StopTimer(ctx context.Context, name string, only ...Condition) error {
-	return r.act(ctx, timerCall(r.id, name, nil, Then{}, only))
+	return r.act(ctx, newCall(protocol.Request{Action: protocol.ActionTimer, Room: r.id, Name: name}, only...))
 }
 
 // Say sends a message to all users who get the room's events. Errors are as for Set.
@@ -169,7 +158,9 @@ func (r *Room) Say(ctx context.Context, m Message) error {
 // SayTo is like Say, but only for these users and the sender, at most [protocol.MaxTo] different ones. Without
 // users, the message is for admins who watch: see Propose.
 func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
-	return r.act(ctx, sayToCall(r.id, users, m))
+	k := sayCall(r.id, m)
+	k.req.To = append([]string{}, users...)
+	return r.act(ctx, k)
 }
 
 // Propose sends a move to a referee: a message with the JSON form of move, made by [json.Marshal]. Only admins
@@ -178,11 +169,14 @@ func (r *Room) Propose(ctx context.Context, move any) error {
 	return r.SayTo(ctx, nil, Message{Data: move})
 }
 
-// act sends a request that changes the room, and returns when the room shows the change.
+// act sends a request that changes the room, and returns when the room shows the change, or ctx ends.
 func (r *Room) act(ctx context.Context, k *call) error {
 	reply, err := r.do(ctx, k)
-	if err == nil {
-		r.awaitShown(ctx, reply)
+	if err == nil { // the reply may have come before the event
+		_ = r.replica.changed.await(ctx, &r.link.mu, func() bool {
+			v := &r.replica.view
+			return v.Epoch != reply.Epoch || v.Version >= reply.Version || r.err != nil
+		})
 	}
 	return err
 }
@@ -190,5 +184,5 @@ func (r *Room) act(ctx context.Context, k *call) error {
 // do sends a request about the room, once the current connection has restored the room.
 func (r *Room) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 	k.room = r
-	return r.client.do(ctx, k)
+	return r.link.do(ctx, k)
 }

@@ -19,7 +19,7 @@ import (
 // session is the work of a client on one connection: the heartbeat, the renewal of the token, and one goroutine
 // for each room that has to be restored.
 type session struct {
-	client     *Client
+	link       *link
 	conn       *Conn
 	token      string
 	began      time.Time
@@ -27,9 +27,9 @@ type session struct {
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup
 
-	window     float64 // guarded by client.mu: how many requests may be under way
-	unanswered int     // guarded by client.mu: how many requests are under way
-	resting    int     // guarded by client.mu: how many of them wait because they came too fast
+	window     float64 // guarded by link.mu: how many requests may be under way
+	unanswered int     // guarded by link.mu: how many requests are under way
+	resting    int     // guarded by link.mu: how many of them wait because they came too fast
 }
 
 const (
@@ -41,20 +41,6 @@ const (
 	rateTries = 30
 )
 
-// begin makes conn the client's connection, and starts to restore its rooms.
-func (c *Client) begin(conn *Conn, token string) *session {
-	s := &session{client: c, conn: conn, token: token, window: maxWindow, began: time.Now()}
-	s.ctx, s.cancel = context.WithCancel(c.ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.session, c.last, c.state = s, nil, c.connectedLocked()
-	for _, r := range c.rooms {
-		r.restoreLocked()
-	}
-	c.notifyLocked()
-	return s
-}
-
 // run returns when the connection and the session's goroutines have ended.
 func (s *session) run() {
 	s.goroutines.Go(s.heartbeat)
@@ -63,7 +49,7 @@ func (s *session) run() {
 	}
 	select {
 	case <-s.conn.Done():
-	case <-s.client.ctx.Done():
+	case <-s.link.ctx.Done():
 	}
 	s.conn.Close() // sends 1000 if the connection has not ended
 	s.cancel()
@@ -72,7 +58,7 @@ func (s *session) run() {
 
 // heartbeat pings a server that is silent, and drops the connection if it remains so.
 func (s *session) heartbeat() {
-	cfg, c := &s.client.cfg, s.conn
+	cfg, c := &s.link.cfg, s.conn
 	for {
 		silence := time.Since(c.began) - time.Duration(c.heard.Load())
 		if rest := cfg.Idle - silence; rest > 0 {
@@ -100,9 +86,9 @@ func (s *session) renew() {
 		// At least a second, so that a token that never changes does not make this a busy loop.
 		rest := max(s.remaining(expires)/5*4, time.Second)
 		expires = time.Time{}
-		backoff := s.client.cfg.backoff()
+		backoff := s.link.cfg.backoff()
 		for err := pause.For(s.ctx, rest); err == nil; err = backoff.Wait(s.ctx) {
-			token, err := s.client.cfg.Token(s.ctx)
+			token, err := s.link.cfg.Token(s.ctx)
 			if errors.Is(err, ErrUnauthorized) {
 				return // the program has no newer token
 			}
@@ -147,10 +133,10 @@ func expiry(token string) time.Time {
 
 // restore restores a room on a new connection: the membership, the watch, and the list after missed events. It
 // repeats requests that the server cannot serve now.
-func (s *session) restore(r *Room) {
-	backoff := s.client.cfg.backoff()
-	for k := s.missing(r); k != nil; k = s.missing(r) {
-		if s.client.await(s.ctx, s.mayAskLocked) != nil {
+func (s *session) restore(m *membership) {
+	backoff := s.link.cfg.backoff()
+	for k := s.missing(m); k != nil; k = s.missing(m) {
+		if s.link.await(s.ctx, s.mayAskLocked) != nil {
 			return
 		}
 		_, _, again, err := s.ask(s.ctx, k)
@@ -179,10 +165,10 @@ func (s *session) mayAskLocked() bool {
 func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begun, again bool, err error) {
 	reply, begun, err = s.conn.roundTrip(ctx, k)
 	again = errors.Is(err, protocol.ErrRateLimited)
-	c := s.client
+	c := s.link
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.notifyLocked()
+	defer c.changed.notify()
 	s.unanswered--
 	if !again {
 		s.window = min(maxWindow, s.window+1/s.window)
@@ -202,5 +188,5 @@ func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begu
 // client's last one, until the server notices that its connection is broken.
 func (s *session) later(err *protocol.Error) bool {
 	return err.Retry || err.Code == protocol.CodeUnknown ||
-		err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.client.cfg.Idle
+		err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.link.cfg.Idle
 }

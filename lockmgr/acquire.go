@@ -45,11 +45,19 @@ func (o AcquireOptions) validate(m *Manager) error {
 
 // AcquireWith is [Manager.Acquire] with options of its own.
 func (m *Manager) AcquireWith(ctx context.Context, name string, opts AcquireOptions) (*Lock, error) {
-	if err := opts.validate(m); err != nil {
+	lock, err := m.acquire(ctx, name, opts)
+	if err != nil {
 		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
 	}
+	return lock, nil
+}
+
+func (m *Manager) acquire(ctx context.Context, name string, opts AcquireOptions) (*Lock, error) {
+	if err := opts.validate(m); err != nil {
+		return nil, err
+	}
 	if err := m.enter(ctx, name); err != nil {
-		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+		return nil, err
 	}
 	defer m.life.calls.Done()
 	w := new(waiter)
@@ -60,13 +68,9 @@ func (m *Manager) AcquireWith(ctx context.Context, name string, opts AcquireOpti
 		defer cancel()
 		ctx = limited
 	}
-	err := m.lines.join(ctx, w)
-	if err != nil {
-		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
-	}
 	g, err := w.wait(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("lockmgr: acquire %q: %w", name, err)
+		return nil, err
 	}
 	return newLock(&w.Slot, w.ttl, g), nil
 }
@@ -94,7 +98,7 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 	s.init(m, name)
 	cmd, err := s.Ask(ctx, tryScript, ttl.Milliseconds())
 	if err != nil {
-		s.abandon()
+		s.Abandon()
 		return nil, "", err
 	}
 	fence, holder := parseReply(cmd.Val())
@@ -103,20 +107,23 @@ func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *L
 	}
 	g := &grant{s.Token(), parseNumber(fence), sent, ttl}
 	if g.isOver() {
-		s.abandon()
+		s.Abandon()
 		return nil, "", errLate
 	}
 	return newLock(s, ttl, g), "", nil
 }
 
-// wait waits until w has the lock, and removes w from its line in any case.
+// wait waits until w has the lock, in the line of its lock, or returns why not.
 func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 	lines := &w.m.lines
+	if err := lines.join(ctx, w); err != nil {
+		return nil, err
+	}
 	defer func() {
 		// abandon comes first, so that nobody hands w the lock from now on. Whoever finds w abandoned releases
 		// the hold that was meant for it.
 		if err != nil && lines.abandon(w) {
-			w.abandon()
+			abandon(w.m, w.asked, w.attempt())
 		}
 		w.Close()
 		lines.remove(w, err == nil)

@@ -41,14 +41,12 @@ func (o WaitOptions) withDefaults() WaitOptions {
 
 func (o WaitOptions) validate() error {
 	switch {
-	case o.TTL < time.Millisecond || o.TTL%time.Millisecond != 0:
-		return fmt.Errorf("lockmgr: TTL is %v, it must be at least 1ms, in whole milliseconds: %w", o.TTL, ErrInvalid)
 	case o.Wait < 0:
-		return fmt.Errorf("lockmgr: Wait is %v, it must be more than zero: %w", o.Wait, ErrInvalid)
+		return invalid("Wait is %v, it must be more than zero", o.Wait)
 	case o.Poll < 0:
-		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero: %w", o.Poll, ErrInvalid)
+		return invalid("Poll is %v, it must be more than zero", o.Poll)
 	}
-	return nil
+	return wholeMilliseconds("TTL", o.TTL)
 }
 
 // Outcome says how a [Manager.AcquireOrWait] ended.

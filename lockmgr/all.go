@@ -27,10 +27,10 @@ import (
 // reached, they expire.
 func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("lockmgr: names is empty: %w", ErrInvalid)
+		return nil, invalid("names is empty")
 	}
 	if len(names) > maxNames {
-		return nil, fmt.Errorf("lockmgr: names has %d, at most %d are allowed: %w", len(names), maxNames, ErrInvalid)
+		return nil, invalid("names has %d, at most %d are allowed", len(names), maxNames)
 	}
 	for i, name := range names {
 		if err := m.names.check(name); err != nil {

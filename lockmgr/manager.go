@@ -33,11 +33,10 @@ type Manager struct {
 // If the server is older than Redis 7.0, and says so, the first call that asks it returns an ErrInvalid.
 func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, fmt.Errorf("lockmgr: client is nil: %w", ErrInvalid)
+		return nil, invalid("client is nil")
 	}
 	if _, ring := client.(*redis.Ring); ring {
-		return nil, fmt.Errorf("lockmgr: client is a *redis.Ring, which has no script for keys of several servers: %w",
-			ErrInvalid)
+		return nil, invalid("client is a *redis.Ring, which has no script for keys of several servers")
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

@@ -92,34 +92,34 @@ func (o Options) longPoll() time.Duration {
 }
 
 func (o Options) validate() error {
-	for _, d := range []struct {
-		field string
-		value time.Duration
-	}{{"TTL", o.TTL}, {"Claim", o.Claim}} {
-		switch {
-		case d.value < time.Millisecond:
-			return fmt.Errorf("lockmgr: %s is %v, it must be at least 1ms: %w", d.field, d.value, ErrInvalid)
-		case d.value%time.Millisecond != 0:
-			return fmt.Errorf("lockmgr: %s is %v, Redis counts in whole milliseconds: %w", d.field, d.value, ErrInvalid)
-		}
-	}
 	switch {
 	case strings.ContainsAny(o.Prefix, "{}"):
-		return fmt.Errorf("lockmgr: Prefix %q holds a brace, which would break the hash tag of the keys: %w",
-			o.Prefix, ErrInvalid)
+		return invalid("Prefix %q holds a brace, which would break the hash tag of the keys", o.Prefix)
 	case o.Poll < 0:
-		return fmt.Errorf("lockmgr: Poll is %v, it must be more than zero: %w", o.Poll, ErrInvalid)
+		return invalid("Poll is %v, it must be more than zero", o.Poll)
 	case o.Poll > maxPoll:
-		return fmt.Errorf("lockmgr: Poll is %v, it must not be longer than %v, or Redis forgets the queue between two polls: %w",
-			o.Poll, maxPoll, ErrInvalid)
-	case o.Poll >= o.Claim:
-		return fmt.Errorf("lockmgr: Poll is %v, it must be shorter than the Claim (%v), "+
-			"or a lock that is handed over is gone before its waiter asks: %w", o.Poll, o.Claim, ErrInvalid)
-	case o.Claim > o.TTL:
-		return fmt.Errorf("lockmgr: Claim is %v, it must not be longer than the TTL (%v): %w", o.Claim, o.TTL,
-			ErrInvalid)
+		return invalid("Poll is %v, it must not be longer than %v, or Redis forgets the queue between two polls",
+			o.Poll, maxPoll)
+	case o.Poll >= o.Claim && o.Claim >= time.Millisecond:
+		return invalid("Poll is %v, it must be shorter than the Claim (%v), "+
+			"or a lock that is handed over is gone before its waiter asks", o.Poll, o.Claim)
+	case o.Claim > o.TTL && o.TTL >= time.Millisecond:
+		return invalid("Claim is %v, it must not be longer than the TTL (%v)", o.Claim, o.TTL)
 	case o.MaxWaiters < 0:
-		return fmt.Errorf("lockmgr: MaxWaiters is %d, it must be more than zero: %w", o.MaxWaiters, ErrInvalid)
+		return invalid("MaxWaiters is %d, it must be more than zero", o.MaxWaiters)
+	}
+	return cmp.Or(wholeMilliseconds("TTL", o.TTL), wholeMilliseconds("Claim", o.Claim))
+}
+
+// invalid returns an ErrInvalid with that message.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("lockmgr: %s: %w", fmt.Sprintf(format, args...), ErrInvalid)
+}
+
+// wholeMilliseconds returns an error unless d is one millisecond or several.
+func wholeMilliseconds(field string, d time.Duration) error {
+	if d < time.Millisecond || d%time.Millisecond != 0 {
+		return invalid("%s is %v, it must be at least 1ms, in whole milliseconds", field, d)
 	}
 	return nil
 }

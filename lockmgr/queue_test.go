@@ -83,7 +83,7 @@ func TestNobodyPassesTheQueue(t *testing.T) {
 		redistest.Equal(t, "the lock was offered to", clients[0].Get(t.Context(), "Lock:a").Val(), "waiting")
 		held, _ := askAs(t, managers[1], "waiting")
 		redistest.ErrorIf(t, !held, "the next in line did not get it")
-		slotOf(managers[1], "waiting").abandon()
+		slotOf(managers[1], "waiting").Abandon()
 		_ = holder.Release(t.Context())
 	})
 }
@@ -124,7 +124,7 @@ func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 		holder.Released()
 		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), "next")
 		redistest.Equal(t, "wait:", queued(t, clients[0]), 0)
-		slotOf(m, "next").abandon()
+		slotOf(m, "next").Abandon()
 	})
 }
 

@@ -320,10 +320,3 @@ func (c *call[T]) waitOpen(ctx context.Context, life *lifetime) (T, error) {
 	var none T
 	return none, life.ended(ctx)
 }
-
-// waitAtMost waits for the call, but no longer than d.
-func (c *call[T]) waitAtMost(d time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	_, _ = c.wait(ctx)
-}

@@ -113,25 +113,19 @@ func (s *Slot) sleep(ctx context.Context, pause time.Duration) (*grant, error) {
 // however late the wake-up comes, the slot does not trust the hold for too long.
 func (s *Slot) wake(w wakeUp) (ours bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tokens.String() != w.token {
-		return false
+	ours, waited := s.tokens.String() == w.token, s.waited
+	s.mu.Unlock()
+	if ours {
+		s.grant(&grant{w.token, w.fence, waited, w.claim})
 	}
-	s.grantLocked(&grant{w.token, w.fence, s.waited, w.claim})
-	return true
+	return ours
 }
 
-// grant passes the slot a hold; nil is a reason to ask.
+// grant passes the slot a hold; nil is a reason to ask. It drops g if the inbox is full: the slot then learns of the
+// hold by asking.
 func (s *Slot) grant(g *grant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.grantLocked(g)
-}
-
-// grantLocked drops g if the inbox is full. The slot then learns of the hold by asking.
-func (s *Slot) grantLocked(g *grant) {
 	select {
-	case s.inboxLocked() <- g:
+	case s.inbox() <- g:
 	default:
 	}
 }
@@ -140,10 +134,6 @@ func (s *Slot) grantLocked(g *grant) {
 func (s *Slot) inbox() chan *grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inboxLocked()
-}
-
-func (s *Slot) inboxLocked() chan *grant {
 	if s.grants == nil {
 		s.grants = make(chan *grant, 1)
 	}
@@ -175,7 +165,7 @@ func (s *Slot) isUsable(g *grant) bool {
 // later. The slot then has a new token. If Redis does not answer soon, Abandon goes on without the caller. If
 // Redis does not answer at all, the claim or the TTL ends the hold.
 func (s *Slot) Abandon() {
-	s.abandon()
+	abandon(s.m, s.asked, s.attempt())
 	s.Renew()
 }
 
@@ -186,9 +176,6 @@ func (s *Slot) Release(token string) {
 
 // Close stops the slot's wake-ups. It does not release the lock; see Abandon.
 func (s *Slot) Close() { s.m.wakes.remove(s) }
-
-// abandon is like Abandon, for a slot that is not used again.
-func (s *Slot) abandon() { abandon(s.m, s.asked, s.attempt()) }
 
 func (s *Slot) attempt() attempt { return attempt{s.on.only(lockKeys), s.tokens} }
 
@@ -202,7 +189,7 @@ type attempt struct {
 // so the attempts must share a slot of a Cluster. If Redis does not answer at once, abandon goes on without the
 // caller.
 func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
-	start(m.life, func() (struct{}, error) {
+	cleaned := start(m.life, func() (struct{}, error) {
 		if asked != nil {
 			<-asked.done
 		}
@@ -213,9 +200,11 @@ func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 		for _, a := range attempts {
 			args = append(args, a.tokens.String(), a.tokens.inDoubt())
 		}
-		_ = m.sender.run(ctx, abandonScript, m.names.together(attempts), args...).Err()
-		return struct{}{}, nil
-	}).waitAtMost(cleanupWait)
+		return struct{}{}, m.sender.run(ctx, abandonScript, m.names.together(attempts), args...).Err()
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupWait)
+	defer cancel()
+	_, _ = cleaned.wait(ctx)
 }
 
 // inherit passes the lock or position of earlier tokens to the current ones. The attempts must share a slot of

@@ -140,7 +140,7 @@ func TestAClaimCountsFromTheRequest(t *testing.T) {
 		redistest.OK(t, err)
 		redistest.ErrorIf(t, g == nil || !g.since.Equal(sent) || w.isUsable(g),
 			"%+v, asked at %v; with less than two round trips left it is usable: %v", g, sent, w.isUsable(g))
-		w.abandon()
+		w.Abandon()
 		mustRelease(t, held)
 	})
 }

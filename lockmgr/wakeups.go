@@ -38,15 +38,10 @@ type wakeUp struct {
 func parseWakeUp(payload string) (w wakeUp, ok bool) {
 	fence, rest, _ := strings.Cut(payload, " ")
 	claim, token, ok := strings.Cut(rest, " ")
-	if !ok {
-		return wakeUp{}, false
-	}
-	fenceNumber, err1 := strconv.ParseInt(fence, 10, 64)
+	number, err1 := strconv.ParseInt(fence, 10, 64)
 	ms, err2 := strconv.ParseInt(claim, 10, 32)
-	if err1 != nil || err2 != nil || ms <= 0 {
-		return wakeUp{}, false
-	}
-	return wakeUp{fenceNumber, time.Duration(ms) * time.Millisecond, token}, true
+	ok = ok && err1 == nil && err2 == nil && ms > 0
+	return wakeUp{number, time.Duration(ms) * time.Millisecond, token}, ok
 }
 
 // parseReply parses the reply of a script that may give a token the lock. It returns the fence if the token got
@@ -65,11 +60,8 @@ func parseReply(reply any) (fence, instead string) {
 
 // parseNumber parses a number from lock_number or lock_queue; 0 if the text is no number.
 func parseNumber(text string) int64 {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	position, _ := strconv.ParseFloat(text, 64) // Redis may format a sorted set's score as a float
-	return int64(position)
+	number, _ := strconv.ParseFloat(text, 64) // exact: it has 16 digits. Redis may format a score as a float
+	return int64(number)
 }
 
 // wakeUps delivers wake-ups to the waiting slots of this process.

@@ -35,7 +35,7 @@ func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script
 func UntilMoved(ctx context.Context, send func() error) error {
 	for {
 		err := send()
-		if !AwaitMove(ctx, err) {
+		if !isSlotMoving(err) || pause.For(ctx, movingPause) != nil {
 			return err
 		}
 	}
@@ -57,12 +57,6 @@ func UntilKnown(send, load func() error) error {
 			return err
 		}
 	}
-}
-
-// AwaitMove reports whether a request that failed with err has to be sent again because a slot moves. It first
-// waits for a moment, and reports false if ctx ends meanwhile.
-func AwaitMove(ctx context.Context, err error) bool {
-	return isSlotMoving(err) && pause.For(ctx, movingPause) == nil
 }
 
 // SeekMaster makes the client of a Cluster ask for the owners of slots, if err says that a server did not

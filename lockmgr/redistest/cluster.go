@@ -15,8 +15,8 @@ import (
 // Cluster is a launch.Cluster of three masters that ends with its test. Its methods are for the test's
 // goroutine.
 type Cluster struct {
+	*launch.Cluster
 	tb      testing.TB
-	cluster *launch.Cluster
 	servers []*Server            // the masters
 	moves   map[int]*launch.Move // by slot: moves under way
 }
@@ -42,11 +42,11 @@ func startCluster(tb testing.TB, masters int, args ...string) *Cluster {
 	Need(tb, "redis-server")
 	c := &Cluster{tb: tb, moves: make(map[int]*launch.Move)}
 	c.within(func(ctx context.Context) (err error) {
-		c.cluster, err = launch.StartCluster(ctx, masters, 0, launch.Config{Args: args})
+		c.Cluster, err = launch.StartCluster(ctx, masters, 0, launch.Config{Args: args})
 		return err
 	})
-	tb.Cleanup(c.cluster.Close)
-	for _, r := range c.cluster.Servers {
+	tb.Cleanup(c.Close)
+	for _, r := range c.Servers {
 		c.servers = append(c.servers, &Server{tb, r})
 	}
 	return c
@@ -66,7 +66,7 @@ func (c *Cluster) within(f func(context.Context) error) {
 func (c *Cluster) AddReplica(i int) (replica *Server) {
 	c.tb.Helper()
 	c.within(func(ctx context.Context) error {
-		r, err := c.cluster.AddReplica(ctx, c.servers[i].Redis)
+		r, err := c.Cluster.AddReplica(ctx, c.servers[i].Redis)
 		replica = &Server{c.tb, r}
 		return err
 	})
@@ -77,11 +77,8 @@ func (c *Cluster) AddReplica(i int) (replica *Server) {
 // replicas follow. Call it after a Restart of a node, for example.
 func (c *Cluster) WaitReady() {
 	c.tb.Helper()
-	waitFor(c.tb, "the cluster", c.cluster.Ready)
+	waitFor(c.tb, "the cluster", c.Ready)
 }
-
-// Addrs returns host:port of every node.
-func (c *Cluster) Addrs() []string { return c.cluster.Addrs() }
 
 // Client returns a new client of the cluster, closed with the test.
 func (c *Cluster) Client() *redis.ClusterClient {
@@ -103,18 +100,13 @@ func (c *Cluster) Node(i int) *Server { return c.servers[i] }
 // Owner returns the node that has the slot of key; during a move that is the old one.
 func (c *Cluster) Owner(key string) *Server {
 	c.tb.Helper()
-	return c.servers[c.owner(key)]
-}
-
-// owner returns the index of the node that has the slot of key.
-func (c *Cluster) owner(key string) (i int) {
-	c.tb.Helper()
+	var i int
 	c.within(func(ctx context.Context) error {
-		r, err := c.cluster.Owner(ctx, key)
-		i = slices.Index(c.cluster.Servers, r)
+		r, err := c.Cluster.Owner(ctx, key)
+		i = slices.Index(c.Servers, r)
 		return err
 	})
-	return i
+	return c.servers[i]
 }
 
 // Move moves the slot of key, with all its keys, from its owner to the next node. Clients learn that by MOVED.
@@ -130,9 +122,9 @@ func (c *Cluster) Move(key string) {
 // For others its clients get ASK, and TRYAGAIN if a command names keys of both kinds.
 func (c *Cluster) BeginMove(key string) {
 	c.tb.Helper()
-	to := c.servers[(c.owner(key)+1)%len(c.servers)]
+	to := c.servers[(slices.Index(c.servers, c.Owner(key))+1)%len(c.servers)]
 	c.within(func(ctx context.Context) error {
-		m, err := c.cluster.BeginMove(ctx, key, to.Redis)
+		m, err := c.Cluster.BeginMove(ctx, key, to.Redis)
 		if err == nil {
 			c.moves[m.Slot] = m
 		}
@@ -160,14 +152,14 @@ func (c *Cluster) FinishMove(key string) {
 	m := c.begun(key)
 	c.within(m.Finish)
 	delete(c.moves, m.Slot)
-	waitFor(c.tb, "the cluster to agree", c.cluster.Agree)
+	waitFor(c.tb, "the cluster to agree", c.Agree)
 }
 
 // begun returns the move of key's slot that is under way.
 func (c *Cluster) begun(key string) (m *launch.Move) {
 	c.tb.Helper()
 	c.within(func(ctx context.Context) error {
-		slot, err := c.cluster.Slot(ctx, key)
+		slot, err := c.Cluster.Slot(ctx, key)
 		m = c.moves[slot]
 		return err
 	})

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"context"
-	"net"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -21,9 +20,7 @@ type Hook struct {
 }
 
 // DialHook implements redis.Hook.
-func (h Hook) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
+func (h Hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements redis.Hook.
 func (h Hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

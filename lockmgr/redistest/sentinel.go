@@ -14,8 +14,8 @@ import (
 
 // Sentinel is a launch.Sentinel that ends with its test. Its methods are for the test's goroutine.
 type Sentinel struct {
+	*launch.Sentinel
 	tb        testing.TB
-	sentinel  *launch.Sentinel
 	servers   []*Server // in the order of launch.Sentinel
 	sentinels []*Server
 }
@@ -33,7 +33,7 @@ func StartSentinel(tb testing.TB, args ...string) *Sentinel {
 	started, err := launch.StartSentinel(ctx, launch.Config{Args: args})
 	OK(tb, err)
 	tb.Cleanup(started.Close)
-	s := &Sentinel{tb: tb, sentinel: started}
+	s := &Sentinel{tb: tb, Sentinel: started}
 	for _, r := range started.Servers {
 		s.servers = append(s.servers, &Server{tb, r})
 	}
@@ -56,9 +56,6 @@ func (s *Sentinel) Client() *redis.Client {
 	return c
 }
 
-// Addrs returns host:port of every sentinel.
-func (s *Sentinel) Addrs() []string { return s.sentinel.Addrs() }
-
 // MasterName returns the sentinels' name of the primary.
 func (s *Sentinel) MasterName() string { return launch.MasterName }
 
@@ -69,24 +66,19 @@ func (s *Sentinel) Sentinels() []*Server { return s.sentinels }
 // Primary returns the server that all sentinels call the primary, once they agree.
 func (s *Sentinel) Primary() *Server {
 	s.tb.Helper()
-	return s.servers[s.primary()]
+	var i int
+	waitFor(s.tb, "a primary", func(ctx context.Context) error {
+		r, err := s.Sentinel.Primary(ctx)
+		i = slices.Index(s.Servers, r)
+		return err
+	})
+	return s.servers[i]
 }
 
 // Replica returns the server that is not the primary now. It need not be running.
 func (s *Sentinel) Replica() *Server {
 	s.tb.Helper()
-	return s.servers[1-s.primary()]
-}
-
-// primary returns the index of the primary.
-func (s *Sentinel) primary() (i int) {
-	s.tb.Helper()
-	waitFor(s.tb, "a primary", func(ctx context.Context) error {
-		r, err := s.sentinel.Primary(ctx)
-		i = slices.Index(s.sentinel.Servers, r)
-		return err
-	})
-	return i
+	return s.servers[1-slices.Index(s.servers, s.Primary())]
 }
 
 // Failover makes the replica the primary while both are alive. It returns when all sentinels report that, and
@@ -97,14 +89,14 @@ func (s *Sentinel) primary() (i int) {
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	old := s.Primary().Redis
-	next := s.sentinel.Other(old)
-	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.sentinel.InSync(ctx, old) })
+	next := s.Other(old)
+	waitFor(s.tb, "the replica", func(ctx context.Context) error { return s.InSync(ctx, old) })
 	waitFor(s.tb, "the failover", func(ctx context.Context) error {
-		if s.sentinel.Leads(ctx, old) == nil {
+		if s.Leads(ctx, old) == nil {
 			// The leader may give up, and has to be asked again. During the failover it refuses.
-			_ = s.sentinel.Failover(ctx)
+			_ = s.Sentinel.Failover(ctx)
 		}
-		return s.sentinel.Leads(ctx, next)
+		return s.Leads(ctx, next)
 	})
 	s.WaitReady()
 }
@@ -117,7 +109,7 @@ func (s *Sentinel) KillPrimary() {
 	old := s.Primary().Redis
 	old.Kill()
 	waitFor(s.tb, fmt.Sprintf("the failover from %s", old.Name), func(ctx context.Context) error {
-		return s.sentinel.Leads(ctx, s.sentinel.Other(old))
+		return s.Leads(ctx, s.Other(old))
 	})
 }
 
@@ -125,5 +117,5 @@ func (s *Sentinel) KillPrimary() {
 // the replica is in sync.
 func (s *Sentinel) WaitReady() {
 	s.tb.Helper()
-	waitFor(s.tb, "the sentinels", s.sentinel.Ready)
+	waitFor(s.tb, "the sentinels", s.Ready)
 }

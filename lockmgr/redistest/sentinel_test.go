@@ -4,7 +4,15 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) {
+	MostlyWaiting()
+	goleak.VerifyTestMain(m,
+		// A client retries its dead server every second, so it notices up to a second late that it was closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // writes fails the test unless client reaches the primary, and all its earlier writes are still there.
 func writes(t *testing.T, s *Sentinel, client *redis.Client, want int64) {

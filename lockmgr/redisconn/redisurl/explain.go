@@ -31,14 +31,17 @@ func (db *DB) Explain(ctx context.Context, err error) error {
 		}
 		return fmt.Errorf("%w (%w)", ErrLogin, err)
 	}
-	addresses, secure := db.servers()
-	for _, address := range addresses {
+	if db.server != nil || db.opts != nil && db.opts.Network == "unix" {
+		return err
+	}
+	s := db.shared()
+	for _, address := range s.addresses {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
 		switch {
-		case secure && speaksPlain(ctx, address):
+		case s.secure != nil && speaksPlain(ctx, address):
 			return fmt.Errorf("%s does not speak TLS: its URL begins with redis, not rediss (%w)", address, err)
-		case !secure && speaksTLS(ctx, address):
+		case s.secure == nil && speaksTLS(ctx, address):
 			return fmt.Errorf("%s speaks TLS: its URL begins with rediss, not redis (%w)", address, err)
 		}
 	}
@@ -71,19 +74,6 @@ func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
 		}
 	}
 	return refused
-}
-
-// servers returns the TCP addresses in the URL, and whether it demands TLS.
-func (db *DB) servers() (addresses []string, secure bool) {
-	switch {
-	case db.sentinel != nil:
-		return db.sentinel.SentinelAddrs, db.sentinel.TLSConfig != nil
-	case db.cluster != nil:
-		return db.cluster.Addrs, db.cluster.TLSConfig != nil
-	case db.server == nil && db.opts.Network != "unix":
-		return []string{db.opts.Addr}, db.opts.TLSConfig != nil
-	}
-	return nil, false
 }
 
 // speaksPlain reports whether the server answers a PING, even with an error.

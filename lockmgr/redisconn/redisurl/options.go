@@ -33,7 +33,7 @@ var (
 	ErrPassword         = errors.New("the URL has a password already, or names the embedded Redis, which has none")
 	ErrSentinelPassword = errors.New("the URL has a sentinel_password already, or names no Sentinels")
 	ErrNoTLS            = errors.New("TLS needs a URL that begins with rediss")
-	ErrDial             = errors.New("connections of one's own making have no TLS, and do not lead to the embedded Redis")
+	ErrDial             = errors.New("one's own connections have no TLS, and do not lead to the embedded Redis")
 )
 
 func (o *Options) refuseEmbedded() error {
@@ -51,12 +51,12 @@ func (o *Options) refuseEmbedded() error {
 }
 
 func (db *DB) add(opts Options) error {
-	password, secure := db.places()
+	s := db.shared()
 	if opts.Password != "" {
-		if *password != "" {
+		if *s.password != "" {
 			return ErrPassword
 		}
-		*password = opts.Password
+		*s.password = opts.Password
 	}
 	if opts.SentinelPassword != "" {
 		if db.sentinel == nil || db.sentinel.SentinelPassword != "" {
@@ -65,41 +65,20 @@ func (db *DB) add(opts Options) error {
 		db.sentinel.SentinelPassword = opts.SentinelPassword
 	}
 	if opts.Dial != nil {
-		if secure != nil {
+		if s.secure != nil {
 			return ErrDial // the client would leave TLS to Dial
 		}
-		*db.dialer() = opts.Dial
+		*s.dialer = opts.Dial
 	}
 	if opts.RootCAs == nil && opts.Certificate == nil {
 		return nil
 	}
-	if secure == nil {
+	if s.secure == nil {
 		return ErrNoTLS
 	}
-	secure.RootCAs = opts.RootCAs
+	s.secure.RootCAs = opts.RootCAs
 	if opts.Certificate != nil {
-		secure.Certificates = []tls.Certificate{*opts.Certificate}
+		s.secure.Certificates = []tls.Certificate{*opts.Certificate}
 	}
 	return nil
-}
-
-// places returns pointers to the client's password and its TLS configuration; secure is nil without TLS.
-func (db *DB) places() (password *string, secure *tls.Config) {
-	switch {
-	case db.sentinel != nil:
-		return &db.sentinel.Password, db.sentinel.TLSConfig
-	case db.cluster != nil:
-		return &db.cluster.Password, db.cluster.TLSConfig
-	}
-	return &db.opts.Password, db.opts.TLSConfig
-}
-
-func (db *DB) dialer() *func(ctx context.Context, network, addr string) (net.Conn, error) {
-	switch {
-	case db.sentinel != nil:
-		return &db.sentinel.Dialer
-	case db.cluster != nil:
-		return &db.cluster.Dialer
-	}
-	return &db.opts.Dialer
 }

@@ -22,7 +22,10 @@ package redisurl
 
 import (
 	"cmp"
+	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -67,11 +70,11 @@ func OpenWith(rawURL string, opts Options) (*DB, error) {
 			return nil, err
 		}
 		server := embedded.Start()
-		return &DB{server: server, opts: tuned(server.Options())}, nil
+		return (&DB{server: server, opts: server.Options()}).tuned(), nil
 	}
 	db, err := open(rawURL)
 	if err == nil {
-		err = db.add(opts)
+		err = db.tuned().add(opts)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redis: %q: %w", redact(rawURL), err)
@@ -97,7 +100,7 @@ func open(rawURL string) (*DB, error) {
 		if err != nil {
 			return nil, withoutURL(err)
 		}
-		return &DB{opts: tuned(o)}, nil
+		return &DB{opts: o}, nil
 	case "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster":
 		p, err := split(base, rest)
 		if err != nil {
@@ -113,21 +116,52 @@ func open(rawURL string) (*DB, error) {
 	return nil, errScheme
 }
 
-func tuned(o *redis.Options) *redis.Options {
-	o.ContextTimeoutEnabled = true
-	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
-	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return o
+// shared has the options that all kinds of clients have.
+type shared struct {
+	addresses []string // in the URL
+	password  *string
+	secure    *tls.Config // nil without TLS
+	dialer    *func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	contexts          *bool
+	dial, read, write *time.Duration
+	pool, dials       *int
 }
 
-// fill sets the defaults of unset options that three types share.
-func fill(dial, read, write *time.Duration, pool, dials *int) {
-	*dial = cmp.Or(*dial, dialTimeout)
-	*read = cmp.Or(*read, ioTimeout)
-	*write = cmp.Or(*write, ioTimeout)
-	*pool = cmp.Or(*pool, poolSize)
-	*dials = cmp.Or(*dials, 1)
+func (db *DB) shared() shared {
+	switch {
+	case db.sentinel != nil:
+		o := db.sentinel
+		return shared{o.SentinelAddrs, &o.Password, o.TLSConfig, &o.Dialer, &o.ContextTimeoutEnabled,
+			&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries}
+	case db.cluster != nil:
+		o := db.cluster
+		return shared{o.Addrs, &o.Password, o.TLSConfig, &o.Dialer, &o.ContextTimeoutEnabled,
+			&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries}
+	}
+	o := db.opts
+	return shared{[]string{o.Addr}, &o.Password, o.TLSConfig, &o.Dialer, &o.ContextTimeoutEnabled,
+		&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries}
+}
+
+// tuned sets the defaults of options that the URL does not set.
+func (db *DB) tuned() *DB {
+	s := db.shared()
+	*s.contexts = true
+	*s.dial, *s.read, *s.write = cmp.Or(*s.dial, dialTimeout), cmp.Or(*s.read, ioTimeout), cmp.Or(*s.write, ioTimeout)
+	*s.pool, *s.dials = cmp.Or(*s.pool, poolSize), cmp.Or(*s.dials, 1)
+	switch off := (&maintnotifications.Config{Mode: maintnotifications.ModeDisabled}); {
+	case db.sentinel != nil:
+		db.sentinel.MaxRetries = cmp.Or(db.sentinel.MaxRetries, maxRetries)
+	case db.cluster != nil:
+		db.cluster.MaxRedirects = cmp.Or(db.cluster.MaxRedirects, maxRedirects)
+		db.cluster.ClusterStateReloadInterval = reloadInterval
+		db.cluster.MaintNotificationsConfig = off
+	default:
+		db.opts.MaxRetries = cmp.Or(db.opts.MaxRetries, maxRetries)
+		db.opts.MaintNotificationsConfig = off
+	}
+	return db
 }
 
 // NewClient returns a new client with its own connection pools: a *redis.ClusterClient if the
@@ -150,18 +184,18 @@ func (db *DB) IsEmbedded() bool { return db.server != nil }
 
 // String describes the Redis for people, without a password.
 func (db *DB) String() string {
+	addresses := strings.Join(db.shared().addresses, ", ")
 	switch {
 	case db.server != nil:
 		return "embedded Redis"
 	case db.sentinel != nil:
-		return fmt.Sprintf("Redis of Sentinel %s at %s", db.sentinel.MasterName, strings.Join(db.sentinel.SentinelAddrs, ", "))
+		return fmt.Sprintf("Redis of Sentinel %s at %s", db.sentinel.MasterName, addresses)
 	case db.cluster != nil:
-		return fmt.Sprintf("Redis Cluster at %s", strings.Join(db.cluster.Addrs, ", "))
+		return "Redis Cluster at " + addresses
+	case db.opts.DB != 0:
+		return fmt.Sprintf("Redis at %s, database %d", addresses, db.opts.DB)
 	}
-	if db.opts.DB != 0 {
-		return fmt.Sprintf("Redis at %s, database %d", db.opts.Addr, db.opts.DB)
-	}
-	return fmt.Sprintf("Redis at %s", db.opts.Addr)
+	return "Redis at " + addresses
 }
 
 // Close ends the embedded Redis. It closes no clients.

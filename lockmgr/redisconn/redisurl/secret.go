@@ -9,11 +9,14 @@ import (
 )
 
 var (
-	errScheme = errors.New(`neither "embedded" nor a URL that begins with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://`)
+	errScheme = errors.New(`neither "embedded" nor a URL that begins with redis://, rediss://, unix://, ` +
+		`redis+sentinel:// or redis+cluster://`)
 
 	// In both cases the end of the password is unknown, so the errors repeat no part of the URL.
-	errAt  = errors.New("an @ follows a /, ? or #: in a user or a password write those as %2F, %3F and %23, and elsewhere write an @ as %40")
-	errURL = errors.New("cannot be read as a URL: check host and port, and escape special characters in a user or a password (%40 for @)")
+	errAt = errors.New("an @ follows a /, ? or #: in a user or a password write those as %2F, %3F and %23, " +
+		"and elsewhere write an @ as %40")
+	errURL = errors.New("cannot be read as a URL: check host and port, and escape special characters in a user or a " +
+		"password (%40 for @)")
 )
 
 // misplacedAt reports whether an @ follows the first /, ? or #: a part of a password might then be taken for an
@@ -56,7 +59,8 @@ func isAddresses(rest string) bool {
 		if err != nil {
 			host = address
 		}
-		if _, err := strconv.ParseUint(port, 10, 16); port != "" && err != nil || strings.ContainsAny(host, ":%") && net.ParseIP(strings.Trim(host, "[]")) == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+		if port != "" && err != nil || strings.ContainsAny(host, ":%") && net.ParseIP(strings.Trim(host, "[]")) == nil {
 			return false
 		}
 	}

@@ -1,7 +1,6 @@
 package redisurl
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 const (
@@ -87,7 +85,8 @@ func (p parts) refuse() error {
 			return fmt.Errorf("%s is not a parameter: it belongs in front of the ?", name)
 		}
 	}
-	for _, name := range []string{"read_only", "replica_only", "use_disconnected_replicas", "route_by_latency", "route_by_latency_tolerance", "route_randomly"} {
+	for _, name := range []string{"read_only", "replica_only", "use_disconnected_replicas", "route_by_latency",
+		"route_by_latency_tolerance", "route_randomly"} {
 		if p.query.Has(name) {
 			return fmt.Errorf("%s cannot be used: replicas may lack what was acknowledged", name)
 		}
@@ -117,7 +116,8 @@ func openSentinel(p parts) (*redis.FailoverOptions, error) {
 		return nil, err
 	}
 	if len(p.path) == 0 {
-		return nil, errors.New("the name of the master is missing; it follows the addresses, as in redis+sentinel://host:26379/mymaster")
+		return nil, errors.New("the name of the master is missing; it follows the addresses, " +
+			"as in redis+sentinel://host:26379/mymaster")
 	}
 	db := 0
 	if len(p.path) > 1 {
@@ -139,9 +139,6 @@ func openSentinel(p parts) (*redis.FailoverOptions, error) {
 	if o.TLSConfig != nil {
 		o.TLSConfig.ServerName = "" // each server has its own
 	}
-	o.ContextTimeoutEnabled = true
-	o.MaxRetries = cmp.Or(o.MaxRetries, maxRetries)
-	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
 	return o, nil
 }
 
@@ -150,7 +147,8 @@ func openCluster(p parts) (*redis.ClusterOptions, error) {
 		return nil, err
 	}
 	if len(p.path) > 0 {
-		return nil, fmt.Errorf("a Redis Cluster has no databases to choose from, and no name: remove %q", "/"+strings.Join(p.path, "/"))
+		return nil, fmt.Errorf("a Redis Cluster has no databases to choose from, and no name: remove %q",
+			"/"+strings.Join(p.path, "/"))
 	}
 	o, err := redis.ParseClusterURL(p.single())
 	if err != nil {
@@ -160,10 +158,5 @@ func openCluster(p parts) (*redis.ClusterOptions, error) {
 	if o.TLSConfig != nil {
 		o.TLSConfig.ServerName = "" // each server has its own
 	}
-	o.ContextTimeoutEnabled = true
-	o.MaxRedirects = cmp.Or(o.MaxRedirects, maxRedirects)
-	o.ClusterStateReloadInterval = reloadInterval
-	fill(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries)
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil
 }

@@ -59,48 +59,37 @@ func (a *Authority) IssueUntil(name string, end time.Time) (certFile, keyFile st
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	key := a.newKey()
 	a.write(certFile, "CERTIFICATE", a.sign(template, a.cert, key, a.key).Raw)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
-	a.write(keyFile, "PRIVATE KEY", der)
+	a.write(keyFile, "PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(key))(a.tb))
 	return certFile, keyFile
 }
 
-func (a *Authority) template(name string, end time.Time) *x509.Certificate {
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		a.tb.Fatal(err)
+// must returns the value of a call, or ends the test with its error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return value
 	}
-	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: end.Add(-2 * time.Hour), NotAfter: end}
+}
+
+func (a *Authority) template(name string, end time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: must(rand.Int(rand.Reader, big.NewInt(1<<62)))(a.tb), Subject: pkix.Name{CommonName: name},
+		NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
+	}
 }
 
 func (a *Authority) newKey() *ecdsa.PrivateKey {
-	a.tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
-	return key
+	return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.tb)
 }
 
 func (a *Authority) sign(template, parent *x509.Certificate, subject, issuer *ecdsa.PrivateKey) *x509.Certificate {
-	a.tb.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, subject.Public(), issuer)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
-	return cert
+	der := must(x509.CreateCertificate(rand.Reader, template, parent, subject.Public(), issuer))(a.tb)
+	return must(x509.ParseCertificate(der))(a.tb)
 }
 
 func (a *Authority) write(path, kind string, der []byte) {
-	a.tb.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.tb.Fatal(err)
-	}
+	must(0, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))(a.tb)
 }

@@ -27,14 +27,23 @@ func newVerifier(t testing.TB) *auth.Verifier {
 	return v
 }
 
-// tokenOf returns a token for a user, who may enter the rooms that match patterns, or all.
-func tokenOf(t testing.TB, user string, ttl time.Duration, patterns ...string) string {
+// signed returns a token that says so. It is valid for an hour, if it does not say how long.
+func signed(t testing.TB, identity auth.Identity) string {
 	t.Helper()
 	signer, err := auth.SecretSigner(testSecret)
 	redistest.OK(t, err)
-	token, err := signer.Sign(auth.Identity{User: user, Rooms: patterns, Expires: time.Now().Add(ttl)})
+	if identity.Expires.IsZero() {
+		identity.Expires = time.Now().Add(time.Hour)
+	}
+	token, err := signer.Sign(identity)
 	redistest.OK(t, err)
 	return token
+}
+
+// tokenOf returns a token for a user, who may enter the rooms that match patterns, or all.
+func tokenOf(t testing.TB, user string, ttl time.Duration, patterns ...string) string {
+	t.Helper()
+	return signed(t, auth.Identity{User: user, Rooms: patterns, Expires: time.Now().Add(ttl)})
 }
 
 // startWithKey starts a node in a bubble that asks for tokens.
@@ -57,6 +66,18 @@ func (s *testNode) dialWith(t *testing.T, token string) *testClient {
 	c, _, err := s.dial(t, "/ws", header)
 	redistest.OK(t, err)
 	return c
+}
+
+// with connects with a token that says so.
+func (s *testNode) with(t *testing.T, identity auth.Identity) *testClient {
+	t.Helper()
+	return s.dialWith(t, signed(t, identity)).reading()
+}
+
+// connectAs connects with a token of that role.
+func (s *testNode) connectAs(t *testing.T, user string, role auth.Role) *testClient {
+	t.Helper()
+	return s.with(t, auth.Identity{User: user, Role: role})
 }
 
 func authFrame(token string) string { return fmt.Sprintf(`{"id":1,"action":"auth","token":%q}`, token) }
@@ -147,8 +168,7 @@ func TestToken_Rooms(t *testing.T) {
 		}
 		c.send(`{"id":2,"action":"join","room":"a b"}`)
 		c.expect(`{"id":2,"room":"a b","error":{"code":"bad_request","message":"room may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
-		c.send(`{"id":2,"action":"join","room":"table-1"}`)
-		c.expect(`{"id":2,"room":"table-1","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
+		c.askAbout("table-1", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
 		c.exchange(`{"id":2,"action":"watch","room":"lobby"}`, `{"id":2,"room":"lobby","epoch":"","version":0,"count":0,"users":[]}`)
 		s.joins(t, "b", "lobby")
 		c.expect(`{"event":"changes","room":"lobby","version":1,"from":0,"changes":[{"type":"join","user":"b","seat":0}]}`)
@@ -166,14 +186,9 @@ func TestToken_Rooms(t *testing.T) {
 func TestAccess_WatchingAdmin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
-		signer, err := auth.SecretSigner(testSecret)
-		redistest.OK(t, err)
-		token, err := signer.Sign(auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{}, Watch: []string{"42"}, Expires: time.Now().Add(time.Hour)})
-		redistest.OK(t, err)
-		c := s.dialWith(t, token)
+		c := s.with(t, auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{}, Watch: []string{"42"}})
 		c.exchange(`{"id":1,"action":"watch","room":"42"}`, `{"id":1,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
-		c.send(`{"id":2,"action":"set","room":"42","data":1}`)
-		c.expect(`{"id":2,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`)
+		c.ask(`"set","data":1`, `"error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}`)
 		c.exchange(`{"id":3,"action":"unwatch","room":"42"}`, `{"id":3,"room":"42","epoch":"","version":0,"count":0}`)
 	})
 }

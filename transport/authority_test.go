@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,16 +14,6 @@ import (
 	"roomd/transport/auth"
 	"roomd/transport/internal/session"
 )
-
-// connectAs connects with a token of that role.
-func (s *testNode) connectAs(t *testing.T, user string, role auth.Role) *testClient {
-	t.Helper()
-	signer, err := auth.SecretSigner(testSecret)
-	redistest.OK(t, err)
-	token, err := signer.Sign(auth.Identity{User: user, Role: role, Expires: time.Now().Add(time.Hour)})
-	redistest.OK(t, err)
-	return s.dialWith(t, token).reading()
-}
 
 const (
 	lostKicked = `{"event":"lost","room":"42","reason":"kicked","text":"cheats"}`
@@ -64,11 +53,7 @@ func TestAuthority_TokenWithoutTheRoom(t *testing.T) {
 		s.act(t, room.Configure{Settings: room.Settings{Data: room.DataAdmins}})
 		boss.tell(`"join"`, `"version":2,"seat":0,"count":1,"settings":{"capacity":0,"data":"admins"},"users":[{"user":"boss","seat":0}]`)
 		boss.tell(`"set","data":1`, `"version":3,"count":1`)
-		signer, err := auth.SecretSigner(testSecret)
-		redistest.OK(t, err)
-		token, err := signer.Sign(auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{"table-*"}, Expires: time.Now().Add(time.Hour)})
-		redistest.OK(t, err)
-		boss.send(authFrame(token))
+		boss.send(authFrame(signed(t, auth.Identity{User: "boss", Role: auth.RoleAdmin, Rooms: []string{"table-*"}})))
 		for _, request := range []string{`"set","data":2`, `"timer","name":"end","in":1000,"then":{"close":true}`} {
 			want := map[bool]string{true: "its data", false: "its data and its timers"}[strings.HasPrefix(request, `"set`)]
 			boss.tell(request, refused("forbidden", "the settings of room 42 let only admins set "+want))
@@ -133,14 +118,11 @@ func TestKick_EventsCutOff(t *testing.T) {
 func TestBan_DuringRejoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-		var down atomic.Bool
-		var attempts atomic.Int64
-		down.Store(true)
-		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		_, heal := first.hook.failing(room.ErrUnavailable)
 		removeA(t, first, second)
 		b.expect(eventARemoved)
 		second.act(t, room.Kick{User: "a", Until: time.Now().Add(time.Hour).UnixMilli()})
-		down.Store(false)
+		heal()
 		a.expectWithin(`{"event":"lost","room":"42","reason":"banned"}`, session.LastPause)
 		b.expect(eventOf(4))
 		time.Sleep(time.Minute)
@@ -224,9 +206,7 @@ func TestClose_TellsMembers(t *testing.T) {
 		time.Sleep(time.Second)
 		w := s.connectAs(t, "w", "")
 		w.tell(`"watch"`, `"version":4,"count":3,"users":[{"user":"boss","seat":0},{"user":"a","seat":1},{"user":"c","seat":2,"away":true}]`)
-		for len(boss.frames) > 0 {
-			<-boss.frames
-		}
+		boss.drain()
 		boss.exchange(`{"id":7,"action":"close","room":"42"}`, `{"event":"lost","room":"42","reason":"closed"}`)
 		boss.expect(`{"id":7,"room":"42","version":5,"count":0}`)
 		w.expect(eventOf(5, `{"type":"leave","user":"boss","seat":0,"reason":"closed"}`, `{"type":"leave","user":"a","seat":1,"reason":"closed"}`,
@@ -290,8 +270,7 @@ func TestPing_Answered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, a, _ := twoNodes(t, room.Rules{}, Options{})
 		a.ping()
-		a.send(`{"id":8,"action":"ping","room":"42"}`)
-		a.expect(`{"id":8,"room":"42","error":{"code":"bad_request","message":"room: does not go with ping","retry":false}}`)
+		a.ask(`"ping"`, `"error":{"code":"bad_request","message":"room: does not go with ping","retry":false}`)
 		keyed := startWithKey(t, Options{})
 		x := keyed.dialWith(t, "").reading()
 		x.exchange(`{"id":1,"action":"ping"}`, `{"id":1,`+refused("unauthorized", "the first request must be auth, with a token")+`}`)

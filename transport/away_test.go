@@ -31,9 +31,7 @@ func TestAway_TwoNodes(t *testing.T) {
 	w.exchange(watch42, `{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
 	a = second.connect(t, "a")
 	a.exchange(join42, replyABack)
-	for _, other := range []*testClient{b, w} {
-		other.expect(eventABack)
-	}
+	expectAll(eventABack, b, w)
 }
 
 // A client that closes with 1000 leaves at once, whatever the grace is, and also from a node that

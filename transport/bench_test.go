@@ -14,7 +14,6 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/room/coordinator"
-	"roomd/transport/internal/frames"
 	"roomd/transport/internal/ws"
 )
 
@@ -122,46 +121,4 @@ func (c *benchClient) length(request []byte) int {
 		c.t.Fatalf("%q, %v", c.read[:n], err)
 	}
 	return n
-}
-
-// BenchmarkRequest measures a join and a leave over TCP, without the rooms.
-func BenchmarkRequest(b *testing.B) {
-	s := serve(b, newBenchRooms(), Options{Rate: -1})
-	c := s.benchClient(b, "player-3")
-	join, leave := masked(join42), masked(leave42)
-	joined, left := c.length(join), c.length(leave)
-	b.ReportAllocs()
-	for b.Loop() {
-		c.ask(join, joined)
-		c.ask(leave, left)
-	}
-}
-
-// BenchmarkEvent measures an event to three members.
-func BenchmarkEvent(b *testing.B) {
-	rooms := newBenchRooms()
-	s := serve(b, rooms, Options{Rate: -1})
-	var clients []*benchClient
-	for i := range 3 {
-		c := s.benchClient(b, fmt.Sprint("player-", i))
-		c.length(masked(join42))
-		clients = append(clients, c)
-	}
-	event := func(version uint64) *room.Event {
-		return &room.Event{Room: "42", Epoch: "abcdefghijklmnop", Version: version, From: version - 1,
-			Changes: []room.Change{{Type: room.KindJoin, User: "player-3", Seat: 3}}}
-	}
-	version := uint64(1 << 32)
-	n := len(frames.Of(event(version)).For(room.Viewer{}, nil))
-	b.ReportAllocs()
-	for b.Loop() {
-		version++
-		e := event(version)
-		for _, tell := range rooms.watches {
-			tell(e)
-		}
-		for _, c := range clients {
-			c.hear(n)
-		}
-	}
 }

@@ -122,6 +122,14 @@ func (c *testClient) expect(want string) {
 	c.expectWithin(want, 100*time.Millisecond)
 }
 
+// expectAll expects the same next frame of several clients.
+func expectAll(want string, all ...*testClient) {
+	for _, c := range all {
+		c.t.Helper()
+		c.expect(want)
+	}
+}
+
 // expectEnd waits for a frame that ends so: for one whose version may differ.
 func (c *testClient) expectEnd(end string) {
 	c.t.Helper()

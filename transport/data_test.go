@@ -72,9 +72,7 @@ func TestData_AndReady(t *testing.T) {
 			if tt.change == "" {
 				continue
 			}
-			for _, v := range []*testClient{a, b, w} {
-				v.expect(eventOf(version, tt.change))
-			}
+			expectAll(eventOf(version, tt.change), a, b, w)
 		}
 		for _, v := range []*testClient{a, b, w} {
 			v.ask(`"users"`, `"version":6,"count":2,"data":"chess","users":[{"user":"b","seat":0},{"user":"a","seat":1,"data":{"deck":[1,2.0]}}]`)
@@ -208,9 +206,7 @@ func TestRequest_DuringRejoin(t *testing.T) {
 			down.Store(true)
 			removeA(t, first, second)
 			time.Sleep(time.Second)
-			for len(a.frames) > 0 {
-				<-a.frames
-			}
+			a.drain()
 			a.send(`{"id":7,"room":"42","action":` + request + `}`)
 			a.expectWithin(`{"id":7,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, 2*session.SeatWait)
 		})
@@ -253,8 +249,6 @@ func TestQueue_DataAndTexts(t *testing.T) {
 func (v *testClient) expectOpen() {
 	v.t.Helper()
 	synctest.Wait()
-	for len(v.frames) > 0 {
-		<-v.frames
-	}
+	v.drain()
 	v.expectSilence()
 }

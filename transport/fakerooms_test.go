@@ -120,6 +120,26 @@ func (r *hookedRooms) setBefore(before func(ctx context.Context, a room.Action) 
 	r.before = before
 }
 
+// failing lets every action fail with err until heal is called, and counts the attempts.
+func (r *hookedRooms) failing(err error) (attempts *atomic.Int64, heal func()) {
+	attempts, healed := new(atomic.Int64), new(atomic.Bool)
+	r.setBefore(func(context.Context, room.Action) error {
+		attempts.Add(1)
+		if healed.Load() {
+			return nil
+		}
+		return fmt.Errorf("for now: %w", err)
+	})
+	return attempts, func() { healed.Store(true) }
+}
+
+// setAfter sets after.
+func (r *hookedRooms) setAfter(after func(a room.Action)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.after = after
+}
+
 // holdNext has the next action wait until goOn is closed. entered is closed when it waits.
 func (r *hookedRooms) holdNext() (entered, goOn chan struct{}) {
 	entered, goOn = make(chan struct{}), make(chan struct{})
@@ -150,14 +170,10 @@ func (r *hookedRooms) Do(ctx context.Context, id string, a room.Action) (room.Re
 // removeAOnce removes a from room 42 through the other node when the next action is done, and
 // waits until that was announced.
 func (r *hookedRooms) removeAOnce(t *testing.T, first, second *testNode) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.after = func(room.Action) {
-		r.mu.Lock()
-		r.after = nil
-		r.mu.Unlock()
+	r.setAfter(func(room.Action) {
+		r.setAfter(nil)
 		time.Sleep(time.Millisecond) // so that the action's event is sent alone
 		removeA(t, first, second)
 		time.Sleep(time.Second)
-	}
+	})
 }

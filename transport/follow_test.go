@@ -169,13 +169,11 @@ func TestMove_LeaveAnswered(t *testing.T) {
 		first.redisNet.holdEvents()
 		second.moveTo(t, "42", "T", "a")
 		left := make(chan struct{})
-		first.hook.mu.Lock()
-		first.hook.after = func(a room.Action) {
+		first.hook.setAfter(func(a room.Action) {
 			if room.KindOf(a) == room.KindLeave {
 				<-left
 			}
-		}
-		first.hook.mu.Unlock()
+		})
 		a.send(`{"id":9,"room":"T","action":"leave"}`)
 		synctest.Wait()
 		first.redisNet.resume()
@@ -314,13 +312,11 @@ func TestMove_ReplyBeforeItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
 		subscribe := askWhileMoving(t, first, second, a)
-		first.hook.mu.Lock()
-		first.hook.after = func(a room.Action) {
+		first.hook.setAfter(func(a room.Action) {
 			if room.KindOf(a) == "ready" {
 				time.Sleep(time.Second) // until the event has come
 			}
-		}
-		first.hook.mu.Unlock()
+		})
 		close(subscribe)
 		a.expectWithin(`{"event":"snapshot","room":"T","version":2,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
 		a.expect(`{"id":9,"room":"T","version":3,"count":1}`)

@@ -48,7 +48,6 @@ func TestFlood_AtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{PingInterval: time.Hour})
 		c := s.connectRawAs(t, "a")
-		_ = c.raw.SetDeadline(time.Time{})
 		for range 10 * 60 {
 			c.write(strings.Repeat(pong(""), session.NoopRate))
 			time.Sleep(time.Second)
@@ -64,7 +63,6 @@ func TestFlood_FewPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{})
 		c := s.connectRawAs(t, "a")
-		_ = c.raw.SetDeadline(time.Time{})
 		go func() {
 			for range 20 {
 				c.write(ping("")) // and answers none of the server's
@@ -81,7 +79,6 @@ func TestFrames_MessageMustEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{})
 		c := s.connectRawAs(t, "a")
-		_ = c.raw.SetDeadline(time.Time{})
 		start := time.Now()
 		var sending sync.WaitGroup
 		defer sending.Wait()

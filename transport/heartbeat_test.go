@@ -50,7 +50,6 @@ func TestHeartbeat_TalkingClient(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := serve(t, sizedRooms{}, Options{})
 			c := s.connectRawAs(t, "a")
-			_ = c.raw.SetDeadline(time.Time{})
 			var talking sync.WaitGroup
 			defer talking.Wait()
 			talking.Go(func() {

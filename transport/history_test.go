@@ -110,13 +110,11 @@ func TestHistory_EachOnce(t *testing.T) {
 			}
 			for _, node := range []*testNode{first, second} { // the reads, and the joins, see messages come
 				node.hook.keeping = func(bool) error { say(); return nil }
-				node.hook.mu.Lock()
-				node.hook.after = func(action room.Action) {
+				node.hook.setAfter(func(action room.Action) {
 					if room.KindOf(action) == room.KindJoin {
 						say()
 					}
-				}
-				node.hook.mu.Unlock()
+				})
 			}
 			var heard []string
 			known := uint64(2)

@@ -6,14 +6,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 	"roomd/transport/internal/session"
 )
 
@@ -75,59 +73,6 @@ func TestMatch_Session(t *testing.T) {
 			redistest.ErrorIf(t, !strings.Contains(got, refusal), "%s: %s", frame, got)
 		}
 	})
-}
-
-// BenchmarkMatch measures how long it takes until 2,000 players, who look for tables of four at once through four nodes, all
-// sit there: the connections are there before.
-func BenchmarkMatch(b *testing.B) {
-	const players = 2000
-	server := redistest.Start(b)
-	var nodes []*testNode
-	for range 4 {
-		nodes = append(nodes, startOn(b, server.Client(), coordinator.Options{}, Options{Rate: -1, MaxPerAddress: players, Grace: -1}))
-	}
-	for round := 0; b.Loop(); round++ {
-		b.StopTimer()
-		clients := make([]*rawClient, players)
-		for i := range clients {
-			clients[i] = nodes[i%4].connectRawAs(b, fmt.Sprint("p", round, "-", i))
-		}
-		frame := masked(fmt.Sprintf(`{"id":1,"action":"match","labels":{"round":"r%d"},"settings":{"capacity":4},"brief":true}`, round))
-		b.StartTimer()
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		tables := make(map[string]int)
-		for _, c := range clients {
-			wg.Go(func() {
-				c.write(string(frame))
-				for {
-					_, content, err := c.frame()
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					if strings.HasPrefix(content, `{"id":1,`) {
-						found := matched.FindStringSubmatch(content)
-						if found == nil {
-							b.Error(content)
-							return
-						}
-						mu.Lock()
-						defer mu.Unlock()
-						tables[found[1]]++
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-		b.StopTimer()
-		redistest.ErrorIf(b, len(tables) != players/4, "%d tables", len(tables))
-		for _, c := range clients {
-			_ = c.raw.Close()
-		}
-		b.StartTimer()
-	}
 }
 
 // tables returns how many sit at each table that the index has, and how many seats each has; claims of others count as an error.

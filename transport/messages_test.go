@@ -21,9 +21,7 @@ func meet(t *testing.T, opts Options) (a, b, c, w *testClient) {
 	c, w = first.connect(t, "c"), second.connect(t, "w")
 	c.ask(`"join"`, `"version":3,"seat":2,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
 	w.ask(`"watch"`, `"version":3,"count":3,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"c","seat":2}]`)
-	for _, v := range []*testClient{a, b} {
-		v.expect(eventOf(3, `{"type":"join","user":"c","seat":2}`))
-	}
+	expectAll(eventOf(3, `{"type":"join","user":"c","seat":2}`), a, b)
 	return a, b, c, w
 }
 

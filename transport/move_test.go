@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,9 +85,7 @@ func TestMove_Told(t *testing.T) {
 					redistest.ErrorIf(t, o.Away, "%s is away", o.User)
 				}
 				a.askAbout("T", `"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+1, now.Count()))
-				for _, v := range []*testClient{a, b} {
-					v.expect(fmt.Sprintf(`{"event":"changes","room":"T","version":%d,"from":%d,"changes":[{"type":"message","user":"a","text":"hi"}]}`, now.Version+1, now.Version))
-				}
+				expectAll(fmt.Sprintf(`{"event":"changes","room":"T","version":%d,"from":%d,"changes":[{"type":"message","user":"a","text":"hi"}]}`, now.Version+1, now.Version), a, b)
 				a.askAbout("T", `"leave"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+2, now.Count()-1))
 				c.expectSilence()
 			})
@@ -238,13 +235,10 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 func TestSeats_ReservedForMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		var down atomic.Bool
-		var attempts atomic.Int64
-		down.Store(true)
-		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		_, heal := first.hook.failing(room.ErrUnavailable)
 		removeA(t, first, second)
 		second.reserveIn42(t, "a")
-		down.Store(false)
+		heal()
 		a.expectWithin(`{"event":"snapshot","room":"42","version":5,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, session.LastPause)
 		time.Sleep(time.Minute)
 		a.expectSilence()

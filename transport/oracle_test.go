@@ -17,12 +17,14 @@ import (
 // without gaps or repeats, nothing of a room that it is not in, and, while it is a member, no room
 // without itself.
 type oracle struct {
-	user string
-	ws   *websocket.Conn
+	user   string
+	ws     *websocket.Conn
+	rivals bool // its user has other connections
 
 	mu      sync.Mutex
 	asked   []string       // guarded by mu: actions without a reply
 	gone    bool           // guarded by mu: the connection has ended, as a long outage makes it
+	over    bool           // guarded by mu: it has ended because others took all its rooms over
 	member  bool           // guarded by mu
 	unsure  bool           // guarded by mu: the outcome of a join or leave is not known
 	watches bool           // guarded by mu
@@ -57,8 +59,8 @@ func (o *oracle) read() {
 		if err != nil {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			o.gone = true
-			if websocket.IsCloseError(err, protocol.CloseReplaced, protocol.CloseTooSlow) {
+			o.gone, o.over = true, o.rivals && websocket.IsCloseError(err, protocol.CloseReplaced)
+			if !o.over && websocket.IsCloseError(err, protocol.CloseReplaced, protocol.CloseTooSlow) {
 				o.wrongLocked("the connection ended: %v", err)
 			}
 			return
@@ -104,6 +106,7 @@ func (o *oracle) replyLocked(r *protocol.Reply) {
 		o.member, o.unsure = false, false
 	case r.Error != nil && r.Error.Is(protocol.ErrUnknown) && changes:
 		o.member, o.unsure = o.member && action == protocol.ActionJoin, true
+	case r.Error != nil && o.rivals && r.Error.Is(protocol.ErrDuplicateUser): // it was replaced before that was read
 	case r.Error != nil && !r.Error.Is(protocol.ErrUnavailable) && !r.Error.Is(protocol.ErrBusy) && !r.Error.Is(protocol.ErrRoomFull):
 		o.wrongLocked("%s got %v", action, r.Error)
 	case r.Error != nil:
@@ -196,7 +199,7 @@ func (o *oracle) knows(now room.Snapshot) error {
 		return nil
 	case len(o.asked) > 0:
 		return fmt.Errorf("%s waits for replies to %v", o.user, o.asked)
-	case !o.unsure && o.member != in:
+	case !o.unsure && o.member != in && !(o.rivals && in):
 		return fmt.Errorf("%s is a member: %v; in the room are %v", o.user, o.member, seats)
 	case !o.member && !o.watches:
 		return nil

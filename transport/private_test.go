@@ -14,22 +14,6 @@ import (
 	"roomd/transport/protocol"
 )
 
-// with connects with a token that says so, in a bubble.
-func (s *testNode) with(t *testing.T, identity auth.Identity) *testClient {
-	t.Helper()
-	return s.dialWith(t, signed(t, identity)).reading()
-}
-
-func signed(t *testing.T, identity auth.Identity) string {
-	t.Helper()
-	signer, err := auth.SecretSigner(testSecret)
-	redistest.OK(t, err)
-	identity.Expires = time.Now().Add(time.Hour)
-	token, err := signer.Sign(identity)
-	redistest.OK(t, err)
-	return token
-}
-
 // Private data come to their member, by all of its sessions, and to admins of the room; others hear of a version.
 func TestPrivate_WhoIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -161,7 +161,6 @@ func TestRate_TooFastClientStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{})
 		c := s.connectRawAs(t, "a")
-		_ = c.raw.SetDeadline(time.Time{})
 		const seconds = 20
 		go func() {
 			for range seconds {

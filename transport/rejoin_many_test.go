@@ -34,9 +34,7 @@ func TestRejoin_Everybody(t *testing.T) {
 		before := nodes[0].members(t, "42")
 		redistest.FatalIf(t, len(strings.Fields(before)) != users, "in the room are %s", before)
 		for _, v := range all {
-			for len(v.frames) > 0 {
-				<-v.frames
-			}
+			v.drain()
 		}
 		rdb.FlushAll(t.Context())
 		time.Sleep(30 * time.Second)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,17 +20,6 @@ func removeA(t *testing.T, first, second *testNode) {
 	t.Helper()
 	if _, err := second.rooms.Do(t.Context(), "42", room.Leave{User: "a", Session: first.session(t, "a"), Reason: "node"}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// refusing returns a hook by which every action fails with err while holds is true.
-func refusing(holds *atomic.Bool, err error, attempts *atomic.Int64) func(context.Context, room.Action) error {
-	return func(_ context.Context, _ room.Action) error {
-		attempts.Add(1)
-		if holds.Load() {
-			return fmt.Errorf("for now: %w", err)
-		}
-		return nil
 	}
 }
 
@@ -58,16 +46,13 @@ func TestRejoin_TriedAgain(t *testing.T) {
 	for _, err := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown} {
 		synctest.Test(t, func(t *testing.T) {
 			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-			var down atomic.Bool
-			var attempts atomic.Int64
-			down.Store(true)
-			first.hook.setBefore(refusing(&down, err, &attempts))
+			attempts, heal := first.hook.failing(err)
 			removeA(t, first, second)
 			b.expect(eventARemoved)
 			time.Sleep(time.Minute)
 			n := attempts.Load()
 			redistest.ErrorIf(t, n < 10 || n > 40, "%d attempts in a minute", n)
-			down.Store(false)
+			heal()
 			a.expectSilence()
 			b.expectWithin(eventARejoined, session.LastPause)
 			a.expect(eventABackIn)
@@ -79,15 +64,12 @@ func TestRejoin_TriedAgain(t *testing.T) {
 func TestRejoin_AnotherSeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, _, b := twoNodes(t, room.Rules{Seating: room.Capacity(3)}, Options{})
-		var down atomic.Bool
-		var attempts atomic.Int64
-		down.Store(true)
-		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		_, heal := first.hook.failing(room.ErrUnavailable)
 		removeA(t, first, second)
 		c := second.connect(t, "c")
 		c.send(`{"id":1,"action":"join","room":"42","seat":1}`)
 		c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":3},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
-		down.Store(false)
+		heal()
 		c.expectWithin(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"join","user":"a","seat":2}]}`, session.LastPause)
 		removeA(t, first, second) // the server knows the new seat
 		c.expectLeaveAndRejoin(6, 2)
@@ -108,16 +90,13 @@ func TestRejoin_LostSeat(t *testing.T) {
 				a.send(`{"id":9,"action":"watch","room":"42"}`)
 				a.expect(`{"id":9,"room":"42","version":2,"count":2,"settings":{"capacity":2},"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 			}
-			var down atomic.Bool
-			var attempts atomic.Int64
-			down.Store(true)
-			first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+			_, heal := first.hook.failing(room.ErrUnavailable)
 			removeA(t, first, second)
 			c := second.connect(t, "c")
 			c.send(join42)
 			c.expect(`{"id":1,"room":"42","version":4,"seat":1,"count":2,"settings":{"capacity":2},"users":[{"user":"b","seat":0},{"user":"c","seat":1}]}`)
 			a.expectSilence()
-			down.Store(false)
+			heal()
 			a.expectWithin(`{"event":"lost","room":"42","reason":"room_full"}`, session.LastPause)
 			if watches { // then it sees how that came
 				a.expect(`{"event":"changes","room":"42","version":4,"from":2,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"},{"type":"join","user":"c","seat":1}]}`)
@@ -183,10 +162,7 @@ func TestRejoin_EndedByLeave(t *testing.T) {
 func TestRejoin_EndedByJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		var down atomic.Bool
-		var attempts atomic.Int64
-		down.Store(true)
-		first.hook.setBefore(refusing(&down, room.ErrUnavailable, &attempts))
+		attempts, heal := first.hook.failing(room.ErrUnavailable)
 		removeA(t, first, second)
 		time.Sleep(time.Second)
 		a.expectSilence()
@@ -195,9 +171,8 @@ func TestRejoin_EndedByJoin(t *testing.T) {
 		before := attempts.Load()
 		time.Sleep(time.Minute)
 		redistest.ErrorIf(t, attempts.Load() == before, "after a refused join the rejoin was given up")
-		down.Store(false)
-		a.send(`{"id":1,"action":"join","room":"42","seat":3}`)
-		a.expect(`{"id":1,"room":"42","version":4,"seat":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":3}]}`)
+		heal()
+		a.ask(`"join","seat":3`, `"version":4,"seat":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":3}]`)
 		before = attempts.Load()
 		time.Sleep(time.Minute)
 		a.expectSilence()

@@ -18,16 +18,13 @@ func TestRequest_Replies(t *testing.T) {
 	s := start(t, room.Rules{Seating: room.Capacity(4)}, Options{})
 	li, wang, zhang := s.connect(t, "李四"), s.connect(t, "王五"), s.connect(t, "张三")
 
-	li.send(`{"id":1,"action":"join","room":"42"}`)
-	li.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":4},"users":[{"user":"李四","seat":0}]}`)
+	li.ask(`"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":4},"users":[{"user":"李四","seat":0}]`)
 	wang.send(`{"id":1,"action":"join","room":"42"}`)
 	wang.expect(`{"id":1,"room":"42","version":2,"seat":1,"count":2,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1}]}`)
 	li.expect(`{"event":"changes","room":"42","version":2,"from":1,"changes":[{"type":"join","user":"王五","seat":1}]}`)
 	zhang.send(`{"id":7,"action":"join","room":"42","seat":3}`)
 	zhang.expect(`{"id":7,"room":"42","version":3,"seat":3,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
-	for _, p := range []*testClient{li, wang} {
-		p.expect(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"张三","seat":3}]}`)
-	}
+	expectAll(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"join","user":"张三","seat":3}]}`, li, wang)
 	li.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":4,"count":2}`)
 	zhang.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"李四","seat":0,"reason":"left"}]}`)
 	li.send(`{"id":3,"action":"users","room":"42"}`) // without the event of its own leave before it
@@ -51,10 +48,8 @@ func TestRequest_Replies(t *testing.T) {
 		redistest.ErrorIf(t, err != nil || !strings.HasPrefix(string(got), want),
 			"%s: %s, %v; want %s", frame, got, err, want)
 	}
-	zhang.send(`{"id":8,"action":"leave","room":"42"}`)
-	zhang.expect(`{"id":8,"room":"42","version":5,"count":1}`)
-	zhang.send(`{"id":9,"action":"join","room":"42","seat":3,"brief":true}`)
-	zhang.expect(`{"id":9,"room":"42","version":6,"seat":3,"count":2}`)
+	zhang.ask(`"leave"`, `"version":5,"count":1`)
+	zhang.ask(`"join","seat":3,"brief":true`, `"version":6,"seat":3,"count":2`)
 	zhang.send(`{"id":10,"action":"join","room":"42","brief":true}`) // the list may stand for events that wait
 	zhang.expect(`{"id":10,"room":"42","version":6,"seat":3,"count":2,"settings":{"capacity":4},"users":[{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	li.send(`{"id":6,"action":"join","room":"42"}`) // the connection is open
@@ -67,13 +62,10 @@ func TestRequest_Replies(t *testing.T) {
 func TestJoin_FullRoom(t *testing.T) {
 	s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{})
 	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.send(`{"id":1,"action":"join","room":"42"}`)
-	a.expect(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]}`)
-	b.send(`{"id":1,"action":"join","room":"42"}`)
-	b.expect(`{"id":1,"room":"42","error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}}`)
+	a.ask(`"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]`)
+	b.ask(`"join"`, `"error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}`)
 	a.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":2,"count":0}`)
-	b.send(`{"id":2,"action":"users","room":"42"}`) // the refused one gets no events
-	b.expect(`{"id":2,"room":"42","version":2,"count":0,"settings":{"capacity":1},"users":[]}`)
+	b.ask(`"users"`, `"version":2,"count":0,"settings":{"capacity":1},"users":[]`) // the refused one gets no events
 }
 
 func TestList_AnyLength(t *testing.T) {

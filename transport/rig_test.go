@@ -73,13 +73,6 @@ func startOn(t testing.TB, rdb *redis.Client, of coordinator.Options, opts Optio
 	return s
 }
 
-// startTwo starts two nodes on one real Redis.
-func startTwo(t testing.TB, of coordinator.Options, opts Options) []*testNode {
-	t.Helper()
-	server := redistest.Start(t)
-	return []*testNode{startOn(t, server.Client(), of, opts), startOn(t, server.Client(), of, opts)}
-}
-
 // serve serves clients of the rooms until the test ends.
 func serve(t testing.TB, rooms Rooms, opts Options) *testNode {
 	t.Helper()
@@ -105,6 +98,13 @@ func serve(t testing.TB, rooms Rooms, opts Options) *testNode {
 		<-served
 	})
 	return node
+}
+
+// shutdown begins a shutdown, and returns where its error comes.
+func (s *testNode) shutdown() (done chan error) {
+	done = make(chan error, 1)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	return done
 }
 
 // pipes is a listener within the process.

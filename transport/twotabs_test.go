@@ -194,9 +194,7 @@ func (c *testClient) speaksIn(id string) int {
 	if len(c.closed) > 0 {
 		return 0
 	}
-	for len(c.frames) > 0 {
-		<-c.frames
-	}
+	c.drain()
 	c.send(fmt.Sprintf(`{"id":9,"action":"say","room":%q,"text":"x"}`, id))
 	for synctest.Wait(); len(c.frames) > 0; {
 		frame := <-c.frames

@@ -62,9 +62,7 @@ func TestSay_ToAdmins(t *testing.T) {
 		a.ask(`"say","data":"I play","to":[]`, `"version":4,"count":2`)
 		said := eventOf(4, `{"type":"message","user":"a","data":"I play","to":[]}`)
 		boss.expect(said)
-		for _, c := range []*testClient{a, b} {
-			c.expect(eventOf(4))
-		}
+		expectAll(eventOf(4), a, b)
 		const kept = `"said":[{"version":4,"user":"a","data":"I play","to":[]}],`
 		again := s.connectAs(t, "boss", auth.RoleAdmin)
 		again.ask(`"watch","expect":3`, `"version":4,"count":2,`+settings+kept+users)

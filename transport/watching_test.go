@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
 )
@@ -29,16 +28,12 @@ func TestWatch_EndedByBan(t *testing.T) {
 				c.expect(`{"id":2,"room":"42","error":{"code":"banned","message":"w is banned from room 42 for another 60 s","retry":false}}`)
 			}
 		}
-		for _, c := range []*testClient{a, b, other} {
-			c.expect(eventOf(3))
-		}
+		expectAll(eventOf(3), a, b, other)
 		second.act(t, room.Kick{User: "a", Text: "spam", Until: room.Forever})
 		a.expect(`{"event":"lost","room":"42","reason":"kicked","text":"spam"}`)
 		a.expect(`{"event":"unwatched","room":"42","reason":"banned"}`)
 		leave := `{"type":"leave","user":"a","seat":1,"reason":"kicked","text":"spam"}`
-		for _, c := range []*testClient{b, other} {
-			c.expect(eventOf(4, leave))
-		}
+		expectAll(eventOf(4, leave), b, other)
 		second.act(t, room.Unban{User: "w"}) // what was before the watch does not end it
 		w.ask(`"watch"`, `"version":5,"count":1,"users":[{"user":"b","seat":0}]`)
 		second.act(t, room.Say{Text: "hi"})
@@ -60,9 +55,7 @@ func TestWatch_OnlyMembers(t *testing.T) {
 		second.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
 		w.expect(`{"event":"unwatched","room":"42","reason":"forbidden"}`)
 		settings := `"settings":{"capacity":0,"watch":"members"}`
-		for _, c := range []*testClient{a, b} {
-			c.expect(eventOf(3, `{"type":"settings",`+settings+`}`))
-		}
+		expectAll(eventOf(3, `{"type":"settings",`+settings+`}`), a, b)
 		for _, action := range []string{"watch", "users"} {
 			w.send(`{"id":2,"action":"` + action + `","room":"42"}`)
 			w.expect(`{"id":2,"room":"42","error":{"code":"forbidden","message":"the settings of room 42 let only members watch it","retry":false}}`)
@@ -84,17 +77,9 @@ func TestWatch_OnlyMembers(t *testing.T) {
 func TestWatch_Token(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
-		signer, err := auth.SecretSigner(testSecret)
-		redistest.OK(t, err)
-		connect := func(who auth.Identity) *testClient {
-			who.Expires = time.Now().Add(time.Hour)
-			token, err := signer.Sign(who)
-			redistest.OK(t, err)
-			return s.dialWith(t, token)
-		}
-		player := connect(auth.Identity{User: "p", Watch: []string{}})
-		guest := connect(auth.Identity{User: "g", Rooms: []string{}, Watch: []string{"4?"}})
-		admin := connect(auth.Identity{User: "a", Role: auth.RoleAdmin})
+		player := s.with(t, auth.Identity{User: "p", Watch: []string{}})
+		guest := s.with(t, auth.Identity{User: "g", Rooms: []string{}, Watch: []string{"4?"}})
+		admin := s.with(t, auth.Identity{User: "a", Role: auth.RoleAdmin})
 		forbidden := `{"id":1,"room":"42","error":{"code":"forbidden","message":"the token does not allow room 42","retry":false}}`
 		for _, step := range []struct {
 			who    *testClient
@@ -127,15 +112,7 @@ func TestWatch_Token(t *testing.T) {
 func TestWatch_NotAllowedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWithKey(t, Options{})
-		signer, err := auth.SecretSigner(testSecret)
-		redistest.OK(t, err)
 		expires := time.Now().Add(time.Hour)
-		token := func(who auth.Identity) string {
-			who.Expires = expires
-			token, err := signer.Sign(who)
-			redistest.OK(t, err)
-			return token
-		}
 		unwatched := `{"event":"unwatched","room":"42","reason":"forbidden"}`
 		ask := func(c *testClient, action, want string) {
 			t.Helper()
@@ -143,16 +120,16 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 		}
 		renew := func(c *testClient, who auth.Identity) {
 			t.Helper()
-			c.send(`{"id":1,"action":"auth","token":"` + token(who) + `"}`)
+			c.send(`{"id":1,"action":"auth","token":"` + signed(t, who) + `"}`)
 			c.expect(fmt.Sprintf(`{"id":1,"user":%q,"expires":%d}`, who.User, expires.Unix()))
 		}
-		leaves := s.dialWith(t, token(auth.Identity{User: "l", Watch: []string{}}))
+		leaves := s.with(t, auth.Identity{User: "l", Watch: []string{}})
 		ask(leaves, "join", `"version":1,"seat":0,"count":1,"users":[{"user":"l","seat":0}]`)
 		ask(leaves, "watch", `"version":1,"count":1,"users":[{"user":"l","seat":0}]`)
 		ask(leaves, "leave", `"version":2,"count":0`)
 		leaves.expect(unwatched)
 
-		kicked := s.dialWith(t, token(auth.Identity{User: "k", Watch: []string{}}))
+		kicked := s.with(t, auth.Identity{User: "k", Watch: []string{}})
 		ask(kicked, "join", `"version":3,"seat":0,"count":1,"users":[{"user":"k","seat":0}]`)
 		ask(kicked, "watch", `"version":3,"count":1,"users":[{"user":"k","seat":0}]`)
 		s.act(t, room.Kick{User: "k"})
@@ -160,26 +137,22 @@ func TestWatch_NotAllowedAnyMore(t *testing.T) {
 		kicked.expect(unwatched)
 
 		s.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
-		narrowed, demoted := s.dialWith(t, token(auth.Identity{User: "n", Role: auth.RoleAdmin})), s.dialWith(t, token(auth.Identity{User: "d", Role: auth.RoleAdmin}))
+		narrowed, demoted := s.with(t, auth.Identity{User: "n", Role: auth.RoleAdmin}), s.with(t, auth.Identity{User: "d", Role: auth.RoleAdmin})
 		for _, c := range []*testClient{narrowed, demoted} {
 			ask(c, "watch", `"version":5,"count":0,"settings":{"capacity":0,"watch":"members"},"users":[]`)
 		}
 		renew(narrowed, auth.Identity{User: "n", Role: auth.RoleAdmin, Rooms: []string{"43"}})
 		renew(demoted, auth.Identity{User: "d"})
-		for _, c := range []*testClient{narrowed, demoted} {
-			c.expect(unwatched)
-		}
+		expectAll(unwatched, narrowed, demoted)
 
 		s.act(t, room.Configure{Settings: room.Settings{}})
-		banned, free := s.dialWith(t, token(auth.Identity{User: "b", Role: auth.RoleAdmin})), s.dialWith(t, token(auth.Identity{User: "f", Role: auth.RoleAdmin}))
+		banned, free := s.with(t, auth.Identity{User: "b", Role: auth.RoleAdmin}), s.with(t, auth.Identity{User: "f", Role: auth.RoleAdmin})
 		for _, c := range []*testClient{banned, free} {
 			ask(c, "watch", `"version":6,"count":0,"users":[]`)
 		}
 		for i, action := range []room.Action{room.Kick{User: "b", Until: room.Forever}, room.Kick{User: "f", Until: room.Forever}, room.Unban{User: "f"}} {
 			s.act(t, action)
-			for _, c := range []*testClient{banned, free} {
-				c.expect(eventOf(7 + i))
-			}
+			expectAll(eventOf(7+i), banned, free)
 		}
 		renew(banned, auth.Identity{User: "b"})
 		banned.expect(`{"event":"unwatched","room":"42","reason":"banned"}`)

@@ -102,7 +102,7 @@ func TestWholeView_NoRoomWithoutItself(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			if seed > 0 {
+			if seed > 2 {
 				redistest.Thorough(t)
 			}
 			synctest.Test(t, func(t *testing.T) { runFaults(t, rand.New(rand.NewPCG(seed, 1))) })
@@ -116,6 +116,7 @@ type faultRun struct {
 	random *rand.Rand
 	nodes  []*testNode
 	all    []*oracle
+	over   []*oracle // of which others took all rooms over
 }
 
 func runFaults(t *testing.T, random *rand.Rand) {
@@ -128,8 +129,10 @@ func runFaults(t *testing.T, random *rand.Rand) {
 	for range 2 {
 		r.nodes = append(r.nodes, r.nodes[0].beside(t, rules, Options{Rate: -1}))
 	}
-	for i := range 9 {
-		r.all = append(r.all, r.nodes[i%3].connectOracle(t, fmt.Sprintf("u%d", i)))
+	for i := range 12 { // three of the users have two connections, to different nodes
+		o := r.nodes[(i+i/9)%3].connectOracle(t, fmt.Sprintf("u%d", i%9))
+		o.rivals = i%9 < 3
+		r.all = append(r.all, o)
 	}
 	for _, o := range r.all[:6] {
 		o.ask(t, "join", "")
@@ -160,17 +163,39 @@ func runFaults(t *testing.T, random *rand.Rand) {
 			gone++
 		}
 		redistest.OK(t, o.knows(now))
+	}
+	for _, o := range append(r.all, r.over...) {
 		o.report(t)
 	}
+	r.checkSpeakers(now)
 	redistest.ErrorIf(t, gone > len(r.all)/2, "%d clients lost their connection, so there was little to see", gone)
+}
+
+// checkSpeakers expects that a user who is in the room has one connection that knows it, and each other user none.
+func (r *faultRun) checkSpeakers(now room.Snapshot) {
+	seats, speak, unsure := seatsOf(now), map[string]int{}, map[string]bool{}
+	for _, o := range r.all {
+		speak[o.user] += map[bool]int{true: 1}[o.member && !o.gone]
+		unsure[o.user] = unsure[o.user] || o.unsure || o.gone && !o.over
+	}
+	for user, n := range speak {
+		_, in := seats[user]
+		redistest.ErrorIf(r.t, !unsure[user] && (n != 0) != in || n > 1,
+			"%s is in the room: %v, and %d connections speak for it", user, in, n)
+	}
 }
 
 func (r *faultRun) request() {
 	actions := []string{"users", "users", "watch", "unwatch", "leave", "join", "join"}
-	o := r.all[r.random.IntN(len(r.all))]
+	i := r.random.IntN(len(r.all))
+	o := r.all[i]
 	o.mu.Lock()
-	busy := len(o.asked) > 2
+	busy, over := len(o.asked) > 2, o.over
 	o.mu.Unlock()
+	if over {
+		o, r.over = r.nodes[r.random.IntN(3)].connectOracle(r.t, o.user), append(r.over, o)
+		r.all[i], o.rivals = o, true
+	}
 	if !busy {
 		o.ask(r.t, actions[r.random.IntN(len(actions))], "")
 	}

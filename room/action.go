@@ -8,12 +8,8 @@ import (
 // Action is done to a room by one user through one session, or by somebody with authority over the room. Each
 // constant of [Kind] for an action names its struct.
 type Action interface {
-	// kind names the action; it is constant.
-	kind() Kind
-
-	// subject returns the user whom the action is about, "" for nobody in particular, and whether it must be alone in
-	// its commit.
-	subject() (user string, alone bool)
+	// about returns the action's kind, and its Subject.
+	about() (kind Kind, user string, alone bool)
 
 	// check returns the action with its names and data in their normal form, nil if they are so already, or an
 	// InvalidError.
@@ -28,13 +24,17 @@ func KindOf(a Action) Kind {
 	if a == nil {
 		return ""
 	}
-	return a.kind()
+	kind, _, _ := a.about()
+	return kind
 }
 
 // Subject returns the user whom an action is about, "" for nobody in particular. alone means that the action may
 // affect several users, or one who has not asked for it. It then shares its commit with no other action, because a
 // user's answer shows the room after the commit, and must still contain what the user did.
-func Subject(a Action) (user string, alone bool) { return a.subject() }
+func Subject(a Action) (user string, alone bool) {
+	_, user, alone = a.about()
+	return user, alone
+}
 
 // Check returns the action with its names and data in their normal form. It fails with an [InvalidError] that names
 // the unusable field, also for nil and for actions that only nodes may run.
@@ -130,7 +130,7 @@ func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 		defaults := rules.defaults()
 		_, prepares := a.(SetData) // a SetData may prepare a room before a player begins it
 		defaults.Default = !prepares
-		r.updateState(Update{Type: kindDefaults, Detail: &Detail{Settings: &defaults}})
+		r.update(Update{Type: kindDefaults, Detail: &Detail{Settings: &defaults}})
 	}
 	return seat, nil
 }
@@ -171,7 +171,7 @@ var (
 	ErrNotMember = errors.New("not a member")
 
 	// ErrDuplicate: another live session is the user's active one in the room, and by Rules.Duplicate it stays.
-	// Nothing was written. A [DuplicateError] names that session's node.
+	// Nothing was written. The [RefusedError] names that session's node.
 	ErrDuplicate = errors.New("user is in the room with another session")
 
 	// ErrBusy: the room's lock did not become free in time. Nothing was written, or it was undone.
@@ -180,7 +180,7 @@ var (
 	// ErrUnavailable: Redis cannot be reached, or it refuses. Nothing was written.
 	ErrUnavailable = errors.New("redis is unavailable")
 
-	// ErrForeign: a key of the room holds something that roomd has not written; a [ForeignError] names it. Nothing
+	// ErrForeign: a key of the room holds something that roomd has not written; the [RefusedError] names it. Nothing
 	// was written, and only an operator can help. It comes with ErrUnavailable.
 	ErrForeign = errors.New("the key holds something that is not roomd's")
 
@@ -203,47 +203,28 @@ func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
-// DuplicateError is an [ErrDuplicate] that names the other session's node.
-type DuplicateError struct {
-	Node string // of the session that stays
-	text string
-}
-
-func (e *DuplicateError) Error() string { return e.text }
-
-// Unwrap returns ErrDuplicate.
-func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
-
-// ForeignError is an [ErrForeign]. Its text is for operators: it names the key, its content, and what to do.
-type ForeignError struct{ text string }
-
-func (e *ForeignError) Error() string { return e.text }
-
-// Unwrap returns ErrForeign.
-func (e *ForeignError) Unwrap() error { return ErrForeign }
-
-// Foreign returns a [ForeignError] with that text.
-func Foreign(format string, args ...any) error {
-	return &ForeignError{fmt.Sprintf(format, args...)}
-}
-
-type refusal struct {
-	reason error
+// RefusedError is a refusal by the rules, with a text that players may be shown. The text of an [ErrForeign] is for
+// operators: it names the key, its content, and what to do.
+type RefusedError struct {
+	Reason error  // one of the errors above, or several of them
+	Node   string // of an ErrDuplicate: the node of the session that stays
+	Gone   Gone   // of a join's ErrConflict: why the user was taken out since the version that it expects; else zero
 	text   string
 }
 
-func (e *refusal) Error() string { return e.text }
+func (e *RefusedError) Error() string { return e.text }
 
-func (e *refusal) Unwrap() error { return e.reason }
+// Unwrap returns the Reason.
+func (e *RefusedError) Unwrap() error { return e.Reason }
 
 // Forbid returns an [ErrForbidden] with that text, which players may be shown.
 func Forbid(format string, args ...any) error {
-	return &refusal{ErrForbidden, fmt.Sprintf(format, args...)}
+	return Refuse(ErrForbidden, format, args...)
 }
 
 // Refuse returns an error that is reason (by errors.Is) and has that text, which players may be shown.
 func Refuse(reason error, format string, args ...any) error {
-	return &refusal{reason, fmt.Sprintf(format, args...)}
+	return &RefusedError{Reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
 func absent(r *Room, user string) error {

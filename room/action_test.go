@@ -83,7 +83,7 @@ func TestAction_EachHasAKind(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if n.Name.Name == "kind" && n.Recv != nil {
+				if n.Name.Name == "about" && n.Recv != nil {
 					of[n.Recv.List[0].Type.(*ast.Ident).Name] = n.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.Ident).Name
 				}
 			case *ast.ValueSpec:
@@ -106,7 +106,7 @@ func TestAction_EachHasAKind(t *testing.T) {
 			return true
 		})
 	}
-	ofNodes := []Kind{kindFire, kindStray, kindEvict, kindRenew, kindUndo}
+	ofNodes := []Kind{kindUpkeep}
 	for constant, kind := range named {
 		if !slices.Contains(ofNodes, kind) && kind.row().Kind != kind {
 			t.Errorf("kinds has no row of %s", constant)
@@ -135,7 +135,7 @@ func TestAction_EachHasAKind(t *testing.T) {
 
 // What shares a commit with the end of an epoch may expect that epoch: so that is a commit of its own.
 func TestSubject_Renew(t *testing.T) {
-	if _, alone := Subject(Renew{Epoch: "e"}); !alone {
+	if _, alone := Subject(Upkeep{Renew: "e"}); !alone {
 		t.Error("other actions share its commit")
 	}
 }

@@ -26,9 +26,9 @@ func TestAwayAndBack(t *testing.T) {
 		{Detach{User: "a", Session: "3"}, "[{away a 0  false <nil>}]", true},
 		{Say{User: "a", Session: "3", Text: "x", To: []string{"b"}}, "[]", true},           // nobody is back who fails
 		{Ready{User: "a", Session: "3", Value: false}, "[{back a 0  false <nil>}]", false}, // it is there after all
-		{Stray{Node: "m"}, "[]", false},
-		{Stray{Node: "n"}, "[{away a 0  false <nil>}]", true},
-		{Stray{Node: "n"}, "[]", true},
+		{Upkeep{Stray: "m"}, "[]", false},
+		{Upkeep{Stray: "n"}, "[{away a 0  false <nil>}]", true},
+		{Upkeep{Stray: "n"}, "[]", true},
 		{Leave{User: "a", Session: "3", Reason: ReasonTimeout}, "[{leave a 0 timeout false <nil>}]", false},
 		{Join{User: "b", Session: "1"}, "[{join b 0  false <nil>}]", false},
 		{Leave{User: "b", Session: "1"}, "[{leave b 0 left false <nil>}]", false},
@@ -73,7 +73,7 @@ func TestKeep_ReservedSeat(t *testing.T) {
 
 // An action that is undone leaves nobody away.
 func TestAwayIsUndone(t *testing.T) {
-	r := NewRoom("42", Position{"e", 3, ""}, map[string]Member{"a": {Seat: 20, Session: "1"}, "b": {Seat: 21, Session: detached + "1"}})
+	r := NewRoom("42", Position{"e", 3, ""}, map[string]Member{"a": {Seat: 20, Session: "1", Node: "n"}, "b": {Seat: 21, Session: detached + "1", Node: "n"}})
 	for _, a := range []Action{Detach{User: "a", Session: "1"}, Join{User: "b", Session: "2"}, Leave{User: "a", Session: "1"}} {
 		_, _ = r.Apply(a, Rules{}, Origin{})
 	}
@@ -81,7 +81,7 @@ func TestAwayIsUndone(t *testing.T) {
 	if got := fmt.Sprint(r.Snapshot().Users()); got != "[{a 20 false false } {b 21 true false }]" {
 		t.Errorf("the room holds %s", got)
 	}
-	if n, _ := r.Apply(Evict{}, Rules{}, Origin{}); n != 2 || changesOf(r)[0].Reason != reasonNode {
+	if n, _ := r.Apply(Upkeep{Evict: "n"}, Rules{}, Origin{}); n != 2 || changesOf(r)[0].Reason != reasonNode {
 		t.Errorf("%d members of a dead node left: %v", n, changesOf(r))
 	}
 }
@@ -99,7 +99,7 @@ func copyOf(r *Room) map[string]Member {
 func TestWhoIsAwayKeepsTheNode(t *testing.T) {
 	members := func() map[string]Member { return map[string]Member{"a": {Session: "1", Node: "dead"}} }
 	r, other := NewRoom("42", Position{"e", 3, ""}, members()), NewRoom("42", Position{"e", 3, ""}, members())
-	if n, err := r.Apply(Stray{Node: "dead"}, Rules{}, Origin{Node: "living"}); n != 1 || err != nil {
+	if n, err := r.Apply(Upkeep{Stray: "dead"}, Rules{}, Origin{Node: "living"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	e := r.Pending("e", "living").Event("42")

@@ -46,12 +46,7 @@ const (
 	kindReady   Kind = "ready"   // [Ready]
 	kindDetach  Kind = "detach"  // [Detach]
 	kindKeep    Kind = "keep"    // [Keep]
-
-	kindFire  Kind = "fire"  // [Fire], of nodes, when a timer is due
-	kindStray Kind = "stray" // [Stray], of nodes after a failure, like the next ones
-	kindEvict Kind = "evict" // [Evict]
-	kindRenew Kind = "renew" // [Renew]
-	kindUndo  Kind = "undo"  // [Undo]
+	kindUpkeep  Kind = "upkeep"  // [Upkeep], of nodes
 )
 
 // traits are properties of a kind.
@@ -155,6 +150,8 @@ type Update struct {
 	Reason  Reason `json:"reason,omitzero"`  // of a leave
 
 	*Detail `json:",inline"` // nil for most
+
+	node string // of Session, where the update sets it; a Commit has it in Node or Detail.Node
 }
 
 // Detail has the optional fields of an update, and does not change once it is part of an update.

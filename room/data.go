@@ -23,9 +23,7 @@ type SetData struct {
 	Expect Expect
 }
 
-func (SetData) kind() Kind { return kindData }
-
-func (a SetData) subject() (string, bool) { return a.User, false }
+func (a SetData) about() (Kind, string, bool) { return kindData, a.User, false }
 
 func (a SetData) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkActor(a.User, a.Session); err != nil {
@@ -44,9 +42,7 @@ func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if err := a.Expect.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
 		return 0, err
 	}
-	if r.state.data.String() != a.Data {
-		r.updateState(Update{Type: kindData, User: a.User, Detail: &Detail{Data: jsonOf(a.Data)}})
-	}
+	r.setData(a.User, a.Data)
 	return 0, nil
 }
 
@@ -68,9 +64,7 @@ type SetMemberData struct {
 	Expect        Expect // as in SetData
 }
 
-func (SetMemberData) kind() Kind { return kindMember }
-
-func (a SetMemberData) subject() (string, bool) { return a.User, false }
+func (a SetMemberData) about() (Kind, string, bool) { return kindMember, a.User, false }
 
 func (a SetMemberData) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkSession(a.User, a.Session); err != nil {
@@ -91,7 +85,7 @@ func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.Data == m.Data.String() {
 		return m.Seat, nil
 	}
-	r.update(m.Node, Update{Type: kindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(a.Data)}})
+	r.update(Update{Type: kindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(a.Data)}})
 	return m.Seat, nil
 }
 
@@ -101,9 +95,7 @@ type Ready struct {
 	Value         bool
 }
 
-func (Ready) kind() Kind { return kindReady }
-
-func (a Ready) subject() (string, bool) { return a.User, false }
+func (a Ready) about() (Kind, string, bool) { return kindReady, a.User, false }
 
 func (a Ready) check(Rules) (Action, error) {
 	user, err := checkSession(a.User, a.Session)
@@ -117,7 +109,7 @@ func (a Ready) check(Rules) (Action, error) {
 func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
 	m, err := activeMember(r, a.User, a.Session, by)
 	if err == nil && a.Value != m.Ready {
-		r.update(m.Node, Update{Type: kindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Ready: new(a.Value)}})
+		r.update(Update{Type: kindMember, User: a.User, Seat: m.Seat, Detail: &Detail{Ready: new(a.Value)}})
 	}
 	return m.Seat, err
 }
@@ -142,9 +134,7 @@ type Hand struct {
 	Data string // JSON, "" to remove it
 }
 
-func (Deal) kind() Kind { return kindPrivate }
-
-func (a Deal) subject() (string, bool) { return a.User, false }
+func (a Deal) about() (Kind, string, bool) { return kindPrivate, a.User, false }
 
 func (a Deal) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkActor(a.User, a.Session); err != nil {
@@ -204,10 +194,7 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		if err := a.Expect.checkData(r, m.Private.since(), fmt.Sprintf("the private data of %s", hand.User)); err != nil {
 			return 0, err
 		}
-		if hand.Data == m.Private.String() {
-			continue
-		}
-		r.update(m.Node, Update{Type: kindPrivate, User: hand.User, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(hand.Data)}})
+		r.setPrivate(hand.User, m, hand.Data)
 	}
 	return seat, nil
 }
@@ -224,9 +211,7 @@ type Say struct {
 	Authority bool // the user has authority over the room, and need not be a member
 }
 
-func (Say) kind() Kind { return KindMessage }
-
-func (a Say) subject() (string, bool) { return a.User, false }
+func (a Say) about() (Kind, string, bool) { return KindMessage, a.User, false }
 
 func (a Say) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkActor(a.User, a.Session); err != nil {
@@ -266,7 +251,7 @@ func (a Say) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 			return 0, absent(r, user)
 		}
 	}
-	r.updateState(Update{
+	r.update(Update{
 		Type: KindMessage, User: a.User, Seat: seat,
 		Detail: &Detail{Text: a.Text, Data: jsonOf(a.Data), To: a.To},
 	})

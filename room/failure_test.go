@@ -52,7 +52,7 @@ func TestUndo(t *testing.T) {
 		if test.undo != nil {
 			test.undo(&undo)
 		}
-		do(undo)
+		do(Upkeep{Undo: &undo})
 		if got, want := describeMembers(r), test.want(was, moved); got != want || (r.State().Data.String() != data) != (want == moved) {
 			t.Errorf("%s: %s, data %q, want %s", name, got, r.State().Data, want)
 		}

@@ -51,9 +51,7 @@ type Kick struct {
 	Until int64
 }
 
-func (Kick) kind() Kind { return kindKick }
-
-func (a Kick) subject() (string, bool) { return a.User, true }
+func (a Kick) about() (Kind, string, bool) { return kindKick, a.User, true }
 
 func (a Kick) check(Rules) (Action, error) {
 	user, err := ParseUser(a.User)
@@ -89,7 +87,7 @@ func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
 		if a.Text != "" {
 			u.Detail = &Detail{Text: a.Text}
 		}
-		r.update(by.Node, u)
+		r.update(u)
 	case a.Until == 0:
 		return 0, absent(r, a.User)
 	}
@@ -99,9 +97,7 @@ func (a Kick) apply(r *Room, _ Rules, by Origin) (int, error) {
 // Unban lifts a user's ban, if there is one. It needs authority over the room.
 type Unban struct{ User string }
 
-func (Unban) kind() Kind { return kindKick }
-
-func (a Unban) subject() (string, bool) { return a.User, true }
+func (a Unban) about() (Kind, string, bool) { return kindKick, a.User, true }
 
 func (a Unban) check(Rules) (Action, error) {
 	user, err := ParseUser(a.User)
@@ -119,7 +115,7 @@ func (a Unban) apply(r *Room, _ Rules, _ Origin) (int, error) {
 }
 
 func ban(r *Room, user string, until int64) {
-	r.updateState(Update{Type: kindBan, User: user, Detail: &Detail{Until: until}})
+	r.update(Update{Type: kindBan, User: user, Detail: &Detail{Until: until}})
 }
 
 // makeRoomForBan makes room for a ban of user, if there are too many: it lifts expired bans, and if that is not
@@ -150,9 +146,7 @@ type Close struct {
 	As Claim // the host's claim; zero with authority
 }
 
-func (Close) kind() Kind { return kindClose }
-
-func (Close) subject() (string, bool) { return "", true }
+func (Close) about() (Kind, string, bool) { return kindClose, "", true }
 
 func (a Close) check(Rules) (_ Action, err error) {
 	a.As, err = a.As.check()
@@ -167,7 +161,7 @@ func (a Close) apply(r *Room, rules Rules, by Origin) (int, error) {
 		return 0, Forbid("room %s is kept, and so only admins may close it", r.ID)
 	}
 	for _, o := range r.Snapshot().Users() {
-		r.update(by.Node, Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: reasonClosed})
+		r.update(Update{Type: KindLeave, User: o.User, Seat: o.Seat, Reason: reasonClosed})
 	}
 	for _, name := range r.state.timers.Names() {
 		r.endTimer(KindCountdown, "", name)
@@ -175,7 +169,7 @@ func (a Close) apply(r *Room, rules Rules, by Origin) (int, error) {
 	s := r.state.settingsBy(rules)
 	s.Closed, s.Keep = true, false
 	if g, _ := r.state.gone.of(everybody); g.Version == 0 || r.state.settings != s {
-		r.updateState(Update{Type: kindSettings, At: by.At, Detail: &Detail{Settings: &s, Shut: true}})
+		r.update(Update{Type: kindSettings, At: by.At, Detail: &Detail{Settings: &s, Shut: true}})
 	}
 	return 0, nil
 }
@@ -187,9 +181,7 @@ type Swap struct {
 	As    Claim // the host's claim; zero with authority
 }
 
-func (Swap) kind() Kind { return kindSwap }
-
-func (Swap) subject() (string, bool) { return "", true }
+func (Swap) about() (Kind, string, bool) { return kindSwap, "", true }
 
 func (a Swap) check(Rules) (_ Action, err error) {
 	if len(a.Users) != 2 {
@@ -214,7 +206,7 @@ func (a Swap) apply(r *Room, _ Rules, by Origin) (int, error) {
 		seats[1-i] = m.Seat
 	}
 	for i, user := range a.Users {
-		r.reseat(user, seats[i])
+		r.update(Update{Type: kindSeat, User: user, Seat: seats[i]})
 	}
 	return 0, nil
 }
@@ -226,9 +218,7 @@ type Shuffle struct {
 	Seed uint64 // random, chosen by the caller: one seed has one result for one room, however often it is applied
 }
 
-func (Shuffle) kind() Kind { return kindShuffle }
-
-func (Shuffle) subject() (string, bool) { return "", true }
+func (Shuffle) about() (Kind, string, bool) { return kindShuffle, "", true }
 
 func (a Shuffle) check(Rules) (_ Action, err error) {
 	a.As, err = a.As.check()
@@ -249,7 +239,7 @@ func (a Shuffle) apply(r *Room, _ Rules, by Origin) (int, error) {
 		order = random.Perm(len(users))
 	}
 	for i, o := range users {
-		r.reseat(o.User, users[order[i]].Seat)
+		r.update(Update{Type: kindSeat, User: o.User, Seat: users[order[i]].Seat})
 	}
 	return 0, nil
 }
@@ -261,10 +251,4 @@ func keepsAny(order []int) bool {
 		}
 	}
 	return false
-}
-
-// reseat gives a member another seat. The seat's present member must get another one in the same action.
-func (r *Room) reseat(user string, seat int) {
-	m, _ := r.Member(user)
-	r.update(m.Node, Update{Type: kindSeat, User: user, Seat: seat})
 }

@@ -25,7 +25,7 @@ func TestHost_Always(t *testing.T) {
 			a := rapid.SampledFrom([]Action{
 				Join{User: user, Session: session}, Join{User: user, Session: session}, Leave{User: user, Session: session}, Detach{User: user, Session: session}, Kick{User: user},
 				Kick{User: other, As: Claim{user, session}}, Reserve{Session: "r", Users: []string{user}}, Release{Users: []string{user}},
-				Configure{Settings: Settings{Host: HostLongest}}, Configure{Settings: Settings{Host: HostLongest, Capacity: 5}}, Configure{}, Close{}, Stray{node}, Evict{node}, Renew{"e"},
+				Configure{Settings: Settings{Host: HostLongest}}, Configure{Settings: Settings{Host: HostLongest, Capacity: 5}}, Configure{}, Close{}, Upkeep{Stray: node}, Upkeep{Evict: node}, Upkeep{Renew: "e"},
 			}).Draw(rt, "action")
 			_, err := r.Apply(a, Rules{}, by)
 			if wrong := wrongHost(r, host); wrong != "" {
@@ -92,7 +92,7 @@ func TestHost_Succession(t *testing.T) {
 		{"a host who is away stays", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 1, At: 4}}, Detach{User: "a", Session: "s"}, "a"},
 		{"a host who comes again stays", map[string]Member{"a": {Seat: 0, Session: "s", At: 9}, "b": {Seat: 1, At: 4}}, Join{User: "a", Session: "t"}, "a"},
 		{"a host who is moved", map[string]Member{"a": {Seat: 0, Session: "s", At: 1}, "b": {Seat: 1, At: 4}}, Release{Users: []string{"a"}, Target: "43"}, "b"},
-		{"the node of the host has died", map[string]Member{"a": {Seat: 0, Node: "x", At: 1}, "b": {Seat: 1, Node: "x", At: 2}, "c": {Seat: 2, Node: "y", At: 4}}, Evict{"x"}, "c"},
+		{"the node of the host has died", map[string]Member{"a": {Seat: 0, Node: "x", At: 1}, "b": {Seat: 1, Node: "x", At: 2}, "c": {Seat: 2, Node: "y", At: 4}}, Upkeep{Evict: "x"}, "c"},
 		{"the room is closed", map[string]Member{"a": {Seat: 0}, "b": {Seat: 1}}, Close{}, ""},
 		{"the setting is turned off", map[string]Member{"a": {Seat: 0}, "b": {Seat: 1}}, Configure{}, ""},
 		{"a host whom Redis does not know", map[string]Member{"b": {Seat: 1, At: 2}, "c": {Seat: 2, At: 1}}, Join{User: "d", Session: "s"}, "c"},

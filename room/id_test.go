@@ -88,7 +88,7 @@ func TestBadActionsNameTheField(t *testing.T) {
 		_, err := Check(Join{User: "a", Session: "s", Seat: At(seat)}, Rules{})
 		checkInvalid(t, err, "seat", fmt.Sprint(seat))
 	}
-	for _, a := range []Action{Stray{Node: "n"}, Evict{Node: "n"}, Renew{Epoch: "e"}} { // clients cannot ask for them
+	for _, a := range []Action{Upkeep{Stray: "n"}, Upkeep{Evict: "n"}, Upkeep{Renew: "e"}} { // clients cannot ask for them
 		if _, err := Check(a, Rules{}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}

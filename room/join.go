@@ -16,7 +16,7 @@ type Join struct {
 	Yield    bool       // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
-	// removed the user since, the join fails with a [GoneError], even in another epoch: it must not undo a removal
+	// removed the user since, the join fails with an [ErrConflict] that has [RefusedError].Gone, even in another epoch: it must not undo a removal
 	// that the user missed.
 	Expect Expect
 
@@ -56,9 +56,7 @@ func (a Join) KnowingDead(node string) (next Join, differs bool) {
 	return a, differs
 }
 
-func (Join) kind() Kind { return KindJoin }
-
-func (a Join) subject() (string, bool) { return a.User, false }
+func (a Join) about() (Kind, string, bool) { return KindJoin, a.User, false }
 
 func (a Join) check(rules Rules) (Action, error) {
 	user, err := checkSession(a.User, a.Session)
@@ -103,11 +101,11 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	u := Update{Type: KindJoin, User: a.User, Seat: seat, Session: a.Session, At: r.members.joinTime(by)}
+	u := Update{Type: KindJoin, User: a.User, Seat: seat, Session: a.Session, node: by.Node, At: r.members.joinTime(by)}
 	if back && r.state.settings.Closed {
 		u.Detail = broughtBack
 	}
-	r.update(by.Node, u)
+	r.update(u)
 	return seat, nil
 }
 
@@ -129,7 +127,7 @@ func (a Join) takesOver(m Member, rules Rules) bool {
 	return a.dead != "" && m.Node == a.dead
 }
 
-// checkGone fails with a GoneError if the user was taken out since the expected version.
+// checkGone fails with ErrConflict if the user was taken out since the expected version.
 func (a Join) checkGone(r *Room) error {
 	if !a.Expect.given {
 		return nil
@@ -138,22 +136,21 @@ func (a Join) checkGone(r *Room) error {
 	if !found || g.Version <= a.Expect.version && (a.Expect.epoch == "" || a.Expect.epoch == r.Epoch) {
 		return nil
 	}
+	text := fmt.Sprintf("%s was kicked from room %s", a.User, r.ID)
 	switch g.Reason {
 	case ReasonMoved:
-		return &GoneError{g, fmt.Sprintf("%s was moved from room %s to room %s", a.User, r.ID, g.Target)}
+		text = fmt.Sprintf("%s was moved from room %s to room %s", a.User, r.ID, g.Target)
 	case reasonClosed:
-		return &GoneError{g, fmt.Sprintf("room %s was closed", r.ID)}
+		text = fmt.Sprintf("room %s was closed", r.ID)
 	}
-	return &GoneError{g, fmt.Sprintf("%s was kicked from room %s", a.User, r.ID)}
+	return &RefusedError{Reason: ErrConflict, Gone: g, text: text}
 }
 
 // Keep moves a user's active session to its node's present name. It fails with [ErrDuplicate] if another session is
 // active, and with [ErrNotMember] if the user is not in the room, or has only a reserved seat: it restores nobody.
 type Keep struct{ User, Session string }
 
-func (Keep) kind() Kind { return kindKeep }
-
-func (a Keep) subject() (string, bool) { return a.User, false }
+func (a Keep) about() (Kind, string, bool) { return kindKeep, a.User, false }
 
 func (a Keep) check(Rules) (Action, error) {
 	user, err := checkSession(a.User, a.Session)
@@ -182,12 +179,12 @@ func activate(r *Room, user, session string, m Member, by Origin) {
 		if m.Detached() {
 			kind = kindBack
 		}
-		r.update(by.Node, Update{Type: kind, User: user, Seat: m.Seat, Session: session, Old: m.Session})
+		r.update(Update{Type: kind, User: user, Seat: m.Seat, Session: session, node: by.Node, Old: m.Session})
 	}
 }
 
 func duplicate(r *Room, user string, m Member) error {
-	return &DuplicateError{m.Node, fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
+	return &RefusedError{Reason: ErrDuplicate, Node: m.Node, text: fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
 }
 
 // Leave removes a user whose active session in the room is Session.
@@ -196,9 +193,7 @@ type Leave struct {
 	Reason        Reason // the zero value is ReasonLeft
 }
 
-func (Leave) kind() Kind { return KindLeave }
-
-func (a Leave) subject() (string, bool) { return a.User, false }
+func (a Leave) about() (Kind, string, bool) { return KindLeave, a.User, false }
 
 func (a Leave) check(Rules) (Action, error) {
 	user, err := checkSession(a.User, a.Session)
@@ -217,7 +212,7 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
 	}
-	r.update(by.Node, Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
+	r.update(Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
 	return m.Seat, nil
 }
 
@@ -225,9 +220,7 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 // session of the user may take over, whatever Rules say. A [Leave] of the session still works.
 type Detach struct{ User, Session string }
 
-func (Detach) kind() Kind { return kindDetach }
-
-func (a Detach) subject() (string, bool) { return a.User, false }
+func (a Detach) about() (Kind, string, bool) { return kindDetach, a.User, false }
 
 func (a Detach) check(Rules) (Action, error) {
 	user, err := checkSession(a.User, a.Session)
@@ -243,68 +236,9 @@ func (a Detach) apply(r *Room, _ Rules, _ Origin) (int, error) {
 	case !ok:
 		return 0, absent(r, a.User)
 	case m.Session == a.Session:
-		r.update(m.Node, Update{Type: kindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
+		r.update(Update{Type: kindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
 	}
 	return m.Seat, nil
 }
-
-// Actions of nodes after a failure. [Check] refuses them.
-
-// Stray records that all sessions of a dead node are disconnected and may come back, as [Detach] does for one.
-// [Room.Apply] returns their number in place of a seat.
-type Stray struct{ Node string }
-
-func (Stray) kind() Kind { return kindStray }
-
-func (Stray) subject() (string, bool) { return "", false }
-
-func (Stray) check(Rules) (Action, error) { return nil, errOfNodes }
-
-func (a Stray) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
-	for _, o := range r.Snapshot().Users() {
-		if m, _ := r.Member(o.User); m.Node == a.Node && !m.Detached() {
-			r.update(a.Node, Update{Type: kindAway, User: o.User, Seat: m.Seat, Session: detached + m.Session, Old: m.Session})
-			n++
-		}
-	}
-	return n, nil
-}
-
-// Evict removes all members of a dead node. [Room.Apply] returns their number in place of a seat.
-type Evict struct{ Node string }
-
-func (Evict) kind() Kind { return kindEvict }
-
-func (Evict) subject() (string, bool) { return "", false }
-
-func (Evict) check(Rules) (Action, error) { return nil, errOfNodes }
-
-func (a Evict) apply(r *Room, _ Rules, _ Origin) (n int, err error) {
-	for _, o := range r.Snapshot().Users() {
-		if m, _ := r.Member(o.User); m.Node == a.Node {
-			r.update(a.Node, Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: reasonNode})
-			n++
-		}
-	}
-	return n, nil
-}
-
-// Renew begins a new epoch if the room is still in Epoch, which has lost commits: their versions will be reused.
-type Renew struct{ Epoch string }
-
-func (Renew) kind() Kind { return kindRenew }
-
-func (Renew) subject() (string, bool) { return "", true } // another action may expect the epoch that Renew ends
-
-func (Renew) check(Rules) (Action, error) { return nil, errOfNodes }
-
-func (a Renew) apply(r *Room, _ Rules, _ Origin) (int, error) {
-	if a.Epoch == r.Epoch && r.Epoch != "" {
-		r.Renew()
-	}
-	return 0, nil
-}
-
-var errOfNodes = &InvalidError{"action", "is one that only nodes run"}

@@ -93,12 +93,12 @@ type roster struct {
 // joinTime returns the At of a new member: later than all before, although clocks of nodes differ.
 func (m *roster) joinTime(by Origin) int64 { return max(by.At, m.newest+1) }
 
-// update applies an update of one user at a version. node is the node of the user's session.
-func (m *roster) update(node string, u Update, version uint64) {
+// update applies an update of one user at a version.
+func (m *roster) update(u *Update, version uint64) {
 	m.newest = max(m.newest, u.At)
 	switch u.Type {
 	case KindJoin:
-		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: node, At: u.At})
+		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: u.node, At: u.At})
 	case KindLeave:
 		m.remove(u.User)
 	case kindSeat:
@@ -109,13 +109,13 @@ func (m *roster) update(node string, u Update, version uint64) {
 	case kindReplace, kindAway, kindBack:
 		if member, ok := m.byUser[u.User]; ok {
 			if member.Session = u.Session; u.Type != kindAway { // any node may report a user away
-				member.Node = node
+				member.Node = u.node
 			}
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}
 	default:
-		m.keep(&u, version)
+		m.keep(u, version)
 	}
 }
 

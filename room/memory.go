@@ -14,10 +14,8 @@ type Memory struct{ room *Room }
 
 // See replaces the memory by a room that was read or written, unless the memory is newer.
 func (m *Memory) See(now *Room) {
-	if m.room != nil {
-		if order := m.room.Compare(now.Position); order == Same || order == Earlier || m.Outlives(now) {
-			return
-		}
+	if m.room != nil && (m.room.Is(now.Position) || now.Precedes(m.room.Position) || m.Outlives(now)) {
+		return
 	}
 	known := NewRoom(now.ID, now.Position, maps.Clone(now.members.byUser))
 	known.state, known.members.newest = now.state, now.members.newest
@@ -49,7 +47,7 @@ func (m *Memory) Outlives(now *Room) bool {
 	case was == nil:
 		return false
 	case was.Epoch == now.Epoch: // a late read may be old: only a reader under the lock knows of a loss
-		return now.renew && (was.Version > now.Version || was.Compare(now.Position) == Same)
+		return now.renew && (was.Version > now.Version || was.Is(now.Position))
 	case was.Count() == 0 && !was.state.settings.Keep:
 		return false
 	}
@@ -77,10 +75,10 @@ func (r *Room) Recall(m *Memory) {
 	recallState(r, was.state, whole)
 	recallMembers(r, was, whole)
 	if data := was.state.data.String(); data != r.state.data.String() && (whole || r.state.data == nil) {
-		r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(data), Again: true}})
+		r.update(Update{Type: kindData, Detail: &Detail{Data: jsonOf(data), Again: true}})
 	}
 	if host := was.state.host; host != r.state.host && r.members.has(host) {
-		r.updateState(Update{Type: kindHost, User: host, Detail: broughtBack})
+		r.update(Update{Type: kindHost, User: host, Detail: broughtBack})
 	}
 	r.appoint()
 }
@@ -97,7 +95,7 @@ func recallState(r *Room, was *state, whole bool) {
 		if next.plain() {
 			kind = kindDefaults
 		}
-		r.updateState(Update{Type: kind, Detail: &Detail{Settings: &settings, Again: true}})
+		r.update(Update{Type: kind, Detail: &Detail{Settings: &settings, Again: true}})
 	}
 	for _, user := range slices.Sorted(maps.Keys(now.bans)) {
 		if whole && was.bans[user] == 0 {
@@ -116,7 +114,7 @@ func recallMembers(r, was *Room, whole bool) {
 	for _, user := range slices.Sorted(maps.Keys(r.members.byUser)) {
 		m := r.members.byUser[user]
 		if known, stays := was.Member(user); whole && !(stays && m.equals(known)) {
-			r.update(m.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonTimeout, Detail: broughtBack})
+			r.update(Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonTimeout, Detail: broughtBack})
 		}
 	}
 	users := slices.SortedFunc(maps.Keys(was.members.byUser), func(a, b string) int {
@@ -138,11 +136,11 @@ func recallMembers(r, was *Room, whole bool) {
 // seatAgain restores a member with the seat and all data.
 func seatAgain(r *Room, user string, m Member) {
 	back := &Detail{Again: true, Node: m.Node}
-	r.update(m.Node, Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, At: m.At, Detail: back})
+	r.update(Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, node: m.Node, At: m.At, Detail: back})
 	for _, row := range kept {
 		if all := row.all(m); all != nil {
 			all.Again = true
-			r.update(m.Node, Update{Type: row.kind, User: user, Seat: m.Seat, Detail: all})
+			r.update(Update{Type: row.kind, User: user, Seat: m.Seat, Detail: all})
 		}
 	}
 }

@@ -1,5 +1,10 @@
 package room
 
+import (
+	"cmp"
+	"strings"
+)
+
 // Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away, until a session of
 // the user joins; a [Leave] of this session frees one such seat. A member keeps the seat; a seat that is already
 // reserved becomes reserved for this session, so that a release of the earlier reservation does not free it. It fails
@@ -14,9 +19,7 @@ type Reserve struct {
 	Carried map[string]string
 }
 
-func (Reserve) kind() Kind { return kindReserve }
-
-func (Reserve) subject() (string, bool) { return "", true }
+func (Reserve) about() (Kind, string, bool) { return kindReserve, "", true }
 
 func (a Reserve) check(rules Rules) (_ Action, err error) {
 	if err := a.Begin.checkBegin(rules); err != nil {
@@ -45,7 +48,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	for _, user := range a.Users {
 		if m, ok := r.Member(user); ok {
 			if m.Reserved() && m.Session != session {
-				r.update(by.Node, Update{Type: kindReplace, User: user, Seat: m.Seat, Session: session, Old: m.Session})
+				r.update(Update{Type: kindReplace, User: user, Seat: m.Seat, Session: session, node: by.Node, Old: m.Session})
 			}
 			a.carry(r, user)
 			continue
@@ -57,7 +60,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.update(by.Node, Update{Type: KindJoin, User: user, Seat: seat, Session: session, At: at})
+		r.update(Update{Type: KindJoin, User: user, Seat: seat, Session: session, node: by.Node, At: at})
 		a.carry(r, user)
 	}
 	return 0, nil
@@ -65,9 +68,9 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 
 // carry gives a user the private data carried along.
 func (a Reserve) carry(r *Room, user string) {
-	m, ok := r.Member(user)
-	if data := a.Carried[user]; ok && data != "" && data != m.Private.String() && (m.Reserved() || m.Private.String() == "") {
-		r.update(m.Node, Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(data)}})
+	m, _ := r.Member(user)
+	if data := a.Carried[user]; data != "" && (m.Reserved() || m.Private.String() == "") {
+		r.setPrivate(user, m, data)
 	}
 }
 
@@ -77,9 +80,7 @@ type Release struct {
 	Target string // the room to which they are moved; "" if they just leave
 }
 
-func (Release) kind() Kind { return kindRelease }
-
-func (Release) subject() (string, bool) { return "", true }
+func (Release) about() (Kind, string, bool) { return kindRelease, "", true }
 
 func (a Release) check(Rules) (_ Action, err error) {
 	a.Users, err = parseUsers("users", a.Users)
@@ -97,13 +98,88 @@ func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 			return 0, absent(r, user)
 		}
 		u.User, u.Seat = user, m.Seat
-		r.update(by.Node, u)
+		r.update(u)
 	}
 	return 0, nil
 }
 
+// Upkeep is an action of nodes: exactly one field is set. [Check] refuses it. [Room.Apply] returns how many members or
+// timers it was about, in place of a seat.
+type Upkeep struct {
+	// Stray names a dead node. Its sessions are disconnected and may come back, as [Detach] records for one.
+	Stray string
+
+	// Evict names a dead node. Its members leave.
+	Evict string
+
+	// Renew is an epoch that has lost commits: if the room is still in it, a new one begins, because their versions
+	// will be reused.
+	Renew string
+
+	// Due is a time in ms since 1970, by the clock that all nodes share. Timers that are due by then fire, in the order
+	// of their times. So each fires once, however many nodes try: later nodes find it gone, or set to another time.
+	Due int64
+
+	// Undo undoes half of a move.
+	Undo *Undo
+}
+
+// An Upkeep is alone: an effect of a timer may concern anybody, and another action may expect the epoch that ends.
+func (Upkeep) about() (Kind, string, bool) { return kindUpkeep, "", true }
+
+func (Upkeep) check(Rules) (Action, error) {
+	return nil, &InvalidError{"action", "is one that only nodes run"}
+}
+
+func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
+	switch {
+	case a.Undo != nil:
+		a.Undo.apply(r)
+		return 0, nil
+	case a.Due > 0:
+		return r.fire(a.Due, rules, by)
+	case a.Renew != "":
+		if a.Renew == r.Epoch {
+			r.Renew()
+		}
+		return 0, nil
+	}
+	for _, o := range r.Snapshot().Users() {
+		switch m, _ := r.Member(o.User); {
+		case a.Evict != "" && m.Node == a.Evict:
+			r.update(Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: reasonNode})
+			n++
+		case a.Stray != "" && m.Node == a.Stray && !m.Detached():
+			r.update(Update{Type: kindAway, User: o.User, Seat: m.Seat, Session: detached + m.Session, Old: m.Session})
+			n++
+		}
+	}
+	return n, nil
+}
+
+// fire fires the timers that are due at now, and returns their number.
+func (r *Room) fire(now int64, rules Rules, by Origin) (n int, err error) {
+	for err == nil {
+		name, t, found := r.state.timers.Next()
+		if !found || t.Due > now {
+			break
+		}
+		n++
+		r.endTimer(kindTimer, "", name)
+		switch then := cmp.Or(t.Then, new(Effect)); {
+		case then.Close:
+			_, err = Close{}.apply(r, rules, by)
+		case then.Kick != "" && r.members.has(then.Kick):
+			_, err = Kick{User: then.Kick}.apply(r, rules, by)
+		case then.Data != nil && r.state.data.since() <= t.Version:
+			r.setData("", strings.TrimPrefix(string(then.Data), "null"))
+		}
+	}
+	return n, err
+}
+
 // Undo undoes the half of a move in the room that users were to enter, because the other half could not be written.
-// It changes only what is still as the move left it: it keeps what users did meanwhile. Only nodes run it.
+// It changes only what is still as the move left it: it keeps what users did meanwhile.
 type Undo struct {
 	Session string // for which seats are reserved; see Reserve
 	Written bool   // the half was certainly written; otherwise only seats reserved for the session prove it
@@ -116,43 +192,25 @@ type Undo struct {
 	Users []string // the users to be moved: seats that they did not have before are freed
 }
 
-func (Undo) kind() Kind { return kindUndo }
-
-func (Undo) subject() (string, bool) { return "", true }
-
-func (Undo) check(Rules) (Action, error) { return nil, errOfNodes }
-
-func (a Undo) apply(r *Room, _ Rules, by Origin) (int, error) {
-	written := a.Written || a.hasReserved(r)
+func (a *Undo) apply(r *Room) {
+	written := a.Written
+	for _, m := range r.Members() {
+		written = written || a.reserved(m)
+	}
 	for _, user := range a.Users {
 		m, ok := r.Member(user)
 		was, had := a.Were[user]
 		switch {
-		case !ok:
-		case had:
-			// the member still has the private data that the move brought
-			if written && m.Private.since() == a.Since+1 && m.Private.String() != was.Private.String() {
-				r.update(m.Node, Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(was.Private.String())}})
-			}
-		case a.reserved(m):
-			r.update(by.Node, Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
+		case had && ok && written && m.Private.since() == a.Since+1: // else the move brought no private data
+			r.setPrivate(user, m, was.Private.String())
+		case !had && ok && a.reserved(m):
+			r.update(Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}
 	}
-	// the Starter has replaced the data in the move's commit
-	if written && r.state.data.since() == a.Since+1 && r.state.data.String() != a.Data.String() {
-		r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(a.Data.String())}})
+	if written && r.state.data.since() == a.Since+1 { // the Starter has replaced the data in the move's commit
+		r.setData("", a.Data.String())
 	}
-	return 0, nil
 }
 
 // reserved reports whether a seat is reserved for the session.
-func (a Undo) reserved(m Member) bool { return m.Reserved() && m.SessionID() == a.Session }
-
-func (a Undo) hasReserved(r *Room) bool {
-	for _, m := range r.Members() {
-		if a.reserved(m) {
-			return true
-		}
-	}
-	return false
-}
+func (a *Undo) reserved(m Member) bool { return m.Reserved() && m.SessionID() == a.Session }

@@ -5,20 +5,19 @@ import "testing"
 func TestPositionsCompare(t *testing.T) {
 	at := Position{"e", 5, "m"}
 	for _, tt := range []struct {
-		next  Position
-		order Order
-		lost  bool
+		next                       Position
+		is, precedes, lost, misses bool
 	}{
-		{Position{"e", 5, "m"}, Same, false},
-		{Position{"e", 5, ""}, Same, false}, // the commit id is not known
-		{Position{"e", 6, "n"}, Later, false},
-		{Position{"e", 4, "l"}, Earlier, true},
-		{Position{"e", 5, "n"}, Forked, true},
-		{Position{"f", 9, "n"}, OtherEpoch, false},
-		{Position{}, OtherEpoch, false},
+		{next: Position{"e", 5, "m"}, is: true},
+		{next: Position{"e", 5, ""}, is: true}, // the commit id is not known
+		{next: Position{"e", 6, "n"}, precedes: true},
+		{next: Position{"e", 4, "l"}, lost: true, misses: true},
+		{next: Position{"e", 5, "n"}, lost: true, misses: true}, // another commit of that version
+		{next: Position{"f", 9, "n"}, misses: true},
+		{next: Position{}, misses: true},
 	} {
-		if got := at.Compare(tt.next); got != tt.order || at.Lost(tt.next) != tt.lost {
-			t.Errorf("%+v: %v, lost %v", tt.next, got, at.Lost(tt.next))
+		if at.Is(tt.next) != tt.is || at.Precedes(tt.next) != tt.precedes || at.Lost(tt.next) != tt.lost || at.Gone(tt.next) != tt.misses {
+			t.Errorf("%+v: %v, precedes %v, lost %v, gone %v", tt.next, at.Is(tt.next), at.Precedes(tt.next), at.Lost(tt.next), at.Gone(tt.next))
 		}
 	}
 }
@@ -31,12 +30,12 @@ func TestRenew(t *testing.T) {
 		renews bool
 	}{{Position{"e", 3, "m"}, true}, {Position{"e", 900, "m"}, true}, {Position{"f", 1, "m"}, false}} {
 		r := NewRoom("42", tt.at, map[string]Member{})
-		if _, err := r.Apply(Renew{Epoch: "e"}, Rules{}, Origin{}); err != nil || r.Renewed() != tt.renews || r.Changed() != tt.renews {
+		if _, err := r.Apply(Upkeep{Renew: "e"}, Rules{}, Origin{}); err != nil || r.Renewed() != tt.renews || r.Changed() != tt.renews {
 			t.Errorf("%+v: renewed %v, %v", tt.at, r.Renewed(), err)
 		}
 	}
 	r := NewRoom("42", Position{}, map[string]Member{})
-	if _, err := r.Apply(Renew{Epoch: ""}, Rules{}, Origin{}); err != nil || r.Changed() {
+	if _, err := r.Apply(Upkeep{Renew: ""}, Rules{}, Origin{}); err != nil || r.Changed() {
 		t.Errorf("a room that nobody has joined: changed %v, %v", r.Changed(), err)
 	}
 }

@@ -31,7 +31,7 @@ func NewRoom(id string, at Position, members map[string]Member) *Room {
 		r.members.seats.show(m.Seat, m)
 		r.members.newest = max(r.members.newest, m.At)
 	}
-	r.pending.clear(len(members), nil)
+	r.pending.clear(r)
 	return r
 }
 
@@ -61,29 +61,21 @@ func (r *Room) Renew() {
 // Advance applies an event to the version before it. It reports whether the room is then at the event's version or a
 // later one; otherwise something is missing.
 func (r *Room) Advance(e *Event) bool {
-	switch r.Compare(e.Position()) {
-	case Same, Earlier:
+	switch at := e.Position(); {
+	case r.Is(at), at.Precedes(r.Position):
 		return true
-	case Forked, OtherEpoch:
-		return false
-	}
-	if e.commit == nil || !e.Follows(r.Position) {
+	case !r.Precedes(at), e.commit == nil, !e.Follows(r.Position):
 		return false
 	}
 	for _, u := range e.commit.Updates {
-		ofMember := u.Type.OfMember()
-		r.state = r.state.heed(&u, ofMember, e.Version)
-		if !ofMember {
-			continue
+		if u.Type.OfMember() && u.Type != KindLeave { // a kept substring would keep the whole payload in memory
+			u.User, u.Session = strings.Clone(u.User), strings.Clone(u.Session)
+			u.node = r.names.own(cmp.Or(u.detail().Node, e.commit.Node))
 		}
-		node := ""
-		if u.Type != KindLeave { // a kept substring would keep the whole payload in memory
-			u.User, u.Session, node = strings.Clone(u.User), strings.Clone(u.Session), r.names.own(cmp.Or(u.detail().Node, e.commit.Node))
-		}
-		r.members.update(node, u, e.Version)
+		r.take(&u, e.Version)
 	}
 	r.Version, r.CommitID = e.Version, strings.Clone(e.commit.CommitID)
-	r.pending.clear(r.Count(), r.state.gone)
+	r.pending.clear(r)
 	return true
 }
 
@@ -91,19 +83,18 @@ func (r *Room) Advance(e *Event) bool {
 const maxNodeNames = 16
 
 // nodeNames keeps one copy of each node's name for all members. The zero value is empty.
-type nodeNames map[string]string
+type nodeNames []string
 
 // own returns the kept copy of name.
 func (n *nodeNames) own(name string) string {
-	kept, ok := (*n)[name]
-	if !ok {
-		if len(*n) == maxNodeNames || *n == nil {
-			*n = make(nodeNames)
+	i := slices.Index(*n, name)
+	if i < 0 {
+		if i = len(*n); i == maxNodeNames {
+			*n, i = nil, 0
 		}
-		kept = strings.Clone(name)
-		(*n)[kept] = kept
+		*n = append(*n, strings.Clone(name))
 	}
-	return kept
+	return (*n)[i]
 }
 
 // Position identifies a room's commit. The zero value is a room without commits.
@@ -113,49 +104,25 @@ type Position struct {
 	CommitID string `json:"mark"`    // id of the commit that made the version; empty if unknown
 }
 
-// Order is the relation of a position that was read later to one known before.
-type Order int
+// Is reports whether both are the same commit, as far as the commit ids are known.
+func (p Position) Is(other Position) bool {
+	return p.Epoch == other.Epoch && p.Version == other.Version &&
+		(p.CommitID == other.CommitID || p.CommitID == "" || other.CommitID == "")
+}
 
-// The results of [Position.Compare].
-const (
-	// Same: both are the same commit.
-	Same Order = iota
-	// Later: commits have been added.
-	Later
-	// Earlier: the epoch's last commits are missing.
-	Earlier
-	// Forked: the versions are equal, but of different commits.
-	Forked
-	// OtherEpoch: the versions cannot be compared.
-	OtherEpoch
-)
-
-// Compare returns how next relates to p. Every decision about "has this room gone back?" is made here.
-func (p Position) Compare(next Position) Order {
-	switch {
-	case next.Epoch != p.Epoch:
-		return OtherEpoch
-	case next.Version > p.Version:
-		return Later
-	case next.Version < p.Version:
-		return Earlier
-	case next.CommitID != p.CommitID && next.CommitID != "" && p.CommitID != "":
-		return Forked
-	}
-	return Same
+// Precedes reports whether later is at a higher version of the same epoch.
+func (p Position) Precedes(later Position) bool {
+	return p.Epoch == later.Epoch && p.Version < later.Version
 }
 
 // Lost reports whether Redis has lost commits between a read at p and a later one at next. It does not recognise
-// losses with a new epoch; see [Position.Compare].
+// losses with a new epoch.
 func (p Position) Lost(next Position) bool {
-	order := p.Compare(next)
-	return order == Earlier || order == Forked
+	return p.Epoch == next.Epoch && !p.Is(next) && !p.Precedes(next)
 }
 
 // Gone reports whether commits known at p are missing at next: lost, or in another epoch. A zero p misses nothing.
-func (p Position) Gone(next Position) bool {
-	return p.Version > 0 && (p.Lost(next) || p.Compare(next) == OtherEpoch)
-}
+func (p Position) Gone(next Position) bool { return p.Version > 0 && !p.Is(next) && !p.Precedes(next) }
 
 // pending is what was applied to a room since its last Commit or Revert.
 type pending struct {
@@ -168,33 +135,52 @@ type pending struct {
 	behind  uint64 // the last version that Redis has lost and a node knows, else 0; the next Commit's is higher
 }
 
-// former is the state before an update.
+// former is what an update has replaced.
 type former struct {
-	state  *state // of the room; nil if unchanged
-	user   string // whom the update is about; "" for nobody
+	state  *state
+	newest int64  // as in roster
+	user   string // whose membership it was; "" if the update is of the room
 	member Member
-	was    bool  // user was a member
-	newest int64 // as in roster
+	was    bool // user was a member
 }
 
-func (p *pending) clear(members int, gone *goneList) {
-	p.updates, p.before, p.base, p.gone = p.updates[:0], p.before[:0], members, gone
+func (p *pending) clear(r *Room) {
+	p.updates, p.before, p.base, p.gone = p.updates[:0], p.before[:0], r.Count(), r.state.gone
 	p.renew, p.confirm, p.behind = false, false, 0
 }
 
-// update applies and records an update of a user. node is the node of the user's session.
-func (r *Room) update(node string, u Update) {
-	m, was := r.members.byUser[u.User]
-	r.updates = append(r.updates, u)
-	r.before = append(r.before, former{r.state, u.User, m, was, r.members.newest})
-	r.members.update(node, u, r.Next())
-	r.state = r.state.heed(&u, true, r.Next())
+// update applies and records an update.
+func (r *Room) update(u Update) {
+	was := former{state: r.state, newest: r.members.newest}
+	if u.Type.OfMember() {
+		was.user = u.User
+		was.member, was.was = r.members.byUser[u.User]
+	}
+	r.updates, r.before = append(r.updates, u), append(r.before, was)
+	r.take(&r.updates[len(r.updates)-1], r.Next())
 }
 
-func (r *Room) updateState(u Update) {
-	r.updates = append(r.updates, u)
-	r.before = append(r.before, former{state: r.state})
-	r.state = r.state.heed(&u, false, r.Next())
+// take applies an update at a version.
+func (r *Room) take(u *Update, version uint64) {
+	row := u.Type.row()
+	r.state = r.state.after(u, row.field, version)
+	if row.traits&ofMember != 0 {
+		r.members.update(u, version)
+	}
+}
+
+// setData gives the room other data: JSON, "" for none. by is the user who does it, "" for nobody.
+func (r *Room) setData(by, data string) {
+	if data != r.state.data.String() {
+		r.update(Update{Type: kindData, User: by, Detail: &Detail{Data: jsonOf(data)}})
+	}
+}
+
+// setPrivate gives a member other private data: JSON, "" for none.
+func (r *Room) setPrivate(user string, m Member, data string) {
+	if data != m.Private.String() {
+		r.update(Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(data)}})
+	}
 }
 
 // Changed reports whether there is something to commit.
@@ -229,23 +215,20 @@ func (r *Room) Commit(epoch, commitID string) {
 	if r.Changed() {
 		r.Position = Position{epoch, r.Next(), commitID}
 	}
-	r.pending.clear(r.Count(), r.state.gone)
+	r.pending.clear(r)
 }
 
 // Revert undoes everything since the last Commit.
 func (r *Room) Revert() {
 	r.undo(0)
-	r.pending.clear(r.Count(), r.state.gone)
+	r.pending.clear(r)
 }
 
 // undo undoes all updates after the first n.
 func (r *Room) undo(n int) {
 	for _, f := range slices.Backward(r.before[n:]) {
-		if f.state != nil {
-			r.state = f.state
-		}
+		r.state, r.members.newest = f.state, f.newest
 		if f.user != "" {
-			r.members.newest = f.newest
 			r.members.remove(f.user)
 			if f.was {
 				r.members.put(f.user, f.member)
@@ -257,7 +240,7 @@ func (r *Room) undo(n int) {
 
 // HistoryEnds reports whether the pending updates end the keeping of messages.
 func (r *Room) HistoryEnds() bool {
-	return len(r.before) > 0 && r.before[0].state != nil && r.before[0].state.settings.History > 0 && r.state.settings.History == 0
+	return len(r.before) > 0 && r.before[0].state.settings.History > 0 && r.state.settings.History == 0
 }
 
 // Settings returns the room's settings, and false if the room has none yet.
@@ -273,6 +256,6 @@ func (r *Room) appoint() {
 		}
 	}
 	if host != r.state.host {
-		r.updateState(Update{Type: kindHost, User: host})
+		r.update(Update{Type: kindHost, User: host})
 	}
 }

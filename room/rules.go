@@ -46,17 +46,15 @@ func (r Rules) Check() error {
 	return r.Limits.check()
 }
 
-// StandardRules is the ID of rules without a Seating or Starter of the game's own.
-const StandardRules = "standard"
-
-// ID returns the name by which nodes compare rules.
+// ID returns the name by which nodes compare rules: "standard" without a name, and a Seating or Starter of the game's
+// own.
 func (r Rules) ID() string {
 	if r.Name != "" {
 		return r.Name
 	}
 	_, open := r.Seating.(Capacity)
 	if (open || r.Seating == nil) && r.Starter == nil {
-		return StandardRules
+		return "standard"
 	}
 	allowed := func(c rune) rune {
 		if CheckID("x"+string(c)) != nil {
@@ -308,7 +306,7 @@ func start(r *Room, rules Rules, first int) (err error) {
 	if data, err = parseData("data", data, rules.Limits.roomData()); err != nil {
 		return fmt.Errorf("%w: Start in room %s: %w", errSeating, r.ID, err)
 	}
-	r.updateState(Update{Type: kindData, Detail: &Detail{Data: jsonOf(data)}})
+	r.setData("", data)
 	return nil
 }
 

@@ -197,9 +197,7 @@ type Configure struct {
 	As       Claim    // the host's claim; zero with authority
 }
 
-func (Configure) kind() Kind { return kindSettings }
-
-func (Configure) subject() (string, bool) { return "", false }
+func (Configure) about() (Kind, string, bool) { return kindSettings, "", false }
 
 func (a Configure) check(rules Rules) (_ Action, err error) {
 	a.Settings.Default = false
@@ -230,7 +228,7 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 		return 0, &InvalidError{"capacity", fmt.Sprintf("must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)}
 	}
 	if !r.state.settled || r.state.settings != s {
-		r.updateState(Update{Type: kindSettings, Detail: &Detail{Settings: &s}})
+		r.update(Update{Type: kindSettings, Detail: &Detail{Settings: &s}})
 	}
 	return 0, nil
 }
@@ -266,7 +264,7 @@ func (s *Settings) begin(r *Room) error {
 	default:
 		begin := *s
 		begin.Default = true
-		r.updateState(Update{Type: kindDefaults, Detail: &Detail{Settings: &begin}})
+		r.update(Update{Type: kindDefaults, Detail: &Detail{Settings: &begin}})
 	}
 	return nil
 }

@@ -21,24 +21,16 @@ type state struct {
 	host     string // a member; "" for none
 }
 
-// heed returns the state after an update, of a member or of the room, at that version.
-func (s *state) heed(u *Update, ofMember bool, version uint64) *state {
+// after returns the state after an update at that version, which changes the field of that name, if any. It shares no
+// memory with the update.
+func (s *state) after(u *Update, field string, version uint64) *state {
 	gone := s.gone.after(u, version)
-	if !ofMember {
-		s = s.after(u, version)
-	}
-	if gone == s.gone {
+	if field == "" && gone == s.gone {
 		return s
 	}
 	next := *s
 	next.gone = gone
-	return &next
-}
-
-// after returns the state after an update of the room at that version. It shares no memory with the update.
-func (s *state) after(u *Update, version uint64) *state {
-	next := *s
-	switch d := u.detail(); u.Type.Field() {
+	switch d := u.detail(); field {
 	case "settings":
 		if d.Settings != nil { // only nodes write events, but data from Redis is not trusted
 			next.settings, next.settled = *d.Settings, true
@@ -54,13 +46,10 @@ func (s *state) after(u *Update, version uint64) *state {
 	case "bans":
 		next.bans = make(map[string]int64, len(s.bans)+1)
 		maps.Copy(next.bans, s.bans)
+		next.bans[strings.Clone(u.User)] = d.Until
 		if d.Until == 0 {
 			delete(next.bans, u.User)
-		} else {
-			next.bans[strings.Clone(u.User)] = d.Until
 		}
-	default:
-		return s // a message changes nothing
 	}
 	return &next
 }
@@ -97,7 +86,7 @@ func (r *Room) Restore(from State) {
 		next.gone = &goneList{from.Gone}
 	}
 	r.state = &next
-	r.pending.clear(r.Count(), r.state.gone)
+	r.pending.clear(r)
 }
 
 // maxGone is how many removed users a room remembers.
@@ -118,17 +107,6 @@ func (u *Update) gone(version uint64) Gone {
 	d := u.detail()
 	return Gone{version, u.Reason, d.Text, d.Target, u.At}
 }
-
-// GoneError is an [ErrConflict]: authority has taken the user out since the version that a join expects.
-type GoneError struct {
-	Gone
-	text string
-}
-
-func (e *GoneError) Error() string { return e.text }
-
-// Unwrap returns ErrConflict.
-func (e *GoneError) Unwrap() error { return ErrConflict }
 
 // everybody stands for all users in [State].Gone: the room was closed for good.
 const everybody = ""

@@ -44,7 +44,7 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := tt.room.Apply(Join{User: "a", Session: "new", Expect: ExpectVersion(tt.epoch, tt.version)}, Rules{}, Origin{"n", 5})
-			var gone *GoneError
+			var gone *RefusedError
 			errors.As(err, &gone)
 			switch {
 			case tt.want == Gone{} && err != nil:

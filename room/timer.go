@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -31,18 +32,19 @@ type SetTimer struct {
 	// cancelled or fired, or if the room is in another epoch.
 	Expect Expect
 
-	due int64 // when it fires; see DueAt
+	due int64 // when it fires; see Timed
 }
 
-// DueAt sets the time at which the timer fires: in ms since 1970 by the clock of all nodes, and unique in the room.
-func (a SetTimer) DueAt(due int64) SetTimer {
-	a.due = due
-	return a
+// Timed returns the action with the time at which the timer fires, and fails as due does. due returns the time for a
+// delay in ms: in ms since 1970 by the clock of all nodes, and unique in the room.
+func (a SetTimer) Timed(due func(in int64) (int64, error)) (_ Action, err error) {
+	if !a.Stop {
+		a.due, err = due(a.In)
+	}
+	return a, err
 }
 
-func (SetTimer) kind() Kind { return kindTimer }
-
-func (a SetTimer) subject() (string, bool) { return a.User, false }
+func (a SetTimer) about() (Kind, string, bool) { return kindTimer, a.User, false }
 
 func (a SetTimer) check(rules Rules) (_ Action, err error) {
 	if a.User, err = checkActor(a.User, a.Session); err != nil {
@@ -112,57 +114,14 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.Then.Close || a.Then.Kick != "" || a.Then.Data != nil {
 		set.Then = &a.Then
 	}
-	r.updateState(Update{Type: KindCountdown, User: a.User, Detail: &Detail{Timer: set}})
+	r.update(Update{Type: KindCountdown, User: a.User, Detail: &Detail{Timer: set}})
 	return 0, nil
 }
 
 // endTimer cancels (KindCountdown) or fires (kindTimer) an existing timer.
 func (r *Room) endTimer(kind Kind, by, name string) {
 	was, _ := r.state.timers.Named(name)
-	r.updateState(Update{Type: kind, User: by, Detail: &Detail{Timer: &Countdown{Name: name, Was: was.Due}}})
-}
-
-// Fire fires all timers of a room that are due, in the order of their times. So each fires once, however many nodes
-// try: later nodes find it gone, or set to another time. [Room.Apply] returns how many have fired in place of a seat.
-type Fire struct {
-	Now int64 // in ms since 1970, by the clock that all nodes share
-}
-
-func (Fire) kind() Kind { return kindFire }
-
-func (Fire) subject() (string, bool) { return "", true } // an effect may concern anybody
-
-func (Fire) check(Rules) (Action, error) { return nil, errOfNodes }
-
-func (a Fire) apply(r *Room, rules Rules, by Origin) (n int, err error) {
-	for {
-		name, t, found := r.state.timers.Next()
-		if !found || t.Due > a.Now {
-			return n, nil
-		}
-		n++
-		r.endTimer(kindTimer, "", name)
-		if t.Then == nil {
-			continue
-		}
-		switch then := t.Then; {
-		case then.Close:
-			_, err = Close{}.apply(r, rules, by)
-		case then.Kick != "":
-			if _, there := r.Member(then.Kick); there {
-				_, err = Kick{User: then.Kick}.apply(r, rules, by)
-			}
-		case then.Data != nil && r.state.data.since() <= t.Version:
-			data := ""
-			if then.Data.Kind() != jsontext.KindNull {
-				data = string(then.Data)
-			}
-			_, err = SetData{Data: data}.apply(r, rules, by)
-		}
-		if err != nil {
-			return n, err
-		}
-	}
+	r.update(Update{Type: kind, User: by, Detail: &Detail{Timer: &Countdown{Name: name, Was: was.Due}}})
 }
 
 // MaxTxn is how many actions a [Txn] may have.
@@ -178,9 +137,7 @@ type Txn struct {
 	Expect Expect
 }
 
-func (Txn) kind() Kind { return kindTxn }
-
-func (Txn) subject() (string, bool) { return "", true }
+func (Txn) about() (Kind, string, bool) { return kindTxn, "", true }
 
 func (a Txn) check(rules Rules) (Action, error) {
 	if n := len(a.Actions); n < 1 || n > MaxTxn {
@@ -221,27 +178,19 @@ func (a Txn) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// Timed returns a with the times at which the timers it sets fire; see [SetTimer.DueAt]. due returns the time for a
-// delay in ms. Timed fails as due does.
-func Timed(a Action, due func(in int64) (int64, error)) (Action, error) {
-	switch a := a.(type) {
-	case SetTimer:
-		if a.Stop {
-			return a, nil
+// Timed returns the txn with the times at which its timers fire; see [SetTimer.Timed].
+func (a Txn) Timed(due func(in int64) (int64, error)) (Action, error) {
+	parts := slices.Clone(a.Actions)
+	for i, part := range parts {
+		timer, is := part.(SetTimer)
+		if !is {
+			continue
 		}
-		at, err := due(a.In)
-		a.due = at
-		return a, err
-	case Txn:
-		parts := make([]Action, len(a.Actions))
-		for i, part := range a.Actions {
-			var err error
-			if parts[i], err = Timed(part, due); err != nil {
-				return nil, err
-			}
+		var err error
+		if parts[i], err = timer.Timed(due); err != nil {
+			return nil, err
 		}
-		a.Actions = parts
-		return a, nil
 	}
+	a.Actions = parts
 	return a, nil
 }

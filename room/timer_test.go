@@ -33,10 +33,10 @@ func newGame(t *testing.T) *game {
 // do applies an action in a commit of its own, and returns its changes.
 func (g *game) do(a Action) (n int, changes string, err error) {
 	g.t.Helper()
-	if checked, refused := Check(a, g.rules); refused == nil {
-		a = checked
-	} else if !errors.Is(refused, errOfNodes) {
-		return 0, "", refused
+	if _, ofNodes := a.(Upkeep); !ofNodes {
+		if a, err = Check(a, g.rules); err != nil {
+			return 0, "", err
+		}
 	}
 	n, err = g.is.Apply(a, g.rules, Origin{Node: "n"})
 	if err != nil || !g.is.Changed() {
@@ -74,43 +74,43 @@ func (g *game) fails(a Action, want error) {
 
 func TestTimer_FiresOnce(t *testing.T) {
 	g := timed(t)
-	redistest.Equal(t, "setting one does", g.must(SetTimer{User: "a", Session: "sa", Name: "turn"}.DueAt(1000)), "countdown")
-	redistest.Equal(t, "before it is due:", g.must(Fire{Now: 999}), "")
-	g.must(SetTimer{Name: "turn"}.DueAt(2000))
-	redistest.Equal(t, "after it was set anew:", g.must(Fire{Now: 1999}), "")
-	redistest.Equal(t, "when it is due:", g.must(Fire{Now: 2000}), "timer")
-	redistest.Equal(t, "once more:", g.must(Fire{Now: 3000}), "")
-	g.must(SetTimer{Name: "turn"}.DueAt(4000))
+	redistest.Equal(t, "setting one does", g.must(SetTimer{User: "a", Session: "sa", Name: "turn", due: 1000}), "countdown")
+	redistest.Equal(t, "before it is due:", g.must(Upkeep{Due: 999}), "")
+	g.must(SetTimer{Name: "turn", due: 2000})
+	redistest.Equal(t, "after it was set anew:", g.must(Upkeep{Due: 1999}), "")
+	redistest.Equal(t, "when it is due:", g.must(Upkeep{Due: 2000}), "timer")
+	redistest.Equal(t, "once more:", g.must(Upkeep{Due: 3000}), "")
+	g.must(SetTimer{Name: "turn", due: 4000})
 	redistest.Equal(t, "to cancel one does", g.must(SetTimer{Name: "turn", Stop: true}), "countdown")
 	redistest.Equal(t, "to cancel none does", g.must(SetTimer{Name: "turn", Stop: true}), "")
-	redistest.Equal(t, "a cancelled one:", g.must(Fire{Now: 5000}), "")
+	redistest.Equal(t, "a cancelled one:", g.must(Upkeep{Due: 5000}), "")
 }
 
 func TestTimer_Effects(t *testing.T) {
 	g := timed(t)
 	set := func(name string, then Effect, due int64) {
 		t.Helper()
-		g.must(SetTimer{Name: name, Then: then}.DueAt(due))
+		g.must(SetTimer{Name: name, Then: then, due: due})
 	}
 	g.must(SetData{Data: `"a's turn"`})
 	set("turn", Effect{Data: jsontext.Value(`"b's turn"`)}, 10)
-	redistest.Equal(t, "a turn passes:", g.must(Fire{Now: 10}), "timer data")
+	redistest.Equal(t, "a turn passes:", g.must(Upkeep{Due: 10}), "timer data")
 	redistest.Equal(t, "the data is", g.is.Snapshot().Data, `"b's turn"`)
 	set("turn", Effect{Data: jsontext.Value(`"a's turn"`)}, 20)
 	g.must(SetData{Data: `"over"`})
-	redistest.Equal(t, "where somebody has set the data since:", g.must(Fire{Now: 20}), "timer")
+	redistest.Equal(t, "where somebody has set the data since:", g.must(Upkeep{Due: 20}), "timer")
 	redistest.Equal(t, "the data is", g.is.Snapshot().Data, `"over"`)
 	set("turn", Effect{Data: jsontext.Value(` null`)}, 30)
-	redistest.Equal(t, "the data goes:", g.must(Fire{Now: 30}), "timer data")
+	redistest.Equal(t, "the data goes:", g.must(Upkeep{Due: 30}), "timer data")
 	redistest.Equal(t, "the data is", g.is.Snapshot().Data, "")
 	set("slow", Effect{Kick: "b"}, 40)
-	redistest.Equal(t, "a kick:", g.must(Fire{Now: 40}), "timer leave")
+	redistest.Equal(t, "a kick:", g.must(Upkeep{Due: 40}), "timer leave")
 	set("slow", Effect{Kick: "b"}, 50)
-	redistest.Equal(t, "a kick of who is not there:", g.must(Fire{Now: 50}), "timer")
+	redistest.Equal(t, "a kick of who is not there:", g.must(Upkeep{Due: 50}), "timer")
 	set("end", Effect{Close: true}, 60)
 	set("turn", Effect{}, 59)
 	set("late", Effect{}, 61)
-	redistest.Equal(t, "an end cancels the others:", g.must(Fire{Now: 60}), "timer timer leave countdown settings")
+	redistest.Equal(t, "an end cancels the others:", g.must(Upkeep{Due: 60}), "timer timer leave countdown settings")
 	if n := g.is.State().Timers.Len(); n != 0 || !g.is.state.settings.Closed {
 		t.Errorf("%d timers are left, in %+v", n, g.is.state.settings)
 	}
@@ -120,9 +120,9 @@ func TestTimer_Effects(t *testing.T) {
 func TestTimer_InOrder(t *testing.T) {
 	g := timed(t)
 	for i, name := range []string{"c", "a", "b"} {
-		g.must(SetTimer{Name: name, Then: Effect{Data: jsontext.Value(fmt.Sprint(i))}}.DueAt(int64(100 - i)))
+		g.must(SetTimer{Name: name, Then: Effect{Data: jsontext.Value(fmt.Sprint(i))}, due: int64(100 - i)})
 	}
-	n, changes, err := g.do(Fire{Now: 100})
+	n, changes, err := g.do(Upkeep{Due: 100})
 	if n != 3 || changes != "timer data timer timer" || err != nil {
 		t.Errorf("%d fire: %s, %v", n, changes, err)
 	}
@@ -132,16 +132,16 @@ func TestTimer_InOrder(t *testing.T) {
 func TestTimer_Who(t *testing.T) {
 	g := timed(t)
 	for _, then := range []Effect{{Close: true}, {Kick: "b"}} {
-		g.fails(SetTimer{User: "a", Session: "sa", Name: "x", Then: then}.DueAt(1), ErrForbidden)
-		g.must(SetTimer{User: "a", Session: "sa", Authority: true, Name: "x", Then: then}.DueAt(1))
+		g.fails(SetTimer{User: "a", Session: "sa", Name: "x", Then: then, due: 1}, ErrForbidden)
+		g.must(SetTimer{User: "a", Session: "sa", Authority: true, Name: "x", Then: then, due: 1})
 	}
-	g.fails(SetTimer{User: "c", Session: "sc", Name: "x"}.DueAt(1), ErrNotMember)
-	g.fails(SetTimer{User: "a", Session: "other", Name: "x"}.DueAt(1), ErrNotMember)
+	g.fails(SetTimer{User: "c", Session: "sc", Name: "x", due: 1}, ErrNotMember)
+	g.fails(SetTimer{User: "a", Session: "other", Name: "x", due: 1}, ErrNotMember)
 	g.must(Configure{Settings: Settings{Data: DataAdmins}})
-	g.fails(SetTimer{User: "a", Session: "sa", Name: "x"}.DueAt(1), ErrForbidden)
+	g.fails(SetTimer{User: "a", Session: "sa", Name: "x", due: 1}, ErrForbidden)
 	g.fails(SetTimer{User: "a", Session: "sa", Name: "x", Stop: true}, ErrForbidden)
-	g.must(SetTimer{User: "c", Session: "sc", Authority: true, Name: "x"}.DueAt(1))
-	newGame(t).fails(SetTimer{Name: "x"}.DueAt(1), ErrNoRoom)
+	g.must(SetTimer{User: "c", Session: "sc", Authority: true, Name: "x", due: 1})
+	newGame(t).fails(SetTimer{Name: "x", due: 1}, ErrNoRoom)
 }
 
 func TestTimer_Expect(t *testing.T) {
@@ -149,16 +149,16 @@ func TestTimer_Expect(t *testing.T) {
 	at := func() Expect { return ExpectVersion(g.is.Epoch, g.is.Version) }
 	before := at()
 	g.must(Say{Text: "x"})
-	g.must(SetTimer{Name: "turn", Expect: before}.DueAt(10))
-	g.fails(SetTimer{Name: "turn", Expect: before}.DueAt(20), ErrConflict)
+	g.must(SetTimer{Name: "turn", Expect: before, due: 10})
+	g.fails(SetTimer{Name: "turn", Expect: before, due: 20}, ErrConflict)
 	g.fails(SetTimer{Name: "other", Stop: true, Expect: before}, ErrConflict)
 	seen := at()
-	g.must(Fire{Now: 10})
-	g.fails(SetTimer{Name: "turn", Expect: seen}.DueAt(20), ErrConflict) // it has fired
+	g.must(Upkeep{Due: 10})
+	g.fails(SetTimer{Name: "turn", Expect: seen, due: 20}, ErrConflict) // it has fired
 	seen = at()
 	g.must(SetData{Data: "1"})
-	g.fails(SetTimer{Name: "turn", Expect: seen}.DueAt(20), ErrConflict)
-	g.must(SetTimer{Name: "turn", Expect: at()}.DueAt(20))
+	g.fails(SetTimer{Name: "turn", Expect: seen, due: 20}, ErrConflict)
+	g.must(SetTimer{Name: "turn", Expect: at(), due: 20})
 }
 
 func TestTimer_Invalid(t *testing.T) {
@@ -170,11 +170,11 @@ func TestTimer_Invalid(t *testing.T) {
 		{Name: "x", Then: Effect{Data: jsontext.Value("{")}}, {Name: "x", Then: Effect{Data: jsontext.Value(`"` + strings.Repeat("x", defaultRoomData) + `"`)}},
 		{User: "a", Name: "x"},
 	} {
-		g.fails(a.DueAt(5), ErrInvalid)
+		g.fails(a, ErrInvalid)
 	}
 	for i := range maxTimers {
-		g.must(SetTimer{Name: fmt.Sprint(i), In: MaxTimer}.DueAt(int64(100 + i)))
+		g.must(SetTimer{Name: fmt.Sprint(i), In: MaxTimer, due: int64(100 + i)})
 	}
-	g.fails(SetTimer{Name: "more"}.DueAt(5), ErrInvalid)
-	g.must(SetTimer{Name: "0"}.DueAt(5))
+	g.fails(SetTimer{Name: "more", due: 5}, ErrInvalid)
+	g.must(SetTimer{Name: "0", due: 5})
 }

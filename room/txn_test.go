@@ -10,22 +10,21 @@ import (
 // A txn is one version, in which all is done in order, or nothing is.
 func TestTxn_AllOrNothing(t *testing.T) {
 	g := timed(t)
-	at := func(due int64, a SetTimer) Action { return a.DueAt(due) }
 	redistest.Equal(t, "a move", g.must(Txn{Actions: []Action{
-		SetData{Data: `{"turn":"b"}`}, Deal{Hands: []Hand{{"a", "1"}, {"b", "2"}}}, at(1000, SetTimer{Name: "turn"}), Say{Text: "b is next"},
+		SetData{Data: `{"turn":"b"}`}, Deal{Hands: []Hand{{"a", "1"}, {"b", "2"}}}, SetTimer{Name: "turn", due: 1000}, Say{Text: "b is next"},
 	}}), "data private private countdown message")
 	version := g.is.Version
 	for what, last := range map[string]Action{
 		"a stranger's hand": Deal{Hands: []Hand{{"c", "1"}}}, "a stranger": Kick{User: "c"}, "a message to a stranger": Say{Text: "x", To: []string{"c"}},
 	} {
-		_, _, err := g.do(Txn{Actions: []Action{SetData{Data: "0"}, Kick{User: "a"}, at(5, SetTimer{Name: "x"}), last}})
+		_, _, err := g.do(Txn{Actions: []Action{SetData{Data: "0"}, Kick{User: "a"}, SetTimer{Name: "x", due: 5}, last}})
 		if !errors.Is(err, ErrNotMember) || g.is.Version != version || g.is.Changed() {
 			t.Errorf("%s: %v, and the room has changed: %v", what, err, g.is.Changed())
 		}
 	}
 	redistest.Equal(t, "the data", g.is.Snapshot().Data, `{"turn":"b"}`)
 	redistest.Equal(t, "its parts see what those before them did", g.must(Txn{Actions: []Action{
-		at(3000, SetTimer{Name: "turn"}), SetTimer{Name: "turn", Stop: true}, SetData{Data: "1"}, SetData{Data: "1"}, Kick{User: "b"}, Close{},
+		SetTimer{Name: "turn", due: 3000}, SetTimer{Name: "turn", Stop: true}, SetData{Data: "1"}, SetData{Data: "1"}, Kick{User: "b"}, Close{},
 	}}), "countdown countdown data leave leave settings")
 }
 
@@ -41,11 +40,11 @@ func TestTxn_Expect(t *testing.T) {
 	g.must(Deal{Hands: []Hand{{"a", "1"}}}) // 5
 	g.must(SetMemberData{User: "a", Session: "sa", Data: "1"})
 	try(3, nil) // neither data nor timers
-	g.must(SetTimer{Name: "turn"}.DueAt(1000))
+	g.must(SetTimer{Name: "turn", due: 1000})
 	last := g.is.Version
 	try(last-1, ErrConflict)
 	try(last, nil)
-	g.must(Fire{Now: 1000})
+	g.must(Upkeep{Due: 1000})
 	try(last, ErrConflict)
 	g.fails(Txn{Actions: []Action{Say{Text: "x"}}, Expect: ExpectVersion("d", g.is.Version)}, ErrConflict)
 	newGame(t).fails(Txn{Actions: []Action{SetData{Data: "1"}}}, ErrNoRoom)

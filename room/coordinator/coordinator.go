@@ -166,30 +166,34 @@ func (c *Coordinator) do(ctx context.Context, id string, a room.Action, now time
 		return room.Result{}, err
 	}
 	c.start.Do(c.begin)
-	switch a.(type) {
-	case room.SetTimer, room.Txn:
-		return c.doTimed(ctx, id, a)
+	if timed, is := a.(timedAction); is {
+		return c.doTimed(ctx, id, timed)
 	}
 	for {
 		result, err := c.workers.RunSince(ctx, id, a, now)
-		stays, taken := errors.AsType[*room.DuplicateError](err)
+		refused, is := errors.AsType[*room.RefusedError](err)
 		join, joins := a.(room.Join)
-		if !taken || !joins {
+		if !is || !joins || refused.Node == "" {
 			return result, err
 		}
-		again, differs := join.KnowingDead(stays.Node)
-		if !differs || !c.node.IsDead(ctx, stays.Node) {
+		again, differs := join.KnowingDead(refused.Node)
+		if !differs || !c.node.IsDead(ctx, refused.Node) {
 			return result, err
 		}
 		a, now = again, time.Now()
 	}
 }
 
+// timedAction is an action that may set timers: a [room.SetTimer] or a [room.Txn].
+type timedAction interface {
+	Timed(due func(in int64) (int64, error)) (room.Action, error)
+}
+
 // doTimed runs an action that may set timers: it announces them first to learn when they are due. After an unknown
 // outcome the announcements stay, and nodes look for the timers in the room.
-func (c *Coordinator) doTimed(ctx context.Context, id string, a room.Action) (result room.Result, err error) {
+func (c *Coordinator) doTimed(ctx context.Context, id string, timed timedAction) (result room.Result, err error) {
 	var announced []int64
-	a, err = room.Timed(a, func(in int64) (int64, error) {
+	a, err := timed.Timed(func(in int64) (int64, error) {
 		due, err := c.timers.Announce(ctx, id, in)
 		if err == nil {
 			announced = append(announced, due)
@@ -222,7 +226,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 		c.feeds.Recall(r)
 	}
 	if err == nil && r.Renewed() { // not whole in Redis: what this node knows becomes a new epoch
-		if _, err = c.workers.Run(ctx, id, room.Renew{Epoch: r.Epoch}); err == nil {
+		if _, err = c.workers.Run(ctx, id, room.Upkeep{Renew: r.Epoch}); err == nil {
 			r, err = c.store.Load(ctx, id)
 		}
 	}

@@ -41,7 +41,7 @@
 //
 // # Timers
 //
-// A room keeps its timers in the field timers of Meta. When one is due any node may run [room.Fire] on the room,
+// A room keeps its timers in the field timers of Meta. When one is due any node may run [room.Upkeep] on the room,
 // which fires each due timer once. Normally the node that set the timer does; internal/timers cares for the timers of
 // dead nodes with an index (Timers:due), which is written before the commit that sets a timer. Their clock is
 // [Coordinator.Now].

@@ -96,8 +96,9 @@ func (q *request) problem(err error) *answer {
 	p := problem{Type: problemType + e.Code, Title: kind.title, Status: kind.status, Detail: e.Message, Code: e.Code,
 		Retry: e.Retry}
 	// Operators are told the key and the remedy; others could do nothing about it.
-	if foreign, ok := errors.AsType[*room.ForeignError](err); ok && q.token.Role == auth.RoleAdmin {
-		p.Detail = protocol.NewError(e.Code, "%v", foreign).Message
+	if refused, ok := errors.AsType[*room.RefusedError](err); ok && errors.Is(refused, room.ErrForeign) &&
+		q.token.Role == auth.RoleAdmin {
+		p.Detail = protocol.NewError(e.Code, "%v", refused).Message
 	}
 	if invalid, ok := errors.AsType[*room.InvalidError](err); ok {
 		p.Field = invalid.Field

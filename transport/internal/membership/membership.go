@@ -150,7 +150,7 @@ func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 
 // gone returns the removal of the user that the result of an action shows, if any.
 func (m *Membership) gone(result room.Result, err error) (room.Gone, bool) {
-	if is, ok := errors.AsType[*room.GoneError](err); ok {
+	if is, ok := errors.AsType[*room.RefusedError](err); ok && is.Gone != (room.Gone{}) {
 		return is.Gone, true
 	}
 	g, found := result.Gone(m.known.User)

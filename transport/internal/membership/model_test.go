@@ -144,7 +144,7 @@ func (w *world) others(name string) {
 	case "node dies":
 		_, _ = w.do(room.Leave{User: user, Session: session, Reason: "node"})
 	case "away": // other nodes take its node for dead, under the name from before
-		_, _ = w.do(room.Stray{Node: node(w.names - 1)})
+		_, _ = w.do(room.Upkeep{Stray: node(w.names - 1)})
 	case "kick":
 		_, _ = w.do(room.Kick{User: user, Text: "loud"})
 	case "move away":

@@ -316,7 +316,8 @@ func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error,
 func (r *request) refuseConflict(now room.Snapshot, err error) {
 	reply := r.refusal(err)
 	reply.Epoch, reply.Version, reply.Data = now.Epoch, now.Version, protocol.JSON(now.Data)
-	if gone, is := errors.AsType[*room.GoneError](err); is {
+	if refused, is := errors.AsType[*room.RefusedError](err); is && refused.Gone != (room.Gone{}) {
+		gone := refused.Gone
 		reply.Data, reply.Reason, reply.Text, reply.To = "", string(gone.Reason), gone.Text, gone.Target
 	}
 	switch user := r.session.User; r.in.Scope {

@@ -58,25 +58,24 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 // compare compares the room in Redis with this node's copy. recorded is the number of members by the room's last
 // commit. A room that begins a new epoch because Redis was restarted may still be complete.
 func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded int, found verdicts) {
-	at, order, differences, known := s.Meet(ctx, is)
-	last := v.last[is.ID]
+	at, differences, known := s.Meet(ctx, is)
 	if !known {
-		at, order = last, last.Compare(is.Position)
+		at = v.last[is.ID]
 	}
 	if is.Count() != recorded {
 		found[CheckCopies] = cmp.Or(differences, fmt.Sprintf("Redis has %d members, and not as many as the last commit has left", is.Count()))
-	} else if !known || order == room.Same {
+	} else if !known || at.Is(is.Position) {
 		found[CheckCopies] = differences
 	}
 	found[CheckVersions] = ""
 	switch {
-	case order == room.Earlier, order == room.Forked:
+	case at.Lost(is.Position):
 		found[CheckVersions] = fmt.Sprintf("version %d of epoch %s was followed by version %d with other content", at.Version, at.Epoch, is.Version)
 	case !known:
 		s.Adopt(is)
-	case order == room.OtherEpoch && is.Position == (room.Position{}) && (s.Room == nil || s.Room.Count() == 0):
+	case at.Epoch != "" && is.Position == (room.Position{}) && (s.Room == nil || s.Room.Count() == 0):
 		s.Room = nil // Redis does not keep empty rooms for ever
-	case order != room.Same:
+	case !at.Is(is.Position):
 		found[CheckVersions] = fmt.Sprintf("Redis is at version %d of epoch %q, and the last event was of version %d of epoch %q", is.Version, is.Epoch, at.Version, at.Epoch)
 	}
 	if found[CheckVersions] == "" {

@@ -245,7 +245,7 @@ func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped 
 	seen, err := n.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {
 		var result room.Result
-		if result, err = n.actions.Run(ctx, id, room.Evict{Node: who.Node}); err == nil {
+		if result, err = n.actions.Run(ctx, id, room.Upkeep{Evict: who.Node}); err == nil {
 			members = result.Seat // of an eviction: how many were removed
 			if evicted := n.opts.Evicted; evicted != nil {
 				evicted(members, stopped)
@@ -273,7 +273,7 @@ func (n *Node) strayFrom(ctx context.Context, id, node string) error {
 	}
 	for _, m := range r.Members() {
 		if m.Node == node && !m.Detached() {
-			_, err := n.actions.Run(ctx, id, room.Stray{Node: node})
+			_, err := n.actions.Run(ctx, id, room.Upkeep{Stray: node})
 			return err
 		}
 	}

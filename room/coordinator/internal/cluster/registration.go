@@ -212,7 +212,7 @@ func (n *Node) Reconcile(id string) error {
 	}
 	end()
 	if err == nil && !seen.Whole {
-		_, err = n.actions.Run(n.life, id, room.Renew{Epoch: seen.Position.Epoch})
+		_, err = n.actions.Run(n.life, id, room.Upkeep{Renew: seen.Position.Epoch})
 	}
 	return err
 }

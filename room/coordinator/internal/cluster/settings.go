@@ -24,6 +24,9 @@ type Settings struct {
 	partial bool // from a lease of an older version: only NodeTTL and Grace are known
 }
 
+// standard is what Rules is for rules without a Seating or Starter of the game's own.
+var standard = room.Rules{}.ID()
+
 // inLease encodes s for the end of a lease. NodeTTL and Grace have fields of their own before it.
 func (s Settings) inLease() string {
 	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
@@ -33,7 +36,7 @@ func (s Settings) inLease() string {
 	if s.Feed > 0 {
 		text += fmt.Sprintf(",feed=%d", s.Feed)
 	}
-	if s.Rules != room.StandardRules {
+	if s.Rules != standard {
 		text += ",rules=" + s.Rules
 	}
 	return text
@@ -52,7 +55,7 @@ func parseSettings(text string) Settings {
 		_, _ = fmt.Sscan(feed, &s.Feed)
 	}
 	_, rules, _ := strings.Cut(text, ",rules=")
-	s.Rules = cmp.Or(rules, room.StandardRules)
+	s.Rules = cmp.Or(rules, standard)
 	s.LockTTL = time.Duration(lock) * time.Millisecond
 	return s
 }

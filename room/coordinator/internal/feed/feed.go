@@ -72,15 +72,15 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 		return false
 	}
 	if f.known {
-		switch order := f.at.Compare(e.Position()); {
-		case order == room.Same, order == room.Earlier:
+		switch at := e.Position(); {
+		case f.at.Is(at), at.Precedes(f.at):
 			return false // known to the watchers
 		// This commit, or the one before it, has the number of a commit that Redis has lost.
-		case order == room.Forked, e.Forks(f.at):
+		case f.at.Lost(at), e.Forks(f.at):
 			f.syncing, f.forked = true, true
 			f.held.add(e, size)
 			return true
-		case order == room.OtherEpoch, e.From != f.at.Version:
+		case f.at.Epoch != at.Epoch, e.From != f.at.Version:
 			f.syncing = true
 			f.held.add(e, size)
 			return true
@@ -103,11 +103,7 @@ func (f *feed) receiveLocked(e *room.Event, size int) (gap bool) {
 func (f *feed) knows(at room.Position) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.syncing || !f.known {
-		return false
-	}
-	order := f.at.Compare(at)
-	return order == room.Same || order == room.Earlier
+	return !f.syncing && f.known && (f.at.Is(at) || at.Precedes(f.at))
 }
 
 // committed publishes a commit of this node if it is the next one.

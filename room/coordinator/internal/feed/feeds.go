@@ -342,7 +342,7 @@ func (r *Replica) catchUpLocked(is *room.Room) {
 	}
 	n := 0
 	for ; n < len(r.held.events); n++ {
-		if is != nil && (r.Room == nil || r.Room.Position.Compare(is.Position) != room.Later) {
+		if is != nil && (r.Room == nil || !r.Room.Precedes(is.Position)) {
 			break
 		}
 		r.advanceLocked(r.held.events[n])

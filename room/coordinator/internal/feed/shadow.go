@@ -45,10 +45,9 @@ func (r *Replica) Adopt(is *room.Room) {
 	}
 }
 
-// Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position,
-// order tells if is comes later or earlier, and differences compares the two if both are at the same
-// commit. known is false if Room is nil.
-func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, order room.Order, differences string, known bool) {
+// Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position, and
+// differences compares the two if both are at the same commit. known is false if Room is nil.
+func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)
 	defer cancel()
 	for {
@@ -56,19 +55,19 @@ func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, or
 		r.catchUpLocked(is)
 		r.mu.Unlock()
 		if r.Room == nil {
-			return at, order, "", false
+			return at, "", false
 		}
-		at, order = r.Room.Position, r.Room.Position.Compare(is.Position)
-		if order == room.Same {
+		at = r.Room.Position
+		if at.Is(is.Position) {
 			differences = r.Room.Differences(is)
 		}
-		if order != room.Later {
-			return at, order, differences, true
+		if !at.Precedes(is.Position) {
+			return at, differences, true
 		}
 		select {
 		case <-r.news:
 		case <-ctx.Done():
-			return at, order, differences, true
+			return at, differences, true
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"roomd/room"
 )
 
 // phase is what a writer is doing.
@@ -259,7 +257,7 @@ func (e *explorer) outcome(s *state, r request, reply []any) {
 		if len(reply) > 1 {
 			w.deaf = false
 			e.found(w, r, reply)
-		} else if heard := e.copies[s.db.meta["mark"]]; heard != nil && w.copy.at.Compare(heard.at) == room.Later {
+		} else if heard := e.copies[s.db.meta["mark"]]; heard != nil && w.copy.at.Precedes(heard.at) {
 			w.copy = heard.renewing(w.copy.renew && w.copy.at.Epoch == heard.at.Epoch)
 		} else {
 			w.deaf = true

@@ -52,7 +52,7 @@ func (t keyTypes) FindForeign(ctx context.Context, found func(Foreign)) error {
 const maxShown = 80
 
 func (t keyTypes) foreign(id, found string) error {
-	return room.Foreign("room %s holds something that is not roomd's: %s; roomd keeps a room in hashes of its own: "+
+	return room.Refuse(room.ErrForeign, "room %s holds something that is not roomd's: %s; roomd keeps a room in hashes of its own: "+
 		"rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
 }
 
@@ -79,7 +79,7 @@ func (t keyTypes) Explain(ctx context.Context, err error, keys ...string) error 
 // CheckTypes fails with a [room.ErrForeign] if Redis says that one of the keys is of another type than roomd's.
 func (t keyTypes) CheckTypes(ctx context.Context, keys ...string) error {
 	if found := t.wrongType(ctx, keys); found != "" {
-		return room.Foreign("a key that all rooms share holds something that is not roomd's: %s; rename or delete it, "+
+		return room.Refuse(room.ErrForeign, "a key that all rooms share holds something that is not roomd's: %s; rename or delete it, "+
 			"or give roomd a key prefix, another Redis or another database", found)
 	}
 	return nil

@@ -105,7 +105,7 @@ func (t *Timers) stopLocked(a *alarm) {
 func (t *Timers) ring(a *alarm) {
 	again := t.left(a) // the clock may have been measured more exactly since
 	if again <= 0 && t.open.Err() == nil {
-		_, err := t.actions.Run(t.open, a.room, room.Fire{Now: t.clock.now()})
+		_, err := t.actions.Run(t.open, a.room, room.Upkeep{Due: t.clock.now()})
 		again = retryPause
 		if err == nil {
 			again = 0

@@ -123,7 +123,7 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	name, set := dueAt(timers, e.due)
 	switch settled := e.due + t.settled.Milliseconds(); {
 	case set && e.due <= now:
-		_, err = t.actions.Run(ctx, e.room, room.Fire{Now: now}) // Committed removes the entry
+		_, err = t.actions.Run(ctx, e.room, room.Upkeep{Due: now}) // Committed removes the entry
 		return err
 	case set:
 		t.adopt(e, name)

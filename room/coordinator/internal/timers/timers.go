@@ -1,6 +1,6 @@
 // Package timers fires the timers of rooms: each once, by the node that set it or, if that node died, by another.
 //
-// A room keeps its timers in Redis, and [room.Fire] is an action under the room's lock, so any node may try at any
+// A room keeps its timers in Redis, and firing them is an action under the room's lock, so any node may try at any
 // time. This package decides who tries when. The node that set a timer has an alarm for it (alarm.go). Besides, Redis
 // has an index of all timers (Timers:due), where each node looks about once a second for overdue ones (poll.go).
 //

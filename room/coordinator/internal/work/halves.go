@@ -163,7 +163,7 @@ func (m *move) undoOf(to *room.Room) *room.Undo {
 func (m *move) takeBack() error {
 	ctx, cancel := context.WithTimeout(m.pool.life, m.pool.opts.LockWait)
 	defer cancel()
-	_, err := m.pool.runAccepted(ctx, m.to, *m.undo)
+	_, err := m.pool.runAccepted(ctx, m.to, room.Upkeep{Undo: m.undo})
 	return err
 }
 

@@ -112,7 +112,7 @@ func (p *Pool) Run(ctx context.Context, id string, a room.Action) (room.Result, 
 
 // Renew begins a new epoch unless the room has left this one. Feeds repair rooms with Renew, Lost and KeptNames.
 func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
-	_, err := p.Run(ctx, id, room.Renew{Epoch: epoch})
+	_, err := p.Run(ctx, id, room.Upkeep{Renew: epoch})
 	if err != nil && ctx.Err() == nil {
 		p.logs.epochs.Happened(err, "room", id)
 	}

@@ -104,7 +104,7 @@ func TestActions(t *testing.T) {
 		{room.Join{User: "a", Session: "s"}, nil, "ok"},
 		{room.Join{User: "a", Session: "s"}, room.Refuse(room.ErrFull, "room 42 is full"), "room_full"},
 		{room.Join{User: "a", Session: "s"}, room.ErrSeatTaken, "seat_taken"},
-		{room.Join{User: "a", Session: "s"}, &room.DuplicateError{}, "duplicate_user"},
+		{room.Join{User: "a", Session: "s"}, room.Refuse(room.ErrDuplicate, "a is there"), "duplicate_user"},
 		{room.Join{User: "a", Session: "s"}, room.Forbid("only friends"), "forbidden"},
 		{room.Join{User: "a", Session: "s"}, &room.InvalidError{}, "bad_request"},
 		{room.Leave{User: "a", Session: "s"}, fmt.Errorf("x: %w", room.ErrNotMember), "not_member"},
@@ -116,11 +116,11 @@ func TestActions(t *testing.T) {
 		{room.Keep{User: "a", Session: "s"}, room.ErrClosed, "cancelled"}, // the node, not the room
 		{room.Detach{User: "a", Session: "s"}, context.Canceled, "cancelled"},
 		{room.Detach{User: "a", Session: "s"}, errors.New("?"), "internal"},
-		{room.Evict{Node: "n"}, nil, "ok"},
+		{room.Upkeep{Evict: "n"}, nil, "ok"},
 	} {
 		rooms.Done(room.KindOf(tt.action), tt.err, 30*time.Millisecond)
 		kind := room.KindOf(tt.action)
-		if kind == "evict" {
+		if kind == "upkeep" {
 			kind = "other"
 		}
 		expect(t, h, fmt.Sprintf(`roomd_actions_total{kind="%s",result="%s"} 1`, kind, tt.result))

@@ -1,17 +1,25 @@
 package client
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"iter"
 	"maps"
+	"mime"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"roomd/room"
+	"roomd/transport/protocol"
 )
 
 // LobbyQuery selects and sorts rooms of the lobby. The zero value selects all, by id.
@@ -76,53 +84,44 @@ type LobbyRoom struct {
 func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error] {
 	return func(yield func(Lobby, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		f := newLobbyFollower(&c.cfg, q)
-		if err := c.follow(ctx, f); err != nil {
-			yield(Lobby{}, err)
-			return
+		f := &lobbyFollower{query: q, connector: newConnector(&c.cfg), lists: make(chan Lobby, 1)}
+		c.follow(ctx, f)
+		defer func() {
+			cancel()
+			for range f.lists { // is closed when the follower has ended
+			}
+		}()
+		for list := range f.lists {
+			if ctx.Err() != nil || !yield(list, nil) {
+				return
+			}
 		}
-		defer func() { cancel(); <-f.done }()
-		for {
-			select {
-			case <-f.changed:
-			case <-f.done:
-			case <-ctx.Done():
-			}
-			list, news, err := f.look()
-			switch {
-			case ctx.Err() != nil:
-				return
-			case news && !yield(list, nil):
-				return
-			case !news && err != nil:
-				if c.ctx.Err() != nil {
-					<-c.done
-					err = c.Err()
-				}
-				yield(Lobby{}, err)
-				return
-			}
+		if ctx.Err() == nil {
+			yield(Lobby{}, f.err)
 		}
 	}
 }
 
-// follow runs a follower until ctx or the client ends. It returns the error of Err if the client has ended.
-func (l *link) follow(ctx context.Context, f *lobbyFollower) error {
+// follow runs a follower until ctx or the client ends.
+func (l *link) follow(ctx context.Context, f *lobbyFollower) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err != nil {
-		return l.err
+	if f.err = l.err; l.err != nil {
+		close(f.lists)
+		return
 	}
 	// l.err is nil, so the client's own goroutine still runs, and nobody waits for goroutines yet.
 	l.goroutines.Go(func() {
-		defer close(f.done)
+		defer close(f.lists)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(l.ctx, cancel)()
-		f.end(f.run(ctx))
+		f.err = f.run(ctx)
+		if l.ctx.Err() != nil {
+			<-l.done
+			f.err = l.err
+		}
 	})
-	return nil
 }
 
 // values returns the query of the request.
@@ -154,53 +153,25 @@ func (q *LobbyQuery) compare(a, b LobbyRoom) int {
 	return cmp.Or(first, cmp.Compare(a.Room, b.Room))
 }
 
-// lobbyFollower keeps a copy of the server's list. One goroutine writes it, and one reads it.
+// lobbyFollower keeps a copy of the server's list. One goroutine runs it, and another reads the lists.
 type lobbyFollower struct {
 	query     LobbyQuery
 	connector connector
-	changed   chan struct{} // has an element if the list has changed since the last look
-	done      chan struct{} // closed when the writing goroutine ends
-
-	mu    sync.Mutex
-	rooms map[string]LobbyRoom // guarded by mu: by id; nil before the first list
-	news  bool                 // guarded by mu: the list has changed since the last look
-	stale bool                 // guarded by mu
-	err   error                // guarded by mu: why it has ended
+	rooms     map[string]LobbyRoom // by id; nil before the first list
+	lists     chan Lobby           // has the newest list, unless that was read; closed when err is set
+	err       error                // why no other list follows
 }
 
-func newLobbyFollower(cfg *Config, q LobbyQuery) *lobbyFollower {
-	return &lobbyFollower{query: q, connector: newConnector(cfg), changed: make(chan struct{}, 1),
-		done: make(chan struct{})}
-}
-
-// look returns the list, whether it is new, and the error after which no other list follows.
-func (f *lobbyFollower) look() (list Lobby, news bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if news = f.news; news {
-		list = Lobby{Rooms: slices.SortedFunc(maps.Values(f.rooms), f.query.compare), Stale: f.stale}
+// show replaces the list that was not read yet.
+func (f *lobbyFollower) show(stale bool) {
+	if f.rooms == nil {
+		return
 	}
-	f.news = false
-	return list, news, f.err
-}
-
-// change calls change with the mutex held, and wakes the reader.
-func (f *lobbyFollower) change(change func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change()
-	f.news = f.rooms != nil
 	select {
-	case f.changed <- struct{}{}:
+	case <-f.lists:
 	default:
 	}
-}
-
-// end records why no other list follows.
-func (f *lobbyFollower) end(why error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = why
+	f.lists <- Lobby{Rooms: slices.SortedFunc(maps.Values(f.rooms), f.query.compare), Stale: stale}
 }
 
 // run makes one connection after the other, and returns the error after which it makes no other.
@@ -222,7 +193,7 @@ func (f *lobbyFollower) run(ctx context.Context) error {
 		case final:
 			return err
 		case ctx.Err() == nil:
-			f.change(func() { f.stale = true })
+			f.show(true)
 		}
 		if err := k.backoff.Wait(ctx); err != nil {
 			return err
@@ -242,17 +213,15 @@ func (f *lobbyFollower) read(stream *lobbyStream) {
 		if parts = append(parts, e); e.More {
 			continue
 		}
-		f.change(func() {
-			for _, part := range parts {
-				f.apply(part)
-			}
-			f.stale = false
-		})
+		for _, part := range parts {
+			f.apply(part)
+		}
 		parts = nil
+		f.show(false)
 	}
 }
 
-// apply applies an event. The mutex is held.
+// apply applies an event.
 func (f *lobbyFollower) apply(e lobbyEvent) {
 	if e.name == lobbyWhole || f.rooms == nil {
 		f.rooms = make(map[string]LobbyRoom, len(e.Rooms))
@@ -263,4 +232,131 @@ func (f *lobbyFollower) apply(e lobbyEvent) {
 	for _, id := range e.Gone {
 		delete(f.rooms, id)
 	}
+}
+
+// Names of the server's events.
+const (
+	lobbyWhole   = "rooms"   // a list that replaces the earlier one
+	lobbyChanges = "changes" // new state of some rooms, and ids of those that are gone
+)
+
+// Limits of a lobbyStream.
+const (
+	maxLobbyLine = 16 << 20         // bytes: ten times as much as 1,000 rooms with the longest ids and labels
+	lobbySilence = 30 * time.Second // twice the longest silence of a server
+)
+
+// lobbyEvent is an event of the server about the lobby.
+type lobbyEvent struct {
+	name  string
+	Rooms []LobbyRoom `json:"rooms"`
+	Gone  []string    `json:"gone"`
+	More  bool        `json:"more"` // the next event continues the list
+}
+
+// lobbyStream is the stream of server-sent events from one server.
+type lobbyStream struct {
+	cancel    context.CancelFunc
+	transport *http.Transport
+	body      io.ReadCloser
+	lines     *bufio.Scanner
+	silence   *time.Timer
+}
+
+// openLobby asks a server for its lobby. Errors are as for Dial.
+func openLobby(ctx context.Context, cfg *Config, address string, query url.Values,
+	opts Options) (_ *lobbyStream, err error) {
+	u, err := parseURL(address, "")
+	if err != nil {
+		return nil, err
+	}
+	u = u.ResolveReference(&url.URL{Path: "api/rooms", RawQuery: query.Encode()}) // in place of ws
+	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
+	header, err := opts.handshakeHeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &lobbyStream{cancel: cancel, transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), DisableCompression: true,
+		DialContext: cfg.dialNet,
+	}}
+	defer func() {
+		if err != nil {
+			s.close()
+			err = fmt.Errorf("client: lobby of %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
+		}
+	}()
+	s.silence = time.AfterFunc(cfg.HandshakeTimeout, cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header.Clone()
+	if req.Header == nil {
+		req.Header = make(http.Header)
+	}
+	req.Header.Set("Accept", "text/event-stream, application/problem+json")
+	resp, err := s.transport.RoundTrip(req) // unlike a client, it does not follow redirects, which could leak the token
+	if err != nil {
+		return nil, err
+	}
+	s.body = resp.Body
+	if resp.StatusCode != http.StatusOK {
+		return nil, problemOf(resp)
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+		return nil, fmt.Errorf("%w (its type: %q)", errNotRoomd, kind)
+	}
+	s.lines = bufio.NewScanner(resp.Body)
+	s.lines.Buffer(nil, maxLobbyLine)
+	s.silence.Reset(lobbySilence)
+	return s, nil
+}
+
+// problemOf returns the error of a response that is a problem document (RFC 9457).
+func problemOf(resp *http.Response) error {
+	var problem struct{ Code, Detail string }
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	err := error(errNotRoomd)
+	if json.Unmarshal(body, &problem, json.MatchCaseInsensitiveNames(true)) == nil && problem.Code != "" {
+		err = protocol.NewError(problem.Code, "%s", problem.Detail)
+	}
+	return &statusError{resp.StatusCode, resp.Status, err}
+}
+
+// close ends the response and the connection.
+func (s *lobbyStream) close() {
+	s.silence.Stop()
+	s.cancel()
+	if s.body != nil {
+		_ = s.body.Close()
+	}
+	s.transport.CloseIdleConnections()
+}
+
+// next waits for the next event about rooms. It fails when the response has ended, or the server is silent for
+// too long.
+func (s *lobbyStream) next() (e lobbyEvent, err error) {
+	var data strings.Builder
+	for s.lines.Scan() {
+		s.silence.Reset(lobbySilence)
+		switch name, value, _ := strings.Cut(s.lines.Text(), ":"); {
+		case name == "event":
+			e.name = strings.TrimPrefix(value, " ")
+		case name == "data":
+			data.WriteString(value)
+		case s.lines.Text() != "" || data.Len() == 0: // a comment, or a field that this client does not know
+		case e.name == lobbyWhole, e.name == lobbyChanges:
+			err = json.Unmarshal([]byte(data.String()), &e)
+			return e, err
+		default: // an event of a newer server
+			e = lobbyEvent{}
+			data.Reset()
+		}
+	}
+	if err = s.lines.Err(); err == nil {
+		err = io.EOF
+	}
+	return e, err
 }

@@ -51,14 +51,14 @@ func TestActions_AreEverywhere(t *testing.T) {
 	for _, a := range protocol.Actions {
 		constant := "protocol.Action" + strings.ToUpper(a.Name[:1]) + a.Name[1:]
 		for place, has := range map[string]bool{
-			"its room.Action, or a case in internal/session": isMade(a.Name) || strings.Contains(server, "case "+constant+":") || strings.Contains(server, "== "+constant+":"),
-			"a row of plays in loadtest/mix.go":              strings.Contains(plays, constant+",") || strings.Contains(string(unplayed), constant+":"),
-			"a method in transport/client":                   a.Name == protocol.ActionPing || strings.Contains(client, constant),
-			"a request in transport/page/roomd.js":           strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
-			"a method in transport/page/roomd.d.ts":          a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
-			"its shape of the reply in protocol/v1":          regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
-			"in protocol/v1, that the host may do it":        regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
-			"REPEATABLE of roomd.js, or is too much":         strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
+			"its room.Action, or a row in internal/session": isMade(a.Name) || strings.Contains(server, "\t"+constant+":") || strings.Contains(server, "== "+constant+":"),
+			"a row of plays in loadtest/mix.go":             strings.Contains(plays, constant+",") || strings.Contains(string(unplayed), constant+":"),
+			"a method in transport/client":                  a.Name == protocol.ActionPing || strings.Contains(client, constant),
+			"a request in transport/page/roomd.js":          strings.Contains(script, fmt.Sprintf("action: %q", a.Name)) || leftToSession(script, a.Name),
+			"a method in transport/page/roomd.d.ts":         a.Name == protocol.ActionPing || a.Name == protocol.ActionAuth || regexp.MustCompile(`(?m)^  `+a.Name+`[(<]`).MatchString(types),
+			"its shape of the reply in protocol/v1":         regexp.MustCompile("(?m)^\\| `" + a.Name + "` \\|.*\\| [^|]*" + string(a.Reply) + "[^|]*\\|$").MatchString(document),
+			"in protocol/v1, that the host may do it":       regexp.MustCompile("(?m)^\\| `"+a.Name+"` \\|.*Only admins and the host may \\|").MatchString(document) == a.Host,
+			"REPEATABLE of roomd.js, or is too much":        strings.Contains(repeated, fmt.Sprintf("%q", a.Name)) == a.Repeats,
 		} {
 			redistest.ErrorIf(t, !has, "%s: %s is missing", a.Name, place)
 		}

@@ -18,10 +18,11 @@ type box struct {
 	*Outbox
 	byID   map[string]*Room
 	events map[string]*room.Event // by their words
+	wanted []string               // ids of rooms whose snapshots are due
 }
 
 func newBox(start func(), max int) *box {
-	return &box{New(start, max), make(map[string]*Room), make(map[string]*room.Event)}
+	return &box{Outbox: New(start, max), byID: make(map[string]*Room), events: make(map[string]*room.Event)}
 }
 
 func (o *box) push(e *room.Event) bool { return o.byID[e.Room] == nil || o.byID[e.Room].Push(e) }
@@ -29,13 +30,12 @@ func (o *box) push(e *room.Event) bool { return o.byID[e.Room] == nil || o.byID[
 // play carries out steps, separated by semicolons, about room 42, or about 43 behind "43: ". A position
 // is a version, in epoch e unless another one is before it, or none: "new 1".
 //
-//	open, hold, release, end, drop, resume
+//	open, hold, release, end, pause, resume
 //	change 4 5, leave 4, 900x 4   events: of anybody, of the member a, and of a name of 900 characters that leaves
 //	snapshot new 1                the room at a position
 //	list 3, listed 3              a reply with a list; listed releases the room as well
 //	reply 9, answer new 6         a reply without a list, at the end, and in its place; doubtful: before the event 5
-//	pause, pause leave 5          events are kept back, for an event that shows the room without the member
-//	lacking leave 5               such an event comes
+//	lacking leave 5               an event that shows the room without the member, and a pause
 //	restart e 6                   the room is known; without: the client need not be told
 //	lose leave 5                  the seat is lost by an event; watching: the user watches; found: by a request
 //
@@ -62,47 +62,47 @@ func (o *box) step(id, what string, words []string) {
 	switch what {
 	case "open": // behind what is left of an earlier one
 		if r == nil {
-			o.byID[id] = o.Room(id, true)
+			o.byID[id] = o.Room(func() { o.wanted = append(o.wanted, id) })
 		}
-		o.byID[id].End(true)
-		o.byID[id].Hold()
+		o.byID[id].End()
+		o.byID[id].Gate(true, false)
 		o.byID[id].Begin(room.Viewer{User: "a"})
 	case "hold":
-		r.Hold()
+		r.Gate(true, r.paused)
 	case "release":
-		r.Release()
+		r.Gate(false, r.paused)
 	case "end":
-		r.End(true)
-	case "drop":
-		r.End(false)
+		r.End()
 	case "resume":
-		r.Resume()
+		r.Gate(r.held, false)
 	case "list", "listed":
-		epoch, version := positionOf(words)
-		list := &protocol.Reply{ID: new(int64), Room: id, Epoch: epoch, Version: version, State: protocol.State{Users: []protocol.Seated{}}}
-		r.ReplyList(epoch, version, frames.Reply(list))
+		epoch, version := parsed(words)
+		list := &protocol.Reply{ID: new(int64), Room: id, Epoch: epoch, Version: version,
+			State: protocol.State{Users: []protocol.Seated{}}}
+		r.ReplyList(room.Position{Epoch: epoch, Version: version}, frames.Reply(list))
 		if what == "listed" {
-			r.Release()
+			r.Gate(false, r.paused)
 		}
 	case "reply":
-		o.Push(replyAt(positionOf(words)))
+		o.Push(replyAt(parsed(words)))
 	case "answer":
 		var doubtful []*room.Event
 		if option("doubtful") {
 			doubtful = []*room.Event{o.event(id, "change", "3"), o.event(id, "change", "5")}
 		}
-		epoch, version := positionOf(words)
-		r.Reply(epoch, version, replyAt(epoch, version), doubtful)
+		epoch, version := parsed(words)
+		r.Reply(room.Position{Epoch: epoch, Version: version}, replyAt(epoch, version), doubtful)
 	case "pause":
-		r.Pause(o.event(id, words...))
+		r.Gate(r.held, true)
 	case "lacking":
 		e := o.event(id, words...)
-		r.Pause(e)
+		r.Lack(e)
 		o.push(e)
+		r.Gate(r.held, true)
 	case "restart":
 		told := !option("without")
 		r.Restart(o.event(id, append([]string{"snapshot"}, words...)...), told, false)
-		r.Resume()
+		r.Gate(r.held, false)
 	case "lose":
 		watching, found := option("watching"), option("found")
 		var by []*room.Event
@@ -131,7 +131,7 @@ func (o *box) event(id string, words ...string) *room.Event {
 	if len(words) == 0 || o.events[key] != nil {
 		return o.events[key]
 	}
-	epoch, version := positionOf(words[1:])
+	epoch, version := parsed(words[1:])
 	e := change(version)
 	e.Room, e.Epoch = id, epoch
 	switch kind := words[0]; kind {
@@ -151,7 +151,7 @@ func (o *box) event(id string, words ...string) *room.Event {
 	return e
 }
 
-func positionOf(words []string) (epoch string, version uint64) {
+func parsed(words []string) (epoch string, version uint64) {
 	epoch = "e"
 	if len(words) > 1 {
 		epoch = strings.TrimSuffix(words[0], "none")
@@ -192,9 +192,10 @@ func written(o *box) string {
 			}
 			parts = append(parts, "events "+strings.Join(versions, "+"))
 		default:
-			for _, stale := range o.TakeStale() {
-				parts = append(parts, "snapshot of "+stale.ID+" wanted")
+			for _, id := range o.wanted {
+				parts = append(parts, "snapshot of "+id+" wanted")
 			}
+			o.wanted = nil
 			return strings.Join(parts, ", ")
 		}
 	}
@@ -203,7 +204,7 @@ func written(o *box) string {
 // What waits is counted as what the client may see by then.
 func TestSetViewer(t *testing.T) {
 	o := New(func() {}, 1<<20)
-	r := o.Room("42", false)
+	r := o.Room(nil)
 	r.Begin(room.Viewer{User: "b"})
 	deal := func(version uint64) *room.Event {
 		return &room.Event{Room: "42", Epoch: "e", Version: version, From: version - 1,

@@ -24,16 +24,18 @@ type Outbox struct {
 	max   int           // bytes of frames before requests wait, and of changes before a snapshot replaces them
 	space chan struct{} // receives after a write
 
-	mu       sync.Mutex
-	rooms    map[*Room]struct{} // guarded by mu: not ended
-	items    []item             // guarded by mu
-	queued   load               // guarded by mu: bytes in items and rooms
-	inFlight load               // guarded by mu: bytes being written
-	writing  bool               // guarded by mu: a writer runs, until KeepWriting reports false
-	finished bool               // guarded by mu: nothing more is queued
-	broken   bool               // guarded by mu: nothing more can be written
-	taken    []*room.Event      // guarded by mu: the last result of Next
-	stale    []*Room            // guarded by mu: rooms whose snapshots are due, in order
+	// Mu guards the fields below, the queues of rooms, and the state of the session that fills them. So a session's
+	// place in a room and the events that its client gets change in one step.
+	Mu sync.Mutex
+
+	rooms    map[*Room]struct{} // not ended
+	items    []item
+	queued   load          // bytes in items and rooms
+	inFlight load          // bytes being written
+	writing  bool          // a writer runs, until KeepWriting reports false
+	finished bool          // nothing more is queued
+	broken   bool          // nothing more can be written
+	taken    []*room.Event // the last result of Next
 }
 
 // item is a frame, some events of a room, or the position of a room's queue.
@@ -54,69 +56,39 @@ func New(start func(), max int) *Outbox {
 
 // WaitForSpace waits while too many bytes of frames are queued or being written. A single frame may exceed the limit.
 func (o *Outbox) WaitForSpace() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	for o.queued.frames+o.inFlight.frames >= o.max && !o.finished {
 		o.startLocked()
-		o.mu.Unlock()
+		o.Mu.Unlock()
 		<-o.space
-		o.mu.Lock()
+		o.Mu.Lock()
 	}
 }
 
 // Push queues a frame and starts no writer: the caller has waited for space, and writes the queue next.
 func (o *Outbox) Push(frame []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.pushLocked(frame)
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	o.PushLocked(frame)
 }
 
-// Ping queues a frame that is no reply, and starts a writer. It reports false once the outbox is finished.
-func (o *Outbox) Ping(frame []byte) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.finished {
-		return false
-	}
-	o.pushLocked(frame)
-	o.startLocked()
-	return true
-}
-
-func (o *Outbox) pushLocked(frame []byte) {
+// PushLocked is Push with Mu locked.
+func (o *Outbox) PushLocked(frame []byte) {
 	o.queued.frames += itemSize + cap(frame)
 	o.items = append(o.items, item{frame: frame})
 }
 
-// enqueueLocked gives a room's queue a position, and starts a writer.
-func (o *Outbox) enqueueLocked(r *Room) {
-	if o.placeLocked(r) {
-		o.startLocked()
-	}
-}
-
-// placeLocked gives a room's queue a position, if it has something to write and no position yet.
-func (o *Outbox) placeLocked(r *Room) (placed bool) {
-	if r.held || r.paused || r.queued || r.filling && r.missed != nil || len(r.pending) == 0 && r.missed == nil {
+// Ping queues a frame that is no reply, and starts a writer. It reports false once the outbox is finished.
+func (o *Outbox) Ping(frame []byte) bool {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	if o.finished {
 		return false
 	}
-	r.queued = true
-	o.items = append(o.items, item{room: r})
-	return true
-}
-
-func (o *Outbox) dequeueLocked(r *Room) {
-	if r.queued {
-		o.items = slices.DeleteFunc(o.items, func(i item) bool { return i.room == r })
-		r.queued = false
-	}
-}
-
-// Start starts a writer, unless one runs, or nothing is queued.
-func (o *Outbox) Start() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.PushLocked(frame)
 	o.startLocked()
+	return true
 }
 
 func (o *Outbox) startLocked() {
@@ -127,8 +99,8 @@ func (o *Outbox) startLocked() {
 
 // Claim makes the caller the writer. It reports false if a writer runs, or nothing is queued.
 func (o *Outbox) Claim() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	return o.claimLocked()
 }
 
@@ -142,8 +114,8 @@ func (o *Outbox) claimLocked() bool {
 
 // KeepWriting reports whether the writer goes on. In a finished outbox the connection's goroutine writes the rest.
 func (o *Outbox) KeepWriting() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	o.writing = len(o.items) > 0 && !o.finished
 	return o.writing
 }
@@ -151,8 +123,8 @@ func (o *Outbox) KeepWriting() bool {
 // Next removes and returns the next frame, or the pending events of one room; neither if nothing is queued. The
 // events are valid until the next call, and until Written.
 func (o *Outbox) Next() (frame []byte, events []*room.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	for len(o.items) > 0 {
 		i := o.items[0]
 		o.items = slices.Delete(o.items, 0, 1)
@@ -163,7 +135,7 @@ func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 			o.inFlight.frames += size
 			return i.frame, nil
 		case i.room != nil:
-			i.events, i.size = i.room.takeLocked(o)
+			i.events, i.size = i.room.take()
 		}
 		if len(i.events) > 0 {
 			o.queued.changes -= i.size
@@ -174,68 +146,132 @@ func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	return nil, nil
 }
 
-// TakeStale returns the rooms whose snapshots are due: all before them has been written. Refill each of them once.
-func (o *Outbox) TakeStale() (rooms []*Room) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	rooms, o.stale = o.stale, nil
-	return rooms
-}
-
-func (o *Outbox) largestLocked() (largest *Room) {
-	for r := range o.rooms {
-		if r.size > 0 && (largest == nil || r.size > largest.size) {
-			largest = r
+// boundLocked drops events, of the largest queue first, until all fit. It reports false if a client misses events
+// that it would have got before.
+func (o *Outbox) boundLocked() (fits bool) {
+	fits = true
+	for o.queued.changes+o.inFlight.changes > o.max {
+		var largest *Room
+		for r := range o.rooms {
+			if r.size > 0 && (largest == nil || r.size > largest.size) {
+				largest = r
+			}
 		}
+		if largest == nil {
+			break
+		}
+		fits = fits && largest.Missed != nil // if it is set, a drop was reported before
+		largest.drop()
 	}
-	return largest
+	return fits
 }
-
-func (o *Outbox) isFullLocked() bool { return o.queued.changes+o.inFlight.changes > o.max }
 
 // Kept returns how many bytes the outbox holds, without snapshots.
 func (o *Outbox) Kept() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	return o.queued.frames + o.inFlight.frames + o.queued.changes + o.inFlight.changes
 }
 
 // Written records that the results of Next are written.
 func (o *Outbox) Written() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	o.inFlight, o.taken = load{}, emptied(o.taken)
-	signal(o.space)
+	o.signal()
 }
 
 // Finish queues a last frame, or none if last is nil. No writer starts after it.
 func (o *Outbox) Finish(last []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	o.finished = true
 	if last != nil && !o.broken {
-		o.pushLocked(last)
+		o.PushLocked(last)
 	}
-	signal(o.space)
+	o.signal()
 }
 
 // Cut empties the queue except rest, the rest of a frame that the client has in part. If rest is nil, nothing can be
 // written any more; otherwise only rest, and the last frame of Finish.
 func (o *Outbox) Cut(rest []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	o.finished, o.broken, o.items, o.queued.frames = true, o.broken || rest == nil, nil, 0
 	if rest != nil {
-		o.pushLocked(rest)
+		o.PushLocked(rest)
 	}
-	signal(o.space)
+	o.signal()
 }
 
 // IsWriting reports whether a writer runs.
 func (o *Outbox) IsWriting() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
 	return o.writing
+}
+
+func (o *Outbox) signal() {
+	select {
+	case o.space <- struct{}{}:
+	default:
+	}
+}
+
+// take removes and returns the pending events, with their size in bytes. It returns none if they have to wait, or
+// need a snapshot first.
+func (r *Room) take() (events []*room.Event, size int) {
+	r.queued = false
+	switch {
+	case r.held || r.paused:
+		return nil, 0
+	case r.Missed != nil:
+		if !r.filling {
+			r.filling = true
+			r.stale()
+		}
+		return nil, 0
+	}
+	events, size = append(r.out.taken[:0], r.pending...), r.size
+	r.out.taken, r.sent = events, r.at
+	r.pending, r.size = emptied(r.pending), 0
+	return events, size
+}
+
+// enqueue gives the queue a position in the outbox, and starts a writer.
+func (r *Room) enqueue() {
+	if r.place() {
+		r.out.startLocked()
+	}
+}
+
+// place gives the queue a position, if it has something to write and no position yet.
+func (r *Room) place() (placed bool) {
+	if r.held || r.paused || r.queued || r.filling && r.Missed != nil || len(r.pending) == 0 && r.Missed == nil {
+		return false
+	}
+	r.queued = true
+	r.out.items = append(r.out.items, item{room: r})
+	return true
+}
+
+func (r *Room) dequeue() {
+	if r.queued {
+		r.out.items = slices.DeleteFunc(r.out.items, func(i item) bool { return i.room == r })
+		r.queued = false
+	}
+}
+
+// seal moves the first n pending events to the end of the outbox, before all that is queued later.
+func (r *Room) seal(n int) {
+	r.dequeue()
+	if n == 0 {
+		return
+	}
+	size := r.sizeOf(r.pending[:n])
+	r.out.items = append(r.out.items, item{events: r.pending[:n:n], size: size})
+	r.sent = positionOf(r.pending[n-1])
+	r.pending, r.size = r.pending[n:], r.size-size
 }
 
 // maxKept is the capacity up to which a slice of events is reused.
@@ -248,11 +284,4 @@ func emptied(events []*room.Event) []*room.Event {
 	}
 	clear(events)
 	return events[:0]
-}
-
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
 }

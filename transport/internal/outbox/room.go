@@ -8,11 +8,11 @@ import (
 )
 
 // Room is the queue of one room's events, into which replies about the room, and notices about the session's place,
-// are sorted. Its fields are guarded by the outbox's mu.
+// are sorted. Call its methods with Outbox.Mu locked.
 type Room struct {
-	ID  string
-	out *Outbox
-	to  room.Viewer // the client
+	out   *Outbox
+	stale func()      // called when the room has to be read for a snapshot; then comes Refill. It does not block
+	to    room.Viewer // the client
 
 	held   bool // a request about the room runs: its reply comes first
 	paused bool // the session may have lost its place: nothing is written until that is clear
@@ -20,218 +20,309 @@ type Room struct {
 	queued bool // it has a position in the outbox
 
 	pending []*room.Event
-	size    int         // bytes of the changes in pending
-	at      position    // the client's position after pending
-	sent    position    // the client's position before pending
-	lack    *room.Event // the first pending event that shows a member the room without itself, or nil
-	notices []notice    // queued at the latest when held ends
+	size    int           // bytes of the changes in pending
+	at      room.Position // the client's after pending; positions here have no CommitID
+	sent    room.Position // the client's before pending
+	lack    *room.Event   // the first pending event that shows a member the room without itself, or nil
+	notices []notice      // queued at the latest when held ends
 
-	missed  *position // the last event that was dropped for lack of space, or nil
-	filling bool      // a refill runs
+	Missed  *room.Position // of the last event that was dropped for lack of space; nil if a snapshot covers it
+	filling bool           // stale was called, and Refill not yet
 }
 
-type position struct {
-	epoch   string
-	version uint64
+// notice is a frame that comes before an event, or at once if before is nil.
+type notice struct {
+	frame  []byte
+	before *room.Event
 }
 
-// Room returns a queue for a room's events, which accepts none before Begin. held is as after Hold.
-func (o *Outbox) Room(id string, held bool) *Room {
-	return &Room{ID: id, out: o, held: held, ended: true}
+func positionOf(e *room.Event) room.Position {
+	return room.Position{Epoch: e.Epoch, Version: e.Version}
 }
 
-// Begin makes an ended queue accept events for a viewer. Older pending events are written before them, even if the
-// queue is held. It reports false if the queue has not ended.
+// shows reports whether the room at one position includes another, of the same epoch.
+func shows(at, other room.Position) bool {
+	return at.Epoch == other.Epoch && at.Version >= other.Version
+}
+
+// Room returns a queue for a room's events, which accepts none before Begin.
+func (o *Outbox) Room(stale func()) *Room {
+	return &Room{out: o, stale: stale, ended: true}
+}
+
+// Begin makes an ended queue accept events for a viewer. It first queues the rest of its earlier life. It reports
+// false if the queue has not ended.
 func (r *Room) Begin(to room.Viewer) (begun bool) {
-	o := r.out
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if !r.ended {
 		return false
 	}
-	held := r.held
-	r.releaseLocked()
-	o.startLocked()
-	*r = Room{ID: r.ID, out: o, to: to, held: held, filling: r.filling}
-	o.rooms[r] = struct{}{}
+	r.notify()
+	r.seal(len(r.pending))
+	r.out.startLocked()
+	*r = Room{out: r.out, stale: r.stale, to: to, held: r.held, filling: r.filling}
+	r.out.rooms[r] = struct{}{}
 	return true
 }
 
 // SetViewer changes the viewer of pending and later events.
 func (r *Room) SetViewer(to room.Viewer) {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	size := 0
-	for _, e := range r.pending {
-		size += frames.Of(e).SizeFor(to)
-	}
 	r.to = to
-	r.resizeLocked(size - r.size)
+	r.resize(r.sizeOf(r.pending) - r.size)
 }
 
-// Hold keeps events back until the reply to a request: no event may come before a reply whose list is older.
-func (r *Room) Hold() {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	r.held = true
-}
-
-// Release ends Hold, after the reply. The caller then writes the queue, or calls Start.
-func (r *Room) Release() {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	r.releaseLocked()
-}
-
-func (r *Room) releaseLocked() {
-	o := r.out
-	r.held = false
-	r.notifyLocked()
-	if r.ended {
-		o.sealLocked(r, len(r.pending))
+// Gate says why events wait: held, because a request about the room runs, whose list may be older; paused, because
+// the session may have lost its place. Without a reason they are written. At the end of held no writer starts: the
+// caller writes the queue.
+func (r *Room) Gate(held, paused bool) {
+	released := r.held && !held
+	r.held, r.paused = held, paused
+	if !paused {
+		r.lack = nil
 	}
-	o.placeLocked(r)
-}
-
-// sealLocked moves the first n pending events of a room to the end of the outbox, before all that is queued later.
-func (o *Outbox) sealLocked(r *Room, n int) {
-	o.dequeueLocked(r)
-	if n == 0 {
-		return
-	}
-	size := 0
-	for _, e := range r.pending[:n] {
-		size += frames.Of(e).SizeFor(r.to)
-	}
-	o.items = append(o.items, item{events: r.pending[:n:n], size: size})
-	last := r.pending[n-1]
-	r.sent = position{last.Epoch, last.Version}
-	r.pending, r.size = r.pending[n:], r.size-size
-}
-
-// Push adds an event, unless the client has it. It reports false if it had to drop events: a snapshot replaces them.
-func (r *Room) Push(e *room.Event) (fits bool) {
-	o := r.out
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if r.ended || e.Epoch == r.at.epoch && e.Version <= r.at.version || r.isLate(e) {
-		return true
-	}
-	if e.Snapshot != nil {
-		r.clearLocked() // the snapshot replaces them
-		r.missed = nil
-	}
-	if r.isSent(position{e.Epoch, e.Version}) { // a list of its epoch, sent before, covers it
-		r.at = r.sent
-		o.enqueueLocked(r)
-		return true
-	}
-	r.appendLocked(e)
-	fits = true
-	for o.isFullLocked() {
-		largest := o.largestLocked()
-		if largest == nil {
-			break
+	if released {
+		r.notify()
+		if r.ended {
+			r.seal(len(r.pending))
 		}
-		fits = fits && largest.missed != nil // if missed is set, a drop was reported before
-		largest.dropLocked()
 	}
-	o.enqueueLocked(r)
-	return fits
-}
-
-// isLate reports whether an event is of an earlier epoch: a new one starts with a snapshot, or where no room was.
-func (r *Room) isLate(e *room.Event) bool {
-	return e.Snapshot == nil && r.at.epoch != "" && e.Epoch != r.at.epoch && e.From > 0
-}
-
-// Pause keeps events back until Resume. lack, if not nil, shows the room without the session; it may be pushed later.
-func (r *Room) Pause(lack *room.Event) {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	r.paused = true
-	switch {
-	case lack == nil, r.lack != nil && lack.Snapshot == nil: // only a snapshot replaces an earlier lack
-	case lack.Epoch == r.at.epoch && lack.Version <= r.at.version && !slices.Contains(r.pending, lack): // it is over
-	default:
-		r.lack = lack
-	}
-}
-
-// Resume ends Pause.
-func (r *Room) Resume() {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	r.paused, r.lack = false, nil
-	r.out.enqueueLocked(r)
-}
-
-// End stops accepting events. Pending ones are still written if written is true and the queue is not paused.
-func (r *Room) End(written bool) {
-	r.out.mu.Lock()
-	defer r.out.mu.Unlock()
-	if !written {
-		r.out.dequeueLocked(r)
-		r.clearLocked()
-	}
-	if !r.ended {
-		r.endLocked()
-	}
-	if written {
+	if r.place() && !released {
 		r.out.startLocked()
 	}
 }
 
-func (r *Room) endLocked() {
-	r.ended = true
-	delete(r.out.rooms, r)
-	if r.paused || r.missed != nil {
-		r.out.dequeueLocked(r)
-		r.clearLocked()
-		r.missed = nil
-	}
-	if !r.held {
-		r.out.sealLocked(r, len(r.pending))
+// Lack marks an event, which may be pushed next, as one that shows a member the room without itself.
+func (r *Room) Lack(e *room.Event) {
+	over := shows(r.at, positionOf(e)) && !slices.Contains(r.pending, e)
+	if !over && (r.lack == nil || e.Snapshot != nil) { // only a snapshot replaces an earlier one
+		r.lack = e
 	}
 }
 
-// isSent reports whether the client has a version, not counting the pending events.
-func (r *Room) isSent(at position) bool {
-	return r.sent.epoch == at.epoch && r.sent.version >= at.version
+// End drops pending events, and accepts no more, unless the queue has ended.
+func (r *Room) End() {
+	if !r.ended {
+		r.dequeue()
+		r.clear()
+		r.ended, r.Missed = true, nil
+		delete(r.out.rooms, r)
+	}
 }
 
-func (r *Room) appendLocked(e *room.Event) {
+// Push adds an event, unless the client has it. It reports false if it had to drop events: a snapshot replaces them.
+func (r *Room) Push(e *room.Event) (fits bool) {
+	// A new epoch starts with a snapshot, or where no room was; other events of another epoch are of an earlier one.
+	late := e.Snapshot == nil && r.at.Epoch != "" && e.Epoch != r.at.Epoch && e.From > 0
+	if r.ended || shows(r.at, positionOf(e)) || late {
+		return true
+	}
+	if e.Snapshot != nil {
+		r.clear() // the snapshot replaces them
+		r.Missed = nil
+	}
+	if shows(r.sent, positionOf(e)) { // a list of its epoch, sent before, covers it
+		r.at = r.sent
+		r.enqueue()
+		return true
+	}
+	r.append(e)
+	fits = r.out.boundLocked()
+	r.enqueue()
+	return fits
+}
+
+// notify queues the notices about the session's own place, each behind the events before it.
+func (r *Room) notify() {
+	for _, n := range r.notices {
+		first := slices.Index(r.pending, n.before)
+		switch {
+		case first >= 0:
+		case r.ended:
+			first = len(r.pending)
+		default: // n.before was dropped, or is nil
+			first = 0
+		}
+		r.seal(first)
+		r.out.PushLocked(n.frame)
+		r.out.startLocked()
+	}
+	r.notices = nil
+}
+
+// Reply queues the reply to a request that left the room at a version, or found it there: after older events and all
+// notices, and before the version's own event. unclear are events that may show the room without the session.
+func (r *Room) Reply(at room.Position, frame []byte, unclear []*room.Event) {
+	r.notify()
+	if !r.paused && r.Missed == nil {
+		n := slices.IndexFunc(r.pending, func(e *room.Event) bool {
+			return e.Epoch != at.Epoch || e.Version >= at.Version || e == r.lack || slices.Contains(unclear, e)
+		})
+		if n < 0 {
+			n = len(r.pending)
+		}
+		if n > 0 {
+			r.seal(n)
+		}
+	}
+	r.out.PushLocked(frame)
+}
+
+// ReplyList queues a reply that lists the room at a version. Only events and notices after that version follow it.
+func (r *Room) ReplyList(at room.Position, frame []byte) {
+	r.dequeue()
+	behind := r.behind(at)
+	r.clear()
+	r.notices = slices.DeleteFunc(r.notices, func(n notice) bool {
+		if e := n.before; e != nil && (slices.Contains(behind, e) || e.Epoch == at.Epoch && e.Version > at.Version) {
+			return false
+		}
+		r.out.PushLocked(n.frame)
+		if r.ended {
+			behind = nil
+		}
+		return true
+	})
+	r.out.PushLocked(frame)
+	r.at, r.sent = at, at
+	for _, e := range behind {
+		r.append(e)
+	}
+	if r.Missed != nil && shows(at, *r.Missed) {
+		r.Missed = nil
+	}
+}
+
+// Lose queues frames that tell the client that its session has lost its seat. Pending events come first, up to the
+// first one in by, which may be pushed next, or the first that shows the room without this session. Unless the client
+// watches, the queue ends. replying says that a reply follows at once.
+func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte) {
+	n := slices.IndexFunc(r.pending, func(e *room.Event) bool { return e == r.lack || slices.Contains(by, e) })
+	var first *room.Event
+	switch {
+	case n >= 0:
+		first = r.pending[n]
+	case len(by) > 0:
+		first = by[0]
+	}
+	if n < 0 {
+		n = len(r.pending)
+	}
+	unlisted := r.sent == (room.Position{}) && n > 0 && r.pending[0].Snapshot == nil // the client has no list yet
+	if r.Missed != nil || unlisted {
+		n = 0
+	}
+	if !watching {
+		r.dequeue()
+		r.resize(-r.sizeOf(r.pending[n:]))
+		r.pending = r.pending[:n]
+		r.ended, r.Missed = true, nil
+		delete(r.out.rooms, r)
+	}
+	r.paused, r.lack = false, nil
+	held := r.held && !replying && r.Missed == nil
+	if !held {
+		r.seal(n)
+	}
+	for _, frame := range written {
+		if held {
+			r.notices = append(r.notices, notice{frame, first})
+		} else {
+			r.out.PushLocked(frame)
+		}
+	}
+	r.place()
+	r.out.startLocked()
+}
+
+// A list of the room, by a reply, a recovery or a refill, replaces the events that it covers, even dropped ones.
+
+// behind returns the pending events after a list. Events of another epoch count only if it began later: with a
+// snapshot, or from version 0 if the list shows no room. (If that room was gone again before the list was read, a
+// snapshot follows.) It returns none if the first is lack, of another epoch: that epoch ended before the list.
+func (r *Room) behind(at room.Position) (events []*room.Event) {
+	begins := len(r.pending) > 0 && (r.pending[0].Snapshot != nil || at.Version == 0 && r.pending[0].From == 0)
+	for _, e := range r.pending {
+		if e.Epoch == at.Epoch && e.Version > at.Version || e.Epoch != at.Epoch && begins {
+			events = append(events, e)
+		}
+	}
+	if len(events) > 0 && events[0] == r.lack && r.lack.Epoch != at.Epoch {
+		return nil
+	}
+	return events
+}
+
+// Restart replaces pending events by now, a snapshot that an action of the session found: if the client needs the
+// list, or if events were dropped. again sends even a version that the client has from a reply.
+func (r *Room) Restart(now *room.Event, needed, again bool) {
+	if again && r.sent == positionOf(now) {
+		r.sent = room.Position{}
+	}
+	if !r.ended && (needed || r.Missed != nil) {
+		r.replace(now)
+		r.lack = nil
+	}
+}
+
+// Refill replaces dropped events by a snapshot. It reports false if the snapshot is older than they are. If
+// now is nil, it only ends the refill: after a pause comes a snapshot, or another refill.
+func (r *Room) Refill(now *room.Event) bool {
+	if r.Missed != nil && now != nil {
+		if r.replace(now); r.Missed != nil {
+			return false
+		}
+	}
+	r.filling = false
+	r.enqueue()
+	return true
+}
+
+// replace replaces pending events up to a snapshot, unless the client has it, or it lacks dropped events.
+func (r *Room) replace(now *room.Event) {
+	at := positionOf(now)
+	if r.Missed != nil && !shows(at, *r.Missed) {
+		return
+	}
+	r.Missed = nil
+	behind := r.behind(at)
+	r.clear()
+	switch {
+	case shows(r.sent, at):
+		r.at = r.sent
+	case len(behind) == 0 || behind[0].Snapshot == nil:
+		r.pending, r.at = append(r.pending, now), at
+	}
+	for _, e := range behind {
+		r.append(e)
+	}
+}
+
+// drop drops the pending events. A snapshot will replace them.
+func (r *Room) drop() {
+	r.dequeue()
+	r.Missed = new(r.at)
+	r.clear()
+	r.enqueue()
+}
+
+func (r *Room) append(e *room.Event) {
 	r.pending = append(r.pending, e)
-	r.at = position{e.Epoch, e.Version}
-	r.resizeLocked(frames.Of(e).SizeFor(r.to))
+	r.at = positionOf(e)
+	r.resize(frames.Of(e).SizeFor(r.to))
 }
 
-func (r *Room) resizeLocked(by int) {
+func (r *Room) sizeOf(events []*room.Event) (size int) {
+	for _, e := range events {
+		size += frames.Of(e).SizeFor(r.to)
+	}
+	return size
+}
+
+func (r *Room) resize(by int) {
 	r.size += by
 	r.out.queued.changes += by
 }
 
-func (r *Room) clearLocked() {
-	r.resizeLocked(-r.size)
+func (r *Room) clear() {
+	r.resize(-r.size)
 	r.pending = nil
-}
-
-// takeLocked removes and returns the pending events, with their size in bytes. It returns none if the queue is held
-// or paused, or needs a snapshot first: then TakeStale returns it.
-func (r *Room) takeLocked(o *Outbox) (events []*room.Event, size int) {
-	r.queued = false
-	switch {
-	case r.held || r.paused:
-		return nil, 0
-	case r.missed != nil:
-		if !r.filling {
-			r.filling = true
-			o.stale = append(o.stale, r)
-		}
-		return nil, 0
-	}
-	o.taken, size = append(o.taken[:0], r.pending...), r.size
-	r.sent = r.at
-	r.pending, r.size = emptied(r.pending), 0
-	return o.taken, size
 }

@@ -48,10 +48,10 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	if err == nil {
 		// Events may already wait for a client that has some of the room: the list replaces them.
 		r.said = r.missed(result.Snapshot)
-		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && !r.shown)
+		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.subscribed)
 		return result
 	}
-	p.endEvents(false) // before the reply, which would bring them to a session that may not see the room
+	p.endEvents() // before the reply, which would bring them to a session that may not see the room
 	refuse(result, err)
 	return result
 }
@@ -142,7 +142,7 @@ func leave(r *request) {
 	}
 	defer p.end()
 	result, err := p.leave()
-	p.endEvents(false)
+	p.endEvents()
 	if err != nil {
 		r.refuse(err)
 		return

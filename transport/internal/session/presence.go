@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/auth"
 	"roomd/transport/internal/frames"
 	"roomd/transport/internal/membership"
 	"roomd/transport/internal/outbox"
@@ -13,7 +14,7 @@ import (
 )
 
 // presence is the state of a session in one room: its membership, its watch, the queue of the room's events, and the
-// recovery of its place. The first line that applies decides what happens to events:
+// recovery of its place. The first line that applies decides what happens to events (gateLocked):
 //
 //	the queue is   while                                                    the events
 //	ended          the session is no member and does not watch              are dropped (needsEvents)
@@ -68,16 +69,21 @@ func (p *presence) hasIdleEvents() bool {
 	return p.unsubscribe != nil && !p.needsEvents()
 }
 
+// gateLocked makes the queue held, paused or open, as the table says.
+func (p *presence) gateLocked() {
+	p.queue.Gate(p.session.serving == p.room, p.membership.Status.IsPaused())
+}
+
 // subscribe subscribes to the room's events, anew if a loss has ended them. During a request about the room they are
 // held until its reply. Only requests and recoveries call it, one at a time.
 func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
 	s.mu.Lock()
 	if p.hasIdleEvents() {
-		p.queue.End(true)
+		p.queue.End()
 	}
 	begun = p.queue.Begin(s.viewer(p.room))
-	p.afterLocked(nil, nil)
+	p.gateLocked()
 	s.mu.Unlock()
 	if p.unsubscribe != nil {
 		return begun, nil
@@ -86,7 +92,7 @@ func (p *presence) subscribe() (begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		p.queue.End(false)
+		p.queue.End()
 		if errors.Is(err, context.DeadlineExceeded) {
 			return false, errors.Join(room.ErrUnavailable, err)
 		}
@@ -96,52 +102,50 @@ func (p *presence) subscribe() (begun bool, err error) {
 	return begun, nil
 }
 
-// endEvents ends the subscription of a session that neither is a member nor watches. Unless sendQueued, it drops
-// queued events.
-func (p *presence) endEvents(sendQueued bool) {
+// endEvents ends the subscription of a session that neither is a member nor watches. It drops queued events.
+func (p *presence) endEvents() {
 	s := p.session
 	s.mu.Lock()
-	unsubscribe := p.unsubscribe
-	if unsubscribe == nil || p.needsEvents() {
+	if !p.hasIdleEvents() {
 		s.mu.Unlock()
 		return
 	}
+	unsubscribe := p.unsubscribe
 	p.unsubscribe = nil
+	p.queue.End()
 	s.mu.Unlock()
 	unsubscribe()
-	p.queue.End(sendQueued)
 }
 
 // receive judges an event's effect on the membership, and passes the event to the room's queue. The room calls it for
 // each event, in order; it does not block.
 func (p *presence) receive(e *room.Event) {
 	s := p.session
-	if !e.Concerns(s.User) {
-		p.push(e)
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.busy > 0 {
+	concerned := e.Concerns(s.User)
+	switch {
+	case concerned && p.busy > 0:
 		p.deferred = append(p.deferred, e) // only the result tells which of the two is newer
-		p.push(e)                          // the queue is held or paused until the result
-		return
+	case concerned:
+		p.judgeLocked(e)
 	}
-	p.judgeLocked(e)
-	p.push(e)
-	p.settleLocked()
-}
-
-func (p *presence) push(e *room.Event) {
 	if !e.Rejoin && !p.queue.Push(e) {
-		p.session.shared.Refused(LimitQueue)
+		s.shared.Refused(LimitQueue)
+	}
+	if concerned {
+		p.settleLocked()
 	}
 }
 
 // judgeLocked applies an event to the membership and to the watch.
 func (p *presence) judgeLocked(e *room.Event) {
 	heeds := p.watch.heed(e, p.session.User) // first: a loss checks the watch's rule
-	p.afterLocked(p.membership.Event(e), e)
+	if lost := p.membership.Event(e); lost != nil {
+		p.loseLocked(lost, e, false)
+	} else if p.membership.Status.NeedsList() {
+		p.queue.Lack(e)
+	}
 	if heeds {
 		p.tellLocked(e, false, p.endWatchLocked())
 	}
@@ -154,19 +158,6 @@ func (w *watching) heed(e *room.Event, user string) bool {
 	}
 	w.rule = w.rule.After(e, user)
 	return true
-}
-
-// afterLocked reports a loss, or pauses the queue, after a step of the membership. e is the step's event, or nil.
-func (p *presence) afterLocked(lost *membership.Loss, e *room.Event) {
-	switch {
-	case lost != nil:
-		p.loseLocked(lost, e, false)
-	case p.membership.Status.IsPaused():
-		if !p.membership.Status.NeedsList() {
-			e = nil
-		}
-		p.queue.Pause(e)
-	}
 }
 
 // loseLocked tells the client that its session has lost its place, and why, and follows a move. replying says that
@@ -205,22 +196,28 @@ const LastRoomWait = time.Second
 
 // endIfNothingLeft closes the connection of a replaced session that is in no room, watches none, and follows no move.
 func (s *Session) endIfNothingLeft() {
+	if s.closeIfNothingLeft() {
+		s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
+	}
+}
+
+func (s *Session) closeIfNothingLeft() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.toFollow) > 0 {
-		return
+		return false
 	}
 	for _, p := range s.presences {
 		if p.busy > 0 { // with a request or an action that may still join
 			time.AfterFunc(LastRoomWait, s.endIfNothingLeft)
-			return
+			return false
 		}
 		if p.membership.Status.MayBeMember() || p.watch.on || p.moved {
-			return
+			return false
 		}
 	}
 	s.closed = true
-	s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
+	return true
 }
 
 // tellLocked queues the last events about the room, except nil. After them the queue ends, unless the client watches.
@@ -244,10 +241,11 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())
-	if s.access.isAdmin() {
+	identity := s.access.identity()
+	if identity.Role == auth.RoleAdmin {
 		why = nil
 	}
-	if !s.access.allows(protocol.ActionWatch, p.room) {
+	if identity.May(auth.Watch, p.room, false) != nil {
 		why = room.ErrForbidden
 	}
 	if p.membership.Status.IsMember() || why == nil || !p.watch.on {
@@ -265,44 +263,29 @@ func (s *Session) followLocked(id string) {
 	}
 	p := s.presenceLocked(id)
 	p.moved, p.told = true, room.Gone{}
-	p.moveLocked()
 	p.settleLocked()
 }
 
-// moveLocked applies a move into the room, unless a request or an action runs.
-func (p *presence) moveLocked() {
-	if p.moved && p.busy == 0 {
-		p.moved = false
-		p.membership.Take(membership.Moved)
-		p.afterLocked(nil, nil)
-	}
-}
-
-// settleLocked judges deferred events and a move after the membership may have changed. Then it starts a recovery if
-// one is needed, and otherwise resumes the queue.
+// settleLocked brings the presence up to date after a change of the membership, the watch or busy: unless busy, it
+// judges deferred events and a move, and starts a recovery if one is needed.
 func (p *presence) settleLocked() {
 	s := p.session
-	if p.busy > 0 {
-		return
-	}
-	for len(p.deferred) > 0 {
+	for p.busy == 0 && len(p.deferred) > 0 {
 		e := p.deferred[0]
 		p.deferred = p.deferred[1:]
 		p.judgeLocked(e)
 	}
-	p.deferred = nil
-	p.moveLocked()
+	if p.busy == 0 && p.moved {
+		p.moved = false
+		p.membership.Take(membership.Moved)
+	}
+	p.gateLocked()
 	switch {
-	case s.closed:
+	case p.busy > 0 || s.closed:
 	case p.isUnused():
 		delete(s.presences, p.room)
-	case p.membership.Status.IsPaused():
-		p.afterLocked(nil, nil)
+	case p.membership.Status.IsPaused() || p.hasIdleEvents():
 		p.startRecoveryLocked()
-	case p.hasIdleEvents():
-		p.startRecoveryLocked()
-	default:
-		p.queue.Resume()
 	}
 }
 
@@ -311,7 +294,7 @@ func (s *Session) presenceLocked(id string) *presence {
 	p := s.presences[id]
 	if p == nil {
 		p = &presence{session: s, room: id, membership: membership.Of(s.User, s.ID)}
-		p.queue = s.out.Room(id, s.serving == id)
+		p.queue = s.out.Room(func() { s.refillLocked(p) })
 		s.presences[id] = p
 	}
 	return p

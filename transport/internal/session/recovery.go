@@ -10,7 +10,6 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/transport/internal/membership"
-	"roomd/transport/internal/outbox"
 )
 
 // recovery runs the actions that a membership needs, one after the other. Meanwhile the client gets no events of the
@@ -65,7 +64,7 @@ func (r *recovery) beginAction(ctx context.Context) (status membership.Status, a
 			return status, action, true
 		}
 		s.mu.Unlock()
-		p.endEvents(true)
+		p.endEvents()
 	}
 }
 
@@ -133,7 +132,9 @@ func (r *recovery) endAction(ctx context.Context, result room.Result, err error)
 		// After a move even a watcher that has just listed the room gets the snapshot: the user is a member now.
 		p.queue.Restart(listEvent(p.room, result.Snapshot), needed, followed)
 	}
-	p.afterLocked(lost, nil)
+	if lost != nil {
+		p.loseLocked(lost, nil, false)
+	}
 	p.settleLocked()
 	return wait
 }
@@ -252,44 +253,43 @@ func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, 
 // questionLocked makes a member ask whether it still is one, because a list lacks it.
 func (p *presence) questionLocked() {
 	p.membership.Take(membership.Questioned)
-	p.afterLocked(nil, nil)
 	p.settleLocked()
 }
 
-// refill starts reading a room for a client that has missed events.
-func (s *Session) refill(queue *outbox.Room) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// refillLocked starts reading a room for a client that has missed events.
+func (s *Session) refillLocked(p *presence) {
 	if s.closed {
 		return
 	}
 	s.background.Go(func() {
 		backoff := NewBackoff()
-		for !s.tryRefill(queue) && backoff.Wait(s.ctx) == nil {
+		for !p.tryRefill() && backoff.Wait(s.ctx) == nil {
 		}
 	})
 }
 
 // tryRefill gives the queue a snapshot. It reports false if it has to be tried again.
-func (s *Session) tryRefill(queue *outbox.Room) bool {
-	missed := queue.Missed()
-	if missed == nil { // a list, or a snapshot, has come
-		return queue.Refill(nil)
-	}
-	now, err := s.shared.Rooms.readSince(s.shared.Life, queue.ID, *missed)
-	if err != nil {
-		return false
+func (p *presence) tryRefill() (done bool) {
+	s := p.session
+	s.mu.Lock()
+	missed := p.queue.Missed
+	s.mu.Unlock()
+	var now room.Snapshot
+	if missed != nil {
+		var err error
+		if now, err = s.shared.Rooms.readSince(s.shared.Life, p.room, *missed); err != nil {
+			return false
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.presences[queue.ID]
-	if p == nil || p.queue != queue {
-		return true
+	switch {
+	case missed == nil, s.presences[p.room] != p: // a list, or a snapshot, has come
+		return p.queue.Refill(nil)
+	case !p.membership.Status.IsMember(), isListed(now, p.membership.Seat, s.User):
+		return p.queue.Refill(listEvent(p.room, now))
 	}
-	if !p.membership.Status.IsMember() || isListed(now, p.membership.Seat, s.User) {
-		return queue.Refill(listEvent(queue.ID, now))
-	}
-	queue.Refill(nil)
+	p.queue.Refill(nil)
 	p.questionLocked() // the member is missing in the snapshot, as in doubt
 	return true
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/transport/auth"
 	"roomd/transport/internal/frames"
-	"roomd/transport/internal/outbox"
 	"roomd/transport/protocol"
 )
 
@@ -17,7 +17,6 @@ type request struct {
 	session *Session
 	in      protocol.Request
 
-	shown      bool            // the client got the room's events when the request began
 	subscribed bool            // the request has started the subscription
 	said       []protocol.Said // earlier messages for the reply
 }
@@ -25,10 +24,48 @@ type request struct {
 // requestPool reuses requests. Nothing refers to one once its reply is queued.
 var requestPool = sync.Pool{New: func() any { return new(request) }}
 
+// ownAction is an action of the session itself. The others are actions of the room, which need auth.Enter.
+type ownAction struct {
+	run  func(*request)
+	use  auth.Use // what the token has to allow in the room
+	free bool     // no matter what: the client wants out, or names no room yet
+}
+
+var ownActions = map[string]ownAction{
+	protocol.ActionJoin:    {run: join},
+	protocol.ActionMatch:   {run: match, free: true}, // Wanted.Allow limits the rooms
+	protocol.ActionLeave:   {run: leave, free: true},
+	protocol.ActionUsers:   {run: users, use: auth.Watch}, // mayWatch checks more
+	protocol.ActionWatch:   {run: watch, use: auth.Watch},
+	protocol.ActionUnwatch: {run: unwatch, free: true},
+}
+
 func (r *request) run() {
 	r.begin()
-	r.dispatch()
+	own := ownActions[r.in.Action]
+	switch err := r.permit(own); {
+	case err != nil:
+		r.refuse(err)
+	case own.run != nil:
+		own.run(r)
+	default:
+		act(r)
+	}
 	r.finish()
+}
+
+// permit returns an error unless the client's token allows the request. A member may go on with an action that Stays,
+// whatever a newer token says.
+func (r *request) permit(own ownAction) error {
+	s := r.session
+	if err := s.access.fresh(); err != nil || own.free || s.access == nil || room.CheckID(r.in.Room) != nil {
+		return err // an invalid room is refused elsewhere
+	}
+	member, identity := s.isMember(r.in.Room), s.access.identity()
+	if member && protocol.ActionNamed(r.in.Action).Stays {
+		return nil
+	}
+	return identity.May(own.use, r.in.Room, member)
 }
 
 // begin holds the room's events until the reply, and until deferred events are judged.
@@ -37,11 +74,9 @@ func (r *request) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.serving = r.in.Room
-	p := s.presences[r.in.Room]
-	if p != nil {
-		p.queue.Hold()
+	if p := s.presences[r.in.Room]; p != nil {
+		p.gateLocked()
 	}
-	r.shown = p != nil && p.unsubscribe != nil
 }
 
 // finish releases the room's events, which the reader writes with the reply, and follows moves that came meanwhile.
@@ -52,57 +87,16 @@ func (r *request) finish() {
 	p, follow := s.presences[s.serving], s.toFollow
 	s.serving, s.toFollow = "", nil
 	if p != nil {
-		if p.queue.Release(); p.isUnused() {
-			delete(s.presences, p.room)
-		}
+		p.settleLocked()
 	}
 	for _, id := range follow {
 		s.followLocked(id)
 	}
 }
 
-// replyQueue returns the queue of the room's events, or nil, and the events that are not judged yet. A pause that the
-// request ended, or for whose end it waited, ends before the reply: earlier events come first.
-func (r *request) replyQueue() (queue *outbox.Room, deferred []*room.Event) {
-	s := r.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.presences[r.in.Room]
-	if p == nil {
-		return nil, nil
-	}
-	if !p.membership.Status.IsPaused() {
-		p.queue.Resume()
-	}
-	return p.queue, p.deferred
-}
-
-func (r *request) dispatch() {
-	if err := r.permit(); err != nil {
-		r.refuse(err)
-		return
-	}
-	switch r.in.Action {
-	case protocol.ActionJoin:
-		join(r)
-	case protocol.ActionMatch:
-		match(r)
-	case protocol.ActionLeave:
-		leave(r)
-	case protocol.ActionUsers:
-		users(r)
-	case protocol.ActionWatch:
-		watch(r)
-	case protocol.ActionUnwatch:
-		unwatch(r)
-	default:
-		act(r)
-	}
-}
-
 // ping answers without asking Redis: it shows only that the connection works.
 func ping(r *request) {
-	if err := r.permit(); err != nil {
+	if err := r.session.access.fresh(); err != nil {
 		r.refuse(err)
 		return
 	}
@@ -187,32 +181,35 @@ func authenticate(r *request) {
 	s.judgeRooms()
 }
 
-// permit returns an error unless the client's token allows the request.
-func (r *request) permit() error {
+// push queues a reply in its place among the room's events; listed says that it has the room's list. A pause that the
+// request ended, or for whose end it waited, ends before the reply: earlier events come first.
+func (r *request) push(at room.Position, reply *protocol.Reply, listed bool) {
+	frame := frames.Reply(reply)
 	s := r.session
-	if s.access == nil {
-		return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presences[r.in.Room]
+	if p == nil {
+		s.out.PushLocked(frame)
+		return
 	}
-	err := s.access.fresh()
-	if err != nil || r.in.Action == protocol.ActionPing || r.in.Action == protocol.ActionMatch { // match checks later
-		return err
+	if !p.membership.Status.IsPaused() {
+		p.gateLocked()
 	}
-	return s.access.check(r.in.Action, r.in.Room, s.isMember(r.in.Room))
+	if listed {
+		p.queue.ReplyList(at, frame)
+	} else {
+		p.queue.Reply(at, frame, p.deferred)
+	}
 }
 
-// push queues a reply in its place among the room's events.
-func (r *request) push(epoch string, version uint64, reply *protocol.Reply) {
-	frame := frames.Reply(reply)
-	queue, deferred := r.replyQueue()
-	if queue != nil {
-		queue.Reply(epoch, version, frame, deferred)
-	} else {
-		r.session.out.Push(frame)
-	}
+// positionOf returns the version that now shows.
+func positionOf(now room.Snapshot) room.Position {
+	return room.Position{Epoch: now.Epoch, Version: now.Version}
 }
 
 func (r *request) replyCount(now room.Snapshot) {
-	r.push(now.Epoch, now.Version, r.countReply(now))
+	r.push(positionOf(now), r.countReply(now), false)
 }
 
 // replyList queues a reply with the room's list, unless brief. Only events after the list's version follow.
@@ -222,12 +219,7 @@ func (r *request) replyList(now room.Snapshot, seat *int, brief bool) {
 		reply.State = frames.State(now, r.session.viewer(r.in.Room), r.session.shared.Now)
 	}
 	reply.Said = r.said
-	frame := frames.Reply(reply)
-	if queue, _ := r.replyQueue(); queue != nil {
-		queue.ReplyList(now.Epoch, now.Version, frame)
-	} else {
-		r.session.out.Push(frame)
-	}
+	r.push(positionOf(now), reply, true)
 }
 
 func (r *request) countReply(now room.Snapshot) *protocol.Reply {
@@ -278,7 +270,7 @@ func ErrorOf(err error) *protocol.Error {
 }
 
 func (r *request) refuse(err error) {
-	r.push("", 0, r.refusal(err))
+	r.push(room.Position{}, r.refusal(err), false)
 }
 
 // refusal returns a reply with an error, and counts it in metrics and logs.
@@ -332,5 +324,5 @@ func (r *request) refuseConflict(now room.Snapshot, err error) {
 		target, _ := room.ParseUser(cmp.Or(r.in.User, user)) // valid: the action was checked
 		reply.Data = protocol.JSON(now.Private(r.session.viewer(r.in.Room))[target])
 	}
-	r.push(now.Epoch, now.Version, reply)
+	r.push(positionOf(now), reply, false)
 }

@@ -35,7 +35,7 @@ type Session struct {
 
 	throttle throttle
 
-	mu        sync.Mutex           // locked before the mutexes of connection and outbox
+	mu        *sync.Mutex          // of the outbox; locked behind that of the connection
 	presences map[string]*presence // guarded by mu: by room
 	serving   string               // guarded by mu: the room of the running request, or ""
 	toFollow  []string             // guarded by mu: rooms to which the user was moved from serving during the request
@@ -66,7 +66,7 @@ func New(shared *Shared, user string, access *Access, out *outbox.Outbox, conn C
 		access.conn, access.late = conn, func() { shared.Refused(LimitAuth) }
 	}
 	return &Session{
-		ID: uuid.NewString(), User: user, access: access, shared: shared, out: out, conn: conn,
+		ID: uuid.NewString(), User: user, access: access, shared: shared, out: out, mu: &out.Mu, conn: conn,
 		presences: make(map[string]*presence), throttle: throttle{shared: shared, access: access},
 	}
 }
@@ -150,9 +150,6 @@ func (s *Session) Take(batch [][]byte, size int) [][]byte {
 		for _, f := range batch[first:] {
 			size -= len(f)
 		}
-	}
-	for _, queue := range s.out.TakeStale() {
-		s.refill(queue)
 	}
 	return batch
 }

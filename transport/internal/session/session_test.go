@@ -67,7 +67,7 @@ func TestLost_WhileJoining(t *testing.T) {
 		defer a.Close()
 		r := &request{session: a, in: protocol.Request{ID: 1, Action: protocol.ActionJoin, Room: "42"}}
 		r.begin()
-		r.dispatch()
+		join(r)
 		synctest.Wait() // until the events have ended
 		r.finish()
 		var got []string

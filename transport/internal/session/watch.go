@@ -52,7 +52,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 		err = r.mayWatch(now)
 	}
 	if err != nil {
-		p.endEvents(false)
+		p.endEvents()
 		r.refuse(err)
 		return false
 	}
@@ -79,7 +79,7 @@ func unwatch(r *request) {
 	if !p.unwatch() && r.mayWatch(now) != nil {
 		now = room.Snapshot{}
 	}
-	p.endEvents(false)
+	p.endEvents()
 	r.replyCount(now)
 }
 

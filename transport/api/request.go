@@ -27,6 +27,8 @@ type request struct {
 
 	room  string        // in the path
 	token auth.Identity // zero without a token; an operator without one is an admin
+
+	expect room.Expect // by If-Match
 }
 
 // serve answers the requests for one path.
@@ -69,7 +71,7 @@ func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*ans
 	if err := q.admit(op); err != nil {
 		return nil, err
 	}
-	if err := q.checkConditions(op); err != nil {
+	if q.expect, err = q.condition(op); err != nil {
 		return nil, err
 	}
 	q.Body = http.MaxBytesReader(w, q.Body, maxBody)
@@ -101,7 +103,14 @@ type answer struct {
 	stream func(ctx context.Context, w http.ResponseWriter) // writes the rest; nil if there is none
 }
 
-func ok(body any) (*answer, error) { return &answer{status: http.StatusOK, body: body}, nil }
+// ok answers with a body, and the version of the room in it.
+func ok(body any) (*answer, error) {
+	a := &answer{status: http.StatusOK, body: body}
+	if room, is := body.(interface{ etag() string }); is {
+		a.version = room.etag()
+	}
+	return a, nil
+}
 
 func (a *answer) write(w http.ResponseWriter) {
 	body, encoded := a.body.([]byte)
@@ -121,29 +130,20 @@ func (a *answer) write(w http.ResponseWriter) {
 	_, _ = w.Write(body)
 }
 
-// etag returns the version of a room as an ETag (RFC 9110, section 8.8.3).
-func etag(epoch string, version uint64) string {
-	return `"` + epoch + "." + strconv.FormatUint(version, 10) + `"`
-}
-
-// checkConditions refuses a change with a condition that it would ignore: the caller relies on the condition.
-func (q *request) checkConditions(op *operation) error {
-	if op.method == http.MethodGet {
-		return nil // a read depends on no condition
-	}
-	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
-		if len(q.Header[name]) > 0 && !(op.match && name == "If-Match") {
-			return badField(name, "does not count for this request; If-Match does for PUT and deal")
-		}
-	}
-	return nil
-}
-
 // matchable is the form of If-Match: an ETag in quotes, or a version, in quotes or without.
 var matchable = regexp.MustCompile(`^(?:"(?:([a-z0-9]+)\.)?(0|[1-9][0-9]*)"|(0|[1-9][0-9]*))$`)
 
-// ifMatch returns the version that If-Match expects.
-func (q *request) ifMatch() (expected room.Expect, err error) {
+// condition returns the version that If-Match expects. It refuses a change with a condition that it would ignore: the
+// caller relies on the condition.
+func (q *request) condition(op *operation) (expected room.Expect, err error) {
+	if op.method == http.MethodGet {
+		return expected, nil // a read depends on no condition
+	}
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		if len(q.Header[name]) > 0 && !(op.match && name == "If-Match") {
+			return expected, badField(name, "does not count for this request; If-Match does for PUT and deal")
+		}
+	}
 	lines := q.Header["If-Match"]
 	if len(lines) == 0 {
 		return expected, nil
@@ -153,7 +153,8 @@ func (q *request) ifMatch() (expected room.Expect, err error) {
 			return room.ExpectVersion(found[1], version), nil
 		}
 	}
-	return expected, badField("If-Match", `must be an ETag of the room, such as "k3v….18", or only its version, such as 18`)
+	return expected, badField("If-Match",
+		`must be an ETag of the room, such as "k3v….18", or only its version, such as 18`)
 }
 
 // ifNoneMatch reports whether the caller already has that version of a room.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,6 +26,9 @@ type position struct {
 }
 
 func at(id string, s room.Snapshot) position { return position{id, s.Epoch, s.Version, s.Count()} }
+
+// etag returns the version as an ETag (RFC 9110, section 8.8.3).
+func (p position) etag() string { return `"` + p.Epoch + "." + strconv.FormatUint(p.Version, 10) + `"` }
 
 type member struct {
 	User string `json:"user" minLength:"1" maxLength:"64"`
@@ -74,8 +78,6 @@ func (q *request) read(check func(room.Snapshot) error) (room.Snapshot, error) {
 	return s, err
 }
 
-func exists(room.Snapshot) error { return nil }
-
 func (q *request) noRoom() error {
 	return notFound("nobody has joined room %s, or it was empty for so long that it is forgotten", q.room)
 }
@@ -87,12 +89,10 @@ func readRoom(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	version := etag(s.Epoch, s.Version)
-	if q.ifNoneMatch(version) {
+	if version := at(q.room, s).etag(); q.ifNoneMatch(version) {
 		return &answer{status: http.StatusNotModified, version: version}, nil
 	}
-	state := stateOf(q.room, s, q.token.Viewer(q.token.User, q.room), q.api.rooms.Now())
-	return &answer{status: http.StatusOK, version: version, body: state}, nil
+	return ok(stateOf(q.room, s, q.token.Viewer(q.token.User, q.room), q.api.rooms.Now()))
 }
 
 // stateOf returns a room for a viewer, at a time by the clock that all nodes share, in ms since 1970.
@@ -124,8 +124,15 @@ func (q *request) do(a room.Action) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version),
-		body: at(q.room, result.Snapshot)}, nil
+	return ok(at(q.room, result.Snapshot))
+}
+
+// doIfExists is do for an action that makes no sense, or would reach nobody, without a room.
+func (q *request) doIfExists(a room.Action) (*answer, error) {
+	if _, err := q.read(func(room.Snapshot) error { return nil }); err != nil {
+		return nil, err
+	}
+	return q.do(a)
 }
 
 // dataOf returns the current data that an action would have replaced.
@@ -155,18 +162,11 @@ type settings struct {
 }
 
 func configure(q *request, in settings) (*answer, error) {
-	expected, err := q.ifMatch()
-	if err != nil {
-		return nil, err
-	}
-	return q.do(room.Configure{Settings: room.Settings(in), Expect: expected})
+	return q.do(room.Configure{Settings: room.Settings(in), Expect: q.expect})
 }
 
 func shut(q *request) (*answer, error) {
-	if _, err := q.read(exists); err != nil {
-		return nil, err
-	}
-	return q.do(room.Close{})
+	return q.doIfExists(room.Close{})
 }
 
 type kick struct {
@@ -188,19 +188,12 @@ func unban(q *request) (*answer, error) { return q.do(room.Unban{User: q.PathVal
 func swapUsers(q *request, in users) (*answer, error) { return q.do(room.Swap{Users: in.Users}) }
 
 func shuffle(q *request) (*answer, error) {
-	if _, err := q.read(exists); err != nil {
-		return nil, err
-	}
-	return q.do(room.Shuffle{Seed: rand.Uint64()})
+	return q.doIfExists(room.Shuffle{Seed: rand.Uint64()})
 }
 
 // setData replaces the room's data by the body; null removes them.
 func setData(q *request, data rawJSON) (*answer, error) {
-	expected, err := q.ifMatch()
-	if err != nil {
-		return nil, err
-	}
-	return q.do(room.SetData{Data: string(data), Expect: expected})
+	return q.do(room.SetData{Data: string(data), Expect: q.expect})
 }
 
 // setPrivate replaces a member's private data by the body; null removes them.
@@ -225,11 +218,7 @@ func dealHands(q *request, in deal) (*answer, error) {
 }
 
 func (q *request) deal(hands ...room.Hand) (*answer, error) {
-	expected, err := q.ifMatch()
-	if err != nil {
-		return nil, err
-	}
-	return q.do(room.Deal{Hands: hands, Expect: expected})
+	return q.do(room.Deal{Hands: hands, Expect: q.expect})
 }
 
 type timer struct {
@@ -245,12 +234,8 @@ type effect struct {
 }
 
 func setTimer(q *request, in timer) (*answer, error) {
-	expected, err := q.ifMatch()
-	if err != nil {
-		return nil, err
-	}
 	then := room.Effect{Close: in.Then.Close, Kick: in.Then.Kick, Data: in.Then.Data}
-	return q.do(room.SetTimer{Name: q.PathValue("timer"), In: int64(in.In), Then: then, Expect: expected})
+	return q.do(room.SetTimer{Name: q.PathValue("timer"), In: int64(in.In), Then: then, Expect: q.expect})
 }
 
 func stopTimer(q *request) (*answer, error) {
@@ -264,10 +249,7 @@ type message struct {
 }
 
 func say(q *request, in message) (*answer, error) {
-	if _, err := q.read(exists); err != nil { // nobody would get it
-		return nil, err
-	}
-	return q.do(room.Say{Text: in.Text, Data: string(in.Data), To: in.To})
+	return q.doIfExists(room.Say{Text: in.Text, Data: string(in.Data), To: in.To})
 }
 
 type users struct {
@@ -296,8 +278,7 @@ func reserve(q *request, in users) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version),
-		body: partyOf(q.room, result.Snapshot, in.Users)}, nil
+	return ok(partyOf(q.room, result.Snapshot, in.Users))
 }
 
 type wanted struct {
@@ -317,8 +298,7 @@ func match(q *request, in wanted) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{status: http.StatusOK, version: etag(result.Epoch, result.Version),
-		body: partyOf(id, result.Snapshot, in.Users)}, nil
+	return ok(partyOf(id, result.Snapshot, in.Users))
 }
 
 type released struct {

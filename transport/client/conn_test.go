@@ -14,22 +14,6 @@ import (
 	"roomd/transport/protocol"
 )
 
-func TestRequest_Refused(t *testing.T) {
-	t.Parallel()
-	c := dialScript(t, Options{}, func(s *server) {
-		req, _ := s.next()
-		s.send(`{"id":%d,"error":{"code":"room_full","message":"room 42 is full","retry":false}}`, req.ID)
-		echo(s)
-	})
-	reply, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
-	var refused *protocol.Error
-	redistest.ErrorIf(t, !errors.As(err, &refused) || *refused != *protocol.NewError("room_full", "room 42 is full"),
-		"got %v, want room_full", err)
-	redistest.ErrorIf(t, reply != nil || !errors.Is(err, protocol.ErrRoomFull) || errors.Is(err, ErrClosed),
-		"got %+v, %v", reply, err)
-	redistest.OK(t, redistest.Err(c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "43"})))
-}
-
 func TestRequest_Concurrent(t *testing.T) {
 	t.Parallel()
 	const total = 50

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +39,9 @@ func TestDial_ChecksFirst(t *testing.T) {
 		{"handshake header", address, Options{Header: http.Header{"sec-websocket-protocol": {"x"}}},
 			"client: option Header: Sec-Websocket-Protocol belongs to the handshake and cannot be set"},
 		{"handshake timeout", address, Options{HandshakeTimeout: -1}, "client: option HandshakeTimeout: -1ns is negative"},
+		{"token", address, Options{Token: StaticToken("secret\n")}, "client: option Token: the token has characters that no token has"},
+		{"token and header", address, Options{Token: StaticToken("a"), Header: http.Header{"authorization": {"b"}}},
+			"client: option Header: Authorization is set by option Token"},
 		{"write timeout", address, Options{WriteTimeout: -1}, "client: option WriteTimeout: -1ns is negative"},
 	}
 	for _, tt := range tests {
@@ -60,6 +65,7 @@ func TestDial_SendsWhoAndWhat(t *testing.T) {
 		{"user", "/ws", Options{User: "张三 &=?#"}, []string{"张三 &=?#"}, ""},
 		{"user beside a query", "/ws?a=%26", Options{User: "x"}, []string{"x"}, "&"},
 		{"user in place of another", "/ws?user=y&a=1", Options{User: "x"}, []string{"x"}, "1"},
+		{"token", "/ws", Options{Token: StaticToken("t")}, nil, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,7 +74,11 @@ func TestDial_SendsWhoAndWhat(t *testing.T) {
 				requests <- s.http
 				s.drain()
 			}))
-			tt.opts.Header = http.Header{"Authorization": {"Bearer t"}}
+			header := http.Header{"X-Game": {"cards"}}
+			if tt.opts.Token == nil {
+				header.Set("Authorization", "Bearer t")
+			}
+			tt.opts.Header = header.Clone()
 			c, err := Dial(t.Context(), address+tt.path, tt.opts)
 			redistest.OK(t, err)
 			defer c.Close()
@@ -79,12 +89,14 @@ func TestDial_SendsWhoAndWhat(t *testing.T) {
 			}
 			for name, want := range map[string]string{
 				"Authorization":            "Bearer t",
+				"X-Game":                   "cards",
 				"Sec-Websocket-Protocol":   "roomd.v1",
 				"Sec-Websocket-Extensions": "",
 			} {
 				got := r.Header.Get(name)
 				redistest.ErrorIf(t, got != want, "%s: %q, want %q", name, got, want)
 			}
+			redistest.ErrorIf(t, !reflect.DeepEqual(tt.opts.Header, header), "the caller's header became %v", tt.opts.Header)
 		})
 	}
 }
@@ -100,6 +112,8 @@ func TestDial_Refused(t *testing.T) {
 	}{
 		{"with an error", 403, `{"error":{"code":"forbidden","message":"not this origin","retry":false}}`,
 			protocol.ErrForbidden, "HTTP 403 Forbidden: forbidden: not this origin"},
+		{"token", 401, `{"error":{"code":"unauthorized","message":"the token has expired","retry":false}}`, ErrUnauthorized,
+			"HTTP 401 Unauthorized: unauthorized: the token has expired"},
 		{"draining", 503, string(protocol.AppendReply(nil, &protocol.Reply{Error: protocol.NewError("unavailable", "draining")})),
 			protocol.ErrUnavailable, "HTTP 503 Service Unavailable: unavailable: draining"},
 		{"not ours", 404, "404 page not found\n", websocket.ErrBadHandshake, "HTTP 404 Not Found: websocket: bad handshake"},
@@ -113,9 +127,10 @@ func TestDial_Refused(t *testing.T) {
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, tt.body)
 			}))
-			_, err := Dial(t.Context(), address+"/ws?token=secret", Options{})
+			_, err := Dial(t.Context(), address+"/ws?token=secret", Options{Token: StaticToken("secret.secret")})
 			redistest.FatalIf(t, err == nil, "connected")
-			redistest.ErrorIf(t, !errors.Is(err, tt.is) || !strings.HasSuffix(err.Error(), "/ws: "+tt.want),
+			redistest.ErrorIf(t, !errors.Is(err, tt.is) || !strings.HasSuffix(err.Error(), "/ws: "+tt.want) ||
+				strings.Contains(err.Error(), "secret"),
 				"got  %v\nwant … %s", err, tt.want)
 		})
 	}
@@ -123,53 +138,24 @@ func TestDial_Refused(t *testing.T) {
 
 func TestDial_WrongServer(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name     string
-		upgrader websocket.Upgrader
-		header   http.Header
-		want     string
-	}{
-		{"no subprotocol", websocket.Upgrader{}, nil, `the server does not speak roomd.v1 (its subprotocol: "")`},
-		{"another subprotocol", websocket.Upgrader{}, http.Header{"Sec-Websocket-Protocol": {"chat"}},
-			`the server does not speak roomd.v1 (its subprotocol: "chat")`},
+	for want, header := range map[string]http.Header{
+		`the server does not speak roomd.v1 (its subprotocol: "")`:     {},
+		`the server does not speak roomd.v1 (its subprotocol: "chat")`: {"Sec-WebSocket-Protocol": {"chat"}},
+		// a server that compresses unasked could get around the read limit
+		"the server uses a WebSocket extension that was not offered": {"Sec-WebSocket-Protocol": {"roomd.v1"},
+			"Sec-WebSocket-Extensions": {"permessage-deflate; server_no_context_takeover; client_no_context_takeover"}},
+	} {
+		address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+			maps.Copy(w.Header(), header)
+			w.Header().Set("Upgrade", "websocket")
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Sec-WebSocket-Accept", base64.StdEncoding.EncodeToString(sum[:]))
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}))
+		_, err := Dial(t.Context(), address, Options{})
+		redistest.ErrorIf(t, err == nil || !strings.HasSuffix(err.Error(), want), "got  %v\nwant … %s", err, want)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				conn, err := tt.upgrader.Upgrade(w, r, tt.header)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer conn.Close()
-				if _, _, err := conn.ReadMessage(); err == nil {
-					t.Error("the client sent a frame")
-				}
-			}))
-			_, err := Dial(t.Context(), address, Options{})
-			redistest.ErrorIf(t, err == nil || !strings.HasSuffix(err.Error(), tt.want),
-				"got  %v\nwant … %s", err, tt.want)
-		})
-	}
-}
-
-// A server that compresses unasked could get around the read limit.
-func TestDial_UnofferedExtension(t *testing.T) {
-	t.Parallel()
-	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-		h := w.Header()
-		h.Set("Upgrade", "websocket")
-		h.Set("Connection", "Upgrade")
-		h.Set("Sec-WebSocket-Accept", base64.StdEncoding.EncodeToString(sum[:]))
-		h.Set("Sec-WebSocket-Protocol", "roomd.v1")
-		h.Set("Sec-WebSocket-Extensions",
-			"permessage-deflate; server_no_context_takeover; client_no_context_takeover")
-		w.WriteHeader(http.StatusSwitchingProtocols)
-	}))
-	const want = "the server uses a WebSocket extension that was not offered"
-	_, err := Dial(t.Context(), address, Options{})
-	redistest.ErrorIf(t, err == nil || !strings.HasSuffix(err.Error(), want), "got  %v\nwant … %s", err, want)
 }
 
 // unanswered listens, but never answers. asked gets a value for each handshake begun.

@@ -2,53 +2,18 @@ package client
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
-	"net/http"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
-
-// The token goes into a header, and not into what the caller passed.
-func TestToken_Sent(t *testing.T) {
-	t.Parallel()
-	requests := make(chan *http.Request, 1)
-	address := serve(t, handler(t, func(s *server) {
-		requests <- s.http
-		s.drain()
-	}))
-	header := http.Header{"X-Game": {"cards"}}
-	c, err := Dial(t.Context(), address, Options{Token: StaticToken("a.b.c"), Header: header})
-	redistest.OK(t, err)
-	defer c.Close()
-	r := <-requests
-	if r.Header.Get("Authorization") != "Bearer a.b.c" || r.Header.Get("X-Game") != "cards" || r.URL.RawQuery != "" {
-		t.Errorf("asked %s with %v", r.URL, r.Header)
-	}
-	redistest.ErrorIf(t, len(header) != 1, "the caller's header became %v", header)
-}
-
-func TestToken_Unusable(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("the login is away")
-	for _, tt := range []struct {
-		opts Options
-		want string
-	}{
-		{Options{Token: func(context.Context) (string, error) { return "", broken }}, "client: option Token: the login is away"},
-		{Options{Token: StaticToken("secret\n")}, "client: option Token: the token has characters that no token has"},
-		{Options{Token: StaticToken("a"), Header: http.Header{"authorization": {"b"}}},
-			"client: option Header: Authorization is set by option Token"},
-	} {
-		_, err := Dial(t.Context(), "ws://127.0.0.1:1/ws", tt.opts)
-		redistest.ErrorIf(t, err == nil || err.Error() != tt.want, "got  %v\nwant %s", err, tt.want)
-	}
-	if _, err := Dial(t.Context(), "ws://127.0.0.1:1/ws", Options{Token: func(context.Context) (string, error) { return "", broken }}); !errors.Is(err, broken) {
-		t.Errorf("%v does not wrap the error of Token", err)
-	}
-}
 
 func TestToken_Auth(t *testing.T) {
 	t.Parallel()
@@ -86,15 +51,48 @@ func TestToken_Auth(t *testing.T) {
 		"after the token has expired: %v", err)
 }
 
-func TestDial_Unauthorized(t *testing.T) {
+// jwt returns a token that expires then, which nobody signed.
+func jwt(expires time.Time) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, expires.Unix())) + ".x"
+}
+
+func TestToken_Renewed(t *testing.T) {
 	t.Parallel()
-	address := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = w.Write([]byte(`{"error":{"code":"unauthorized","message":"the token has expired","retry":false}}`))
-	}))
-	_, err := Dial(t.Context(), address, Options{Token: StaticToken("secret.secret.secret")})
-	if !errors.Is(err, ErrUnauthorized) || strings.Contains(err.Error(), "secret") ||
-		!strings.HasSuffix(err.Error(), "HTTP 401 Unauthorized: unauthorized: the token has expired") {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		ahead := func() time.Time { return time.Now().Add(24 * time.Hour) } // the server's clock; only that counts
+		var asked, shown []time.Duration
+		c := newCast(t, func(s *server) {
+			for i := 0; ; i++ {
+				req, ok := s.next()
+				if !ok {
+					return
+				}
+				if req.Action == protocol.ActionPing {
+					s.send(`{"id":%d,"time":%d}`, req.ID, ahead().UnixMilli())
+					i--
+					continue
+				}
+				shown = append(shown, time.Since(begin))
+				if i == 1 {
+					s.refuse(req, "unauthorized") // the older one counts on
+					continue
+				}
+				s.send(`{"id":%d,"user":"a","expires":%d}`, req.ID, ahead().Add(1000*time.Second).Unix())
+			}
+		})
+		cfg := c.config()
+		cfg.random = func() float64 { return 0.5 }
+		cfg.Token = func(context.Context) (string, error) {
+			asked = append(asked, time.Since(begin))
+			return jwt(ahead().Add(100 * time.Second)), nil
+		}
+		client := c.connect(cfg)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		client.Close()
+		want := "[1m20s 14m40s 14m40.125s 28m0.025s 41m20.005s 54m40.001s]" // expires is in whole seconds
+		redistest.ErrorIf(t, fmt.Sprint(shown) != want || !slices.Equal(asked[1:], shown),
+			"asked after %v, shown after %v, want %s", asked, shown, want)
+	})
 }

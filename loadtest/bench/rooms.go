@@ -4,13 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
 	"golang.org/x/sync/errgroup"
 
+	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport"
+	wsnode "roomd/transport/node"
 )
 
 const (
@@ -117,4 +126,115 @@ func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
 		})
 	}
 	return group.Wait()
+}
+
+const (
+	closeTimeout = 15 * time.Second
+)
+
+// roomd returns a function that opens nodes, each a coordinator with opts.
+func roomd(opts coordinator.Options) func(context.Context, target) (node, error) {
+	return func(_ context.Context, t target) (node, error) {
+		opts := opts
+		opts.Node = t.name
+		rdb, session := t.client(), uuid.NewString()
+		rooms, err := coordinator.New(rdb, opts)
+		if err != nil {
+			_ = rdb.Close()
+			return node{}, err
+		}
+		return node{
+			join: func(ctx context.Context, id, user string) error {
+				_, err := rooms.Do(ctx, id, room.Join{User: user, Session: session})
+				return err
+			},
+			leave: func(ctx context.Context, id, user string) error {
+				_, err := rooms.Do(ctx, id, room.Leave{User: user, Session: session})
+				return err
+			},
+			close: func() {
+				ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+				defer cancel()
+				_, _ = rooms.Close(ctx), rdb.Close()
+			},
+		}, nil
+	}
+}
+
+// openNode starts a node with WebSockets. For a workload of rooms it has cfg.seats, and no limits.
+func openNode(ctx context.Context, cfg serverConfig) (server, error) {
+	set := wsnode.Config{Listen: "127.0.0.1:0", Redis: cfg.db, Room: coordinator.Options{Node: cfg.name}}
+	if cfg.seats > 0 {
+		set.Room.Rules.Seating = room.Capacity(cfg.seats)
+		set.Serve = transport.Options{
+			PingInterval: time.Minute, // idle sockets of the bench answer no pings
+			Rate:         -1, MaxPerAddress: -1, MaxNewRooms: -1,
+		}
+	}
+	n, err := wsnode.Start(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	return wsNode{n}, nil
+}
+
+type wsNode struct{ *wsnode.Node }
+
+// Close drains the node.
+func (n wsNode) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = n.Shutdown(ctx)
+}
+
+const headerTimeout = 10 * time.Second
+
+// echo is the smallest possible WebSocket server, for comparison: it sends each message back.
+type echo struct {
+	listener net.Listener
+	http     *http.Server
+	open     atomic.Int64
+	running  sync.WaitGroup // the listening goroutine, and connections
+}
+
+func openEcho(context.Context, serverConfig) (server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e := &echo{listener: listener}
+	e.http = &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: headerTimeout}
+	e.running.Go(func() { _ = e.http.Serve(listener) })
+	return e, nil
+}
+
+func (e *echo) serve(w http.ResponseWriter, r *http.Request) {
+	e.running.Add(1)
+	defer e.running.Done()
+	ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer ws.Close()
+	e.open.Add(1)
+	defer e.open.Add(-1)
+	for {
+		kind, frame, err := ws.ReadMessage()
+		if err != nil {
+			return
+		}
+		if err := ws.WriteMessage(kind, frame); err != nil {
+			return
+		}
+	}
+}
+
+func (e *echo) URL() string { return "ws://" + e.listener.Addr().String() }
+
+func (e *echo) Connections() int { return int(e.open.Load()) }
+
+// Close returns when all connections have ended. Their clients must close them first.
+func (e *echo) Close() {
+	_ = e.http.Close()
+	e.running.Wait()
 }

@@ -1,3 +1,24 @@
+// Package bench measures roomd and other ways to keep the lists of rooms, or to acquire a lock, on one Redis
+// and in one run, and checks the lists of each.
+//
+// Start with [Run]. [Contenders] and [Workloads] describe the comparison. Contenders other than roomd do less
+// than roomd, and show the limits of Redis. Clients act repeatedly, one action at a time, after a warm-up. The
+// columns of the tables explain the figures. Latency includes the actions under way at the end, so that a
+// client that starves counts. The embedded Redis does not report its processor time, and its allocations count
+// as the clients'.
+//
+// Each node has as many connections to Redis as clients, up to 512. In a workload with several nodes, each is a
+// coordinator or a client of its own in this process, with its share of each room's clients.
+//
+// After each measurement the bench reads every room from Redis. A user whose last join was acknowledged must be
+// there (otherwise lost), once (otherwise duplicate), and nobody else may be there (phantom). A client whose
+// last action failed may be there or not.
+//
+// Lock contenders have a TTL of 3 s and, if they poll, do so every 5 ms. Each hold checks that nobody else has
+// the lock. In a second, shorter pass, which is not measured, each hold lasts for a round trip.
+//
+// Two things have processes of their own, which [Main] runs: a server whose memory is measured, and a network
+// between nodes and Redis. Everything else is in this process.
 package bench
 
 import (
@@ -6,9 +27,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"runtime"
 	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -235,4 +259,58 @@ func (b *bench) cell(ctx context.Context, i int, c cell) (*Result, error) {
 // driver returns how the clients act.
 func (c *cell) driver() driver {
 	return driver{duration: c.duration, pace: c.load.pace, probe: c.meter.read}
+}
+
+// usage is the usage until a moment, or between two. NaN means unknown.
+type usage struct {
+	commands float64 // run by Redis, including those in scripts
+	reads    float64 // reads of Redis from clients' sockets, roughly round trips
+	micros   float64 // processor time of Redis, user and system
+	own      float64 // processor time of this process, with nodes and clients
+	mallocs  float64 // allocations of this process
+	events   float64 // received by clients
+}
+
+func (u usage) since(earlier usage) usage {
+	return usage{
+		u.commands - earlier.commands, u.reads - earlier.reads, u.micros - earlier.micros, u.own - earlier.own,
+		u.mallocs - earlier.mallocs, u.events - earlier.events,
+	}
+}
+
+// meter reads the usage of Redis and of this process. Its own commands count, too.
+type meter struct {
+	rdb      *redis.Client
+	embedded bool
+}
+
+func newMeter(r *scratch.Redis) *meter { return &meter{r.NewClient(1), r.IsEmbedded()} }
+
+func (m *meter) close() { _ = m.rdb.Close() }
+
+func (m *meter) read(ctx context.Context) (u usage, err error) {
+	sections := []string{"stats"}
+	if !m.embedded { // the embedded Redis has no other section
+		sections = append(sections, "cpu")
+	}
+	info, err := m.rdb.InfoMap(ctx, sections...).Result()
+	if err != nil {
+		return u, fmt.Errorf("redis: INFO: %w", err)
+	}
+	field := func(section, name string) float64 {
+		value, wrong := strconv.ParseFloat(info[section][name], 64)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("redis: INFO: %s: %w", name, wrong)
+		}
+		return value
+	}
+	u.commands, u.reads, u.micros = field("Stats", "total_commands_processed"), math.NaN(), math.NaN()
+	if !m.embedded {
+		u.reads = field("Stats", "total_reads_processed")
+		u.micros = (field("CPU", "used_cpu_user") + field("CPU", "used_cpu_sys")) * 1e6
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	u.mallocs, u.own = float64(memory.Mallocs), process.CPU()
+	return u, err
 }

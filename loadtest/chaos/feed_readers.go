@@ -3,13 +3,21 @@ package chaos
 import (
 	"bufio"
 	"context"
+	"crypto/hmac"
+	cryptorand "crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -122,4 +130,140 @@ func (r *reader) events(ctx context.Context) error {
 			r.at, data = id, ""
 		}
 	}
+}
+
+const (
+	hookTimeout = time.Second // timeout of the webhook
+
+	// The receiver is away for up to awayMost, at times that are awayEvery apart on average.
+	awayMost  = 5 * time.Second
+	awayEvery = 20 * time.Second
+)
+
+// receiver is the backend of a webhook. Of fifty requests it refuses one, leaves one without an answer, and
+// cuts the connection of one; three others it accepts, and then answers in one of these ways. Sometimes it is
+// away.
+type receiver struct {
+	feed   *feed
+	key    []byte
+	secret string // path of the nodes' secret file
+	server *httptest.Server
+
+	mu     sync.Mutex
+	random *rand.Rand // guarded by mu
+	back   time.Time  // guarded by mu: until then it is away
+	leaves time.Time  // guarded by mu: when it next goes away; if zero, it accepts everything
+	failed int        // guarded by mu: requests that it did not acknowledge
+}
+
+// newReceiver returns a receiver that accepts everything.
+func newReceiver(f *feed) (*receiver, error) {
+	r := &receiver{feed: f, key: make([]byte, 32), random: f.random(3)}
+	_, _ = cryptorand.Read(r.key) // never fails
+	file, err := os.CreateTemp("", "roomload-webhook-*")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r.server, r.secret = httptest.NewServer(r), file.Name()
+	_, err = fmt.Fprintln(file, "whsec_"+base64.StdEncoding.EncodeToString(r.key))
+	return r, err
+}
+
+// leavesAt sets when the receiver first goes away; with zero it accepts everything from now on.
+func (r *receiver) leavesAt(t time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaves = t
+}
+
+func (r *receiver) close() {
+	r.server.CloseClientConnections()
+	r.server.Close()
+	_ = os.Remove(r.secret)
+}
+
+// hookAnswer is how the receiver answers a request.
+type hookAnswer int
+
+const (
+	acknowledges hookAnswer = iota
+	away                    // cuts the connection
+	refuses                 // answers 500
+	hangs                   // does not answer in time
+)
+
+// treat decides whether the receiver accepts a request, and how it answers.
+func (r *receiver) treat() (takes bool, with hookAnswer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.leaves.IsZero() {
+		return true, acknowledges
+	}
+	if now.After(r.leaves) {
+		r.back = now.Add(time.Duration(r.random.Int64N(int64(awayMost))))
+		r.leaves = r.back.Add(time.Duration(r.random.Int64N(int64(2 * awayEvery))))
+	}
+	n := r.random.IntN(50)
+	switch {
+	case now.Before(r.back):
+		with = away
+	case n < 6:
+		takes, with = n >= 3, away+hookAnswer(n%3)
+	default:
+		return true, acknowledges
+	}
+	r.failed++
+	return takes, with
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // its node has died
+	}
+	if !r.signed(req.Header, body) {
+		r.feed.run.Problem("content", "a request of a webhook has no good signature: %q", req.Header)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	takes, with := r.treat()
+	if takes {
+		var in struct {
+			Data struct {
+				Entries []feedEntry `json:"entries"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(body, &in); err != nil || len(in.Data.Entries) == 0 {
+			r.feed.run.Problem("content", "a request of a webhook has no entries: %.200q", body)
+		}
+		r.feed.hear(hookReader, in.Data.Entries)
+	}
+	switch with {
+	case acknowledges:
+		w.WriteHeader(http.StatusNoContent)
+	case refuses:
+		w.WriteHeader(http.StatusInternalServerError)
+	case away:
+		panic(http.ErrAbortHandler)
+	case hangs:
+		select {
+		case <-req.Context().Done():
+		case <-time.After(2 * hookTimeout):
+		}
+	}
+}
+
+// signed reports whether a request has a recent signature as Standard Webhooks defines it.
+func (r *receiver) signed(h http.Header, body []byte) bool {
+	var at int64
+	if _, err := fmt.Sscan(h.Get("webhook-timestamp"), &at); err != nil ||
+		time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
+		return false
+	}
+	sum := hmac.New(sha256.New, r.key)
+	_, _ = fmt.Fprintf(sum, "%s.%d.%s", h.Get("webhook-id"), at, body)
+	return slices.Contains(strings.Fields(h.Get("webhook-signature")),
+		"v1,"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -140,4 +143,114 @@ func (n *node) close() {
 	if n.server != nil {
 		_ = n.server.Close()
 	}
+}
+
+// server is a redis-server process.
+type server struct {
+	*launch.Redis
+	process
+	persist string
+}
+
+func persistArgs(persist string) []string {
+	if persist == PersistNone {
+		return nil
+	}
+	return []string{"--appendonly", "yes", "--appendfsync", persist}
+}
+
+// Files of a server. An AOF has a folder.
+const (
+	appendFolder = "appendonlydir"
+	dumpFile     = "dump.rdb"
+)
+
+// saved returns the path of the server's data.
+func (s *server) saved() string {
+	if s.persist == PersistNone {
+		return filepath.Join(s.Dir(), dumpFile)
+	}
+	return filepath.Join(s.Dir(), appendFolder)
+}
+
+// copyData copies the current data.
+func (s *server) copyData(ctx context.Context) (string, error) {
+	copied := filepath.Join(s.Dir(), "copy")
+	if err := os.RemoveAll(copied); err != nil {
+		return "", err
+	}
+	if s.persist == PersistNone {
+		if err := s.Admin.Save(ctx).Err(); err != nil {
+			return "", err
+		}
+		return copied, os.Rename(s.saved(), copied)
+	}
+	return copied, os.CopyFS(copied, os.DirFS(s.saved()))
+}
+
+// restore replaces the data of a killed server by a copy; "" removes them.
+func (s *server) restore(copied string) error {
+	if err := os.RemoveAll(s.saved()); err != nil || copied == "" {
+		return err
+	}
+	return os.Rename(copied, s.saved())
+}
+
+// follows returns the port of a server's primary, or 0 if it is a primary or does not answer.
+func (s *server) follows(ctx context.Context) int {
+	is, err := s.Replication(ctx)
+	if err != nil || is["role"] != "slave" {
+		return 0
+	}
+	port, _ := strconv.Atoi(is["master_port"])
+	return port
+}
+
+// version selects one of run.programs.
+type version int
+
+const (
+	own   version = iota // this one
+	other                // Config.OtherProgram: nodes with even numbers start as that
+)
+
+// inEnvironment turns a command's flags into environment variables, because a version ignores unknown
+// variables.
+func inEnvironment(c launch.Command) launch.Command {
+	program, flags := c.Program, c.Args
+	c.Program = "env" // replaces itself by the program
+	c.Args = func(s *launch.Server) ([]string, error) {
+		args, err := flags(s)
+		var set []string
+		for i := 0; i+1 < len(args); i += 2 {
+			name := strings.ReplaceAll(strings.TrimPrefix(args[i], "--"), "-", "_")
+			set = append(set, "ROOMD_"+strings.ToUpper(name)+"="+args[i+1])
+		}
+		return append(set, program), err
+	}
+	return c
+}
+
+var updateFault = &Fault{
+	Name: "node-update", What: "SIGTERM of a node, which drains; it starts again, as the other version if there is one (--update-from)",
+	inject: func(_ context.Context, i *injection) (heal, error) {
+		n, updated := i.node(), i.run.cfg.OtherProgram == ""
+		if !updated {
+			i.on += map[version]string{own: " goes back", other: " is updated"}[n.version]
+		}
+		n.down = true
+		return func(ctx context.Context) error {
+			if err := n.server.Wait(ctx); err != nil {
+				return fmt.Errorf("%s drains: %w", n.name, err)
+			}
+			if !updated { // otherwise it failed to start
+				n.version = own + other - n.version
+				if err := n.server.Become(n.command()); err != nil {
+					return err
+				}
+				updated = true
+			}
+			return n.heal(ctx)
+		}, n.server.Signal(syscall.SIGTERM)
+	},
 }

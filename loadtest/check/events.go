@@ -1,6 +1,9 @@
 package check
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // follower is the state of a room on a connection.
 type follower struct {
@@ -117,4 +120,113 @@ func public(all []Change, user string, authority bool) (list []Change) {
 		list = append(list, c)
 	}
 	return list
+}
+
+type roomEpoch struct{ room, epoch string }
+
+// commitTimes has for each commit of an epoch, by version, the interval in which it happened, according to the
+// clients.
+type commitTimes struct {
+	of  map[roomEpoch][]interval
+	end time.Duration
+}
+
+func newCommitTimes(h *History) *commitTimes {
+	m := &commitTimes{make(map[roomEpoch][]interval), h.End}
+	for _, op := range h.Ops {
+		if op.Version == 0 || op.Outcome == Unknown {
+			continue
+		}
+		in := roomEpoch{op.Room, op.Epoch}
+		m.before(in, op.Version, op.Return)
+		if !h.split(op) { // otherwise it may be an old version
+			next := m.at(in, op.Version+1)
+			next.from = max(next.from, op.Call)
+		}
+	}
+	for i := range h.Events {
+		if e := &h.Events[i]; e.Version > 0 {
+			m.before(roomEpoch{e.Room, e.Epoch}, e.Version, e.At)
+		}
+	}
+	for _, list := range m.of {
+		for v := 1; v < len(list); v++ {
+			list[v].from = max(list[v].from, list[v-1].from)
+		}
+		for v := len(list) - 2; v >= 0; v-- {
+			list[v].to = min(list[v].to, list[v+1].to)
+		}
+	}
+	return m
+}
+
+// at returns the record of a version.
+func (m *commitTimes) at(in roomEpoch, version uint64) *interval {
+	for uint64(len(m.of[in])) <= version {
+		m.of[in] = append(m.of[in], interval{to: m.end})
+	}
+	return &m.of[in][version]
+}
+
+func (m *commitTimes) before(in roomEpoch, version uint64, when time.Duration) {
+	at := m.at(in, version)
+	at.to = min(at.to, when)
+}
+
+// when returns the interval of a commit.
+func (m *commitTimes) when(room string, version at) interval {
+	list := m.of[roomEpoch{room, version.epoch}]
+	if len(list) == 0 {
+		return interval{to: m.end}
+	}
+	return list[min(version.version, uint64(len(list)-1))]
+}
+
+// Kind groups rules of the checkers, for readers and for scripts.
+type Kind struct {
+	Name  string // in JSON
+	About string
+	rules []string
+}
+
+// Kinds has all kinds.
+var Kinds = []Kind{
+	{"lost", "An acknowledged join, leave or other action is missing, or a timer has not fired, or private data did not come along.", []string{"lost", "missing", "private", "timer"}},
+	{"phantom", "A user is in the list, or leaves it, and never joined; or something happened that nobody asked for, or that was refused.", []string{"phantom", "refused"}},
+	{"duplicate", "A user joined who was there, or a message, data or a timer came twice.", []string{"twice"}},
+	{"oversold", "A room has more members than its capacity at that version, or a member on a seat beyond it.",
+		[]string{"oversold"}},
+	{"seat_clash", "Two users have one seat, or a seat changed hands that nobody had left.", []string{"seat"}},
+	{"version_gap", "A version was skipped, or came twice.", []string{"gap"}},
+	{"diverged", "Two sources contradict each other about one version; or what was told has no order in which it can have happened; or a room has no host, or a stranger.",
+		[]string{"reply", "event", "two contents", "content", "host", "order", "linearizability", "settles", "lock"}},
+	{"intruder", "Somebody came into a closed room, or in spite of a ban, or did what only the host may.",
+		[]string{"closed", "banned", "rights"}},
+	{"torn", "A party, a deal or a move took place in part.", []string{"torn"}},
+	{"conflict", "A compare-and-set replaced what it did not expect, or was refused without a reason; or a match found no seat.", []string{"conflict", "match"}},
+}
+
+// Counts has the number of violations by the name of the kind.
+type Counts map[string]int
+
+// Count counts violations.
+func Count(list []Violation) Counts {
+	c := make(Counts)
+	for _, k := range Kinds {
+		c[k.Name] = 0
+	}
+	for _, v := range list {
+		c[v.Kind()]++
+	}
+	return c
+}
+
+// Kind returns the name of the violation's kind.
+func (v Violation) Kind() string {
+	for _, k := range Kinds {
+		if slices.Contains(k.rules, v.Rule) {
+			return k.Name
+		}
+	}
+	return "diverged"
 }

@@ -6,10 +6,17 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
+	"encoding/json"
+	"fmt"
 	"html/template"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"roomd/transport/page/uplot"
 )
@@ -86,4 +93,103 @@ func part(name string, data any) template.HTML {
 		panic(err)
 	}
 	return template.HTML(b.String())
+}
+
+// Facts are lines with a name and a text each, for a terminal and for a page.
+type Facts struct {
+	Title string // for the page; may be empty
+	Rows  []Fact
+	About string // explanation, for the page
+}
+
+// Fact is a line of Facts.
+type Fact struct {
+	Name, Text string
+	About      string // meaning, for the page
+	Class      string // "good", "bad" or "", for the page
+}
+
+// WriteText writes a line for each fact. Names are padded to width.
+func (f *Facts) WriteText(w io.Writer, width int) error {
+	for _, row := range f.Rows {
+		width = max(width, utf8.RuneCountInString(row.Name))
+	}
+	for _, row := range f.Rows {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, row.Name, row.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HTML returns the facts for a page, or nothing if there are none.
+func (f *Facts) HTML() template.HTML {
+	if len(f.Rows) == 0 {
+		return ""
+	}
+	hasAbout := false
+	for _, row := range f.Rows {
+		hasAbout = hasAbout || row.About != ""
+	}
+	return part("facts", struct {
+		*Facts
+		Label    string
+		HasAbout bool
+	}{f, cmp.Or(f.Title, "Facts"), hasAbout})
+}
+
+// List returns lines of text for a page, or nothing if there are none.
+func List(lines []string) template.HTML { return part("list", lines) }
+
+// Figure is a number that may be unknown: NaN, and null in JSON.
+type Figure float64
+
+// Per returns x divided by n, unknown if n is zero.
+func Per(x, n float64) Figure {
+	if n == 0 {
+		return Figure(math.NaN())
+	}
+	return Figure(x / n)
+}
+
+// Median returns the median, the mean of the two middle values, or NaN, which is an unknown [Figure], for an
+// empty list.
+func Median[F ~float64](list []F) F {
+	if len(list) == 0 {
+		return F(math.NaN())
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// IsKnown reports whether f is a number.
+func (f Figure) IsKnown() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
+
+// Text returns the number in a format of fmt, or a dash.
+func (f Figure) Text(format string) string {
+	if !f.IsKnown() {
+		return "–"
+	}
+	return fmt.Sprintf(format, float64(f))
+}
+
+// MarshalJSON writes four significant digits, because a run is not more precise.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if !f.IsKnown() {
+		return []byte("null"), nil
+	}
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(float64(f), 'g', 4, 64), 64)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(rounded)
+}
+
+// UnmarshalJSON reads the output of MarshalJSON.
+func (f *Figure) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*f = Figure(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(f))
 }

@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/gorilla/websocket"
 
+	"roomd/loadtest/check"
+	"roomd/room"
 	"roomd/transport/protocol"
 )
 
@@ -134,4 +139,165 @@ func (c *conn) Close() {
 		}
 	})
 	<-c.done
+}
+
+// message is a frame from a node in the checkers' form. Others may share it, so it must not be changed.
+type message struct {
+	reply *protocol.Reply
+	list  *check.List // in a reply
+
+	event *protocol.Event
+	frame *check.Frame // in an event about a room
+}
+
+// maxKept limits the bytes of frames in kept, and in old.
+const maxKept = 16 << 20
+
+// decoder decodes frames. It decodes only once what many players get: the events of a room, and the lists after
+// joins in the same commit. In a large room that is nearly everything.
+type decoder struct {
+	mu        sync.Mutex
+	kept, old map[string]*message // guarded by mu; by the frame's bytes
+	size      int                 // guarded by mu; bytes in kept
+}
+
+// listStart starts the last part of a reply with a list. Inside a string it would have backslashes.
+var listStart = []byte(`,"users":[`)
+
+// decode decodes a frame, which it does not keep.
+func (d *decoder) decode(frame []byte) (*message, error) {
+	if bytes.HasPrefix(frame, []byte(`{"event":`)) {
+		return d.once("", frame)
+	}
+	if at := bytes.LastIndex(frame, listStart); at > 0 {
+		list, err := d.once(`{"event":"snapshot"`, frame[at:])
+		if err == nil {
+			m, err := decode(append(frame[:at:at], '}'))
+			if err == nil && m.reply != nil {
+				m.reply.Users = list.event.Users
+				m.list = listOf(&m.reply.State, list.frame.List.Users)
+				return m, nil
+			}
+		}
+	}
+	return decode(frame)
+}
+
+// once decodes a frame, or start with the rest of a frame, and caches the message.
+func (d *decoder) once(start string, frame []byte) (*message, error) {
+	d.mu.Lock()
+	m := d.kept[string(frame)]
+	if m == nil {
+		m = d.old[string(frame)]
+	}
+	d.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	m, err := decode(append([]byte(start), frame...))
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.kept == nil || d.size > maxKept {
+		d.kept, d.old, d.size = make(map[string]*message), d.kept, 0
+	}
+	d.kept[string(frame)] = m
+	d.size += len(frame)
+	return m, nil
+}
+
+// decode decodes a frame.
+func decode(frame []byte) (*message, error) {
+	f, err := protocol.DecodeFrame(frame)
+	if err != nil {
+		return nil, err
+	}
+	switch f := f.(type) {
+	case *protocol.Reply:
+		m := &message{reply: f}
+		if f.Users != nil {
+			m.list = listOf(&f.State, membersOf(f.Users))
+		}
+		return m, nil
+	case *protocol.Event:
+		return &message{event: f, frame: frameOf(f)}, nil
+	}
+	return nil, errors.New("a frame that is neither a reply nor an event")
+}
+
+// frameOf returns the content of an event about a room, or nil.
+func frameOf(e *protocol.Event) *check.Frame {
+	f := &check.Frame{Room: one(e.Room), Epoch: one(e.Epoch), Version: e.Version}
+	switch e.Event {
+	case protocol.EventChanges:
+		f.From = e.From
+		f.Changes = make([]check.Change, len(e.Changes))
+		for i := range e.Changes {
+			f.Changes[i] = ChangeOf(&e.Changes[i])
+		}
+	case protocol.EventSnapshot:
+		f.List = listOf(&e.State, membersOf(e.Users))
+	case protocol.EventLost:
+		f.Lost = e.Reason
+	default:
+		return nil
+	}
+	return f
+}
+
+// one returns the one copy in memory of a name that occurs often.
+func one(name string) string { return unique.Make(name).Value() }
+
+func membersOf(users []protocol.Seated) []check.Member {
+	list := make([]check.Member, len(users))
+	for i, u := range users {
+		list[i] = check.Member{User: one(u.User), Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: text(u.Data)}
+	}
+	return list
+}
+
+func listOf(s *protocol.State, users []check.Member) *check.List {
+	l := &check.List{Users: users, Data: text(s.Data), Settings: settingsOf(s.Settings), Host: one(s.Host),
+		Timers: slices.Sorted(maps.Keys(s.Timers))}
+	for user, data := range s.Private {
+		if l.Private == nil {
+			l.Private = make(map[string]string)
+		}
+		l.Private[user] = text(data)
+	}
+	return l
+}
+
+func settingsOf(s *room.Settings) (settings check.Settings) {
+	if s == nil {
+		return settings
+	}
+	settings = check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(one(string(s.Labels)))}
+	if s.Host != room.HostNone { // Redis does not have HostNone
+		settings.Host = s.Host.String()
+	}
+	return settings
+}
+
+// ChangeOf converts a change to the checkers' form.
+func ChangeOf(c *protocol.Change) check.Change {
+	change := check.Change{
+		Type: c.Type, User: one(c.User), Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text,
+		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: text(c.Data), Name: c.Name, Set: c.In != nil,
+	}
+	if c.Settings != nil {
+		settings := settingsOf(c.Settings)
+		change.Settings = &settings
+	}
+	return change
+}
+
+// text returns the string in JSON. Players set only strings.
+func text(data protocol.JSON) string {
+	if data == "" {
+		return ""
+	}
+	return Plain([]byte(data))
 }

@@ -1,9 +1,13 @@
 package loadtest
 
 import (
+	"cmp"
 	"fmt"
+	"html/template"
+	"io"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -162,4 +166,191 @@ func byAction(t *tally.Tally) (all []Outcomes) {
 		}
 	}
 	return all
+}
+
+// nameWidth is the width of the first column in a terminal.
+const nameWidth = 10
+
+// WriteTable writes the report as text.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	_ = r.played().WriteText(&b, nameWidth)
+	for _, t := range append([]*report.Table{r.mixed()}, r.More.Tables...) {
+		if len(t.Rows) > 0 {
+			_ = t.WriteText(&b)
+		}
+	}
+	ends := slices.Concat(r.processor(), []report.Fact{{Name: "latency", Text: together(latencyFacts(r.Latency))}},
+		r.judged(),
+		[]report.Fact{{Name: "violations", Text: together(violations(r.Violations))},
+			{Name: "verdict", Text: r.Verdict}})
+	_ = (&report.Facts{Rows: ends}).WriteText(&b, nameWidth)
+	for _, list := range []struct {
+		title string
+		lines []string
+	}{{"errors", r.ErrorTexts}, {"violations", r.Details}, {"undecided", r.Undecided}, {"repeat it with", r.repeat()}} {
+		if len(list.lines) > 0 {
+			fmt.Fprintf(&b, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Report) repeat() []string {
+	if r.More.Repeat == "" {
+		return nil
+	}
+	return []string{r.More.Repeat}
+}
+
+// together returns facts in one line.
+func together(facts []report.Fact) string {
+	texts := make([]string, len(facts))
+	for i, f := range facts {
+		texts[i] = f.Name + " " + f.Text
+	}
+	return strings.Join(texts, ", ")
+}
+
+// judged returns facts about the checkers.
+func (r *Report) judged() []report.Fact {
+	text := fmt.Sprintf("%d operations by the journals, %d without them", r.Witnessed, r.Linearized)
+	if r.Watched > 0 {
+		text += fmt.Sprintf("; %d rooms have no whole journal, and what watchers were told stands for it: private data, whispers and bans were not judged there", r.Watched)
+	}
+	if len(r.Strange) > 0 {
+		text += "; changes that no checker knows, and which change nothing for all that they know: " +
+			strings.Join(r.Strange, ", ")
+	}
+	return append([]report.Fact{{Name: "judged", Text: text,
+		About: "By each room's journal, and by an order in which all can have happened."}}, r.More.Facts...)
+}
+
+// busy is the share of the machine's processors above which the players measure themselves.
+const busy = 0.5
+
+// processor returns the usage of this process, and whether it limited the rate.
+func (r *Report) processor() []report.Fact {
+	if r.OwnCPU == 0 {
+		return nil
+	}
+	who, note := "the players' process", ""
+	switch {
+	case r.ownNodes:
+		who = "players and nodes, which are one process (--target tells them apart)"
+	case r.OwnShare >= busy:
+		note = ": they are the bottleneck, and not the nodes; let them play on another machine"
+	}
+	text := fmt.Sprintf("%s s, %s %% of the machine's, by %s%s", r.OwnCPU.Text("%.1f"),
+		(100 * r.OwnShare).Text("%.0f"), who, note)
+	return []report.Fact{{Name: "processor", Text: text, About: "Processor time of the process that has the players."}}
+}
+
+// played describes the run, with its numbers.
+func (r *Report) played() *report.Facts {
+	capacity := ""
+	if r.Capacity > 0 {
+		capacity = fmt.Sprintf(" of %d seats", r.Capacity)
+	}
+	setup := fmt.Sprintf("%d clients, %d rooms%s, %d nodes, %.1f s%s", r.Clients, r.Rooms, capacity, r.Nodes,
+		r.Duration, r.More.Setup)
+	return &report.Facts{Title: "What was played", Rows: []report.Fact{
+		{Name: "setup", Text: setup},
+		{Name: "actions", Text: fmt.Sprintf("%d  (%.0f/s; %d joins, %d leaves)", r.Actions, r.ActionsPerSec, r.Joins,
+			r.Leaves),
+			About: "Acknowledged actions without reads, and their rate."},
+		{Name: "besides", Text: fmt.Sprintf("%d reads, %d refused, %d unknown, %d errors, %d events received",
+			r.Reads, r.Refused, r.Unknown, r.Errors, r.Events),
+			About: "Refused requests met full or closed rooms, bans and conflicts, and are no errors. Unknown ones may or may not have happened. Errors failed for no fault of a player. Events are frames about other players' actions."},
+	}}
+}
+
+// mixed returns a table of the actions other than joins and leaves.
+func (r *Report) mixed() *report.Table {
+	t := &report.Table{
+		Title: "Mix", Subtitle: "how the actions besides joins and leaves ended", Columns: []report.Column{
+			{Head: ""}, {Head: "done", About: "acknowledged"},
+			{Head: "refused", About: "for a reason that the rules of the room give"},
+			{Head: "conflicts", About: "compare-and-sets that came too late"},
+			{Head: "unknown", About: "the server said so, or the connection broke"},
+		},
+		About: "Half of the players' data expect a version, so that several race for one. host is what only the host may ask for, and who is not the host is refused. What comes behind match is the administrator's.",
+	}
+	for _, o := range r.ByAction {
+		if !slices.ContainsFunc(plays, func(p played) bool { return p.name == o.Action && p.mix == "" }) {
+			t.Rows = append(t.Rows, report.Row{Cells: []string{o.Action, fmt.Sprint(o.Done), fmt.Sprint(o.Refused),
+				fmt.Sprint(o.Conflicts), fmt.Sprint(o.Unknown)}})
+		}
+	}
+	return t
+}
+
+func latencyFacts(l tally.Latency) []report.Fact {
+	ms := func(x report.Figure) string { return x.Text("%.2f ms") }
+	return []report.Fact{
+		{Name: "p50", Text: ms(l.P50), About: "half of the actions took at most so long"},
+		{Name: "p90", Text: ms(l.P90), About: "9 of 10"},
+		{Name: "p99", Text: ms(l.P99), About: "99 of 100"},
+		{Name: "p99.9", Text: ms(l.P999), About: "999 of 1,000"},
+		{Name: "max", Text: ms(l.Max), About: "all of them"},
+	}
+}
+
+// violations returns the number of violations by kind.
+func violations(v check.Counts) (list []report.Fact) {
+	for _, k := range check.Kinds {
+		class := "good"
+		if v[k.Name] > 0 {
+			class = "bad"
+		}
+		list = append(list, report.Fact{Name: strings.ReplaceAll(k.Name, "_", " "), Text: fmt.Sprint(v[k.Name]),
+			About: k.About, Class: class})
+	}
+	return list
+}
+
+// WriteHTML writes the report as one self-contained page: the verdict and its reasons, the numbers of the run,
+// actions per second over time, and latency by percentile.
+func (r *Report) WriteHTML(w io.Writer) error {
+	played := r.played()
+	lists := &report.Facts{Rows: violations(r.Violations),
+		About: "All replies and events were compared with the rooms' journals, Redis, and every node's answer; and they have an order in which all can have happened."}
+	times := &report.Facts{Title: "Percentiles", Rows: latencyFacts(r.Latency),
+		About: "Of acknowledged actions, from the request to its reply."}
+	page := report.Page{
+		Command: cmp.Or(r.More.Command, "run"), Question: cmp.Or(r.More.Question, "Are the lists right under load?"),
+		Verdict: r.Verdict, Good: r.Consistent(), Setup: played.Rows[0].Text,
+		Sections: []report.Section{{ID: "violations", Title: "Violations",
+			About: "What would be wrong, and how often it was seen.",
+			Parts: []template.HTML{lists.HTML(), report.List(r.Details), report.List(r.Undecided),
+				(&report.Facts{Title: "What was proved", Rows: r.judged()}).HTML()}}},
+	}
+	page.Sections = append(append(page.Sections, r.More.Sections...),
+		report.Section{ID: "actions", Title: "Actions", Parts: []template.HTML{
+			(&report.Facts{Title: played.Title, Rows: append(played.Rows[1:], r.processor()...)}).HTML(),
+			r.mixed().HTML(),
+			r.OverTime("Actions per second", "", "Acknowledged actions of all clients together. The first moments are slower, as clients connect and join.", "actions/s", r.rate),
+			r.OverTime("The slowest action", "of each half second, ", "", "ms", r.slowest)}},
+		report.Section{ID: "errors", Title: "Errors",
+			About: "Requests and connections that failed for no fault of a player.",
+			Parts: []template.HTML{report.List(r.ErrorTexts)}},
+		report.Section{ID: "latency", Title: "Latency",
+			Parts: []template.HTML{report.Latency("Latency", "actions", r.curve), times.HTML()}},
+		report.Section{ID: "repeat", Title: "Repeat it",
+			About: "The seed makes the same faults, in the same order, for as long.",
+			Parts: []template.HTML{report.List(r.repeat())}})
+	return page.Write(w)
+}
+
+// OverTime draws lines over the time of the run, with the faults in the background.
+func (r *Report) OverTime(title, subtitle, about, unit string, lines ...report.Series) template.HTML {
+	subtitle += "over the time of the run"
+	if len(r.More.Spans) > 0 {
+		subtitle += "; faults are grey"
+	}
+	return report.Chart{
+		Title: title, Subtitle: subtitle, About: about,
+		X: report.Axis{Label: "seconds"}, Y: report.Axis{Label: unit}, Series: lines, Spans: r.More.Spans,
+	}.HTML()
 }

@@ -1,6 +1,20 @@
+// Package chaos disturbs nodes and their Redis while players play, and proves that nothing was lost except
+// where that is allowed.
+//
+// [Run] starts Redis servers and nodes as processes, and connects clients, nodes and Redis by networks of its
+// own. Players and an administrator do all that rooms allow. A schedule from a seed ([Schedule]) injects faults
+// ([Faults]), one or two at a time, for seconds. After each, everything heals, and each room and each node has
+// to acknowledge actions again within a bound. Two checkers judge the history of what clients were told
+// (package check), and the journals are audited (package audit).
+//
+// Nodes run this program again: its main function calls [Main] first.
+//
+// Run has many goroutines and processes. All of them end with it; on Linux, processes end with this one in any
+// case.
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,4 +178,140 @@ func (r *run) tell(changed bool) {
 	defer r.mu.Unlock() // one call at a time
 	r.cfg.Progress(Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done,
 		Unknown: unknown, Problems: len(r.Problems())})
+}
+
+// Modes of persistence of Redis.
+const (
+	PersistNone     = "none"     // nothing
+	PersistEverysec = "everysec" // an AOF, synced each second
+	PersistAlways   = "always"   // an AOF, synced before each reply
+)
+
+// Persists has all modes.
+var Persists = []string{PersistNone, PersistEverysec, PersistAlways}
+
+// Config says what to run. Each field with a help text is a flag of roomload; the text gives its meaning and
+// default.
+type Config struct {
+	Profile string `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
+	Persist string `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
+	// -1: as many as possible
+	Replicas  int           `default:"-1" help:"How many replicas must have an action before it is acknowledged: 0 or 1 (1 with sentinel and cluster)."`
+	KeyPrefix string        `placeholder:"PREFIX:" help:"The nodes' --key-prefix (none by default)."`
+	Nodes     int           `default:"3" help:"How many nodes to start (${default})."`
+	Clients   int           `default:"30" help:"Players, with one connection each (${default})."`
+	Rooms     int           `default:"6" help:"Rooms, which all players share (${default})."`
+	Capacity  int           `default:"8" help:"Seats of a room; the administrator changes them (${default})."`
+	Duration  time.Duration `default:"60s" help:"How long faults are injected (${default})."`
+	Seed      uint64        `placeholder:"N" help:"Seed of the faults and the players. Without it roomload draws one, and prints it."`
+	Faults    []string      `placeholder:"NAME,…" help:"Faults to inject; see above. Without it, all that may lose nothing with this profile."`
+	// empty: nothing
+	Mix []string `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, as of run: names, all or none (${default})."`
+	// 0: 30 s
+	Recover time.Duration `default:"30s" help:"How long it may take after a fault until each room and each node works (${default})."`
+	Logs    string        `placeholder:"DIR" help:"Write there what nodes and servers log."`
+
+	// OtherProgram, if not empty, is a roomd or a roomload of another version. Nodes with even numbers start as
+	// that version, and the fault node-update switches versions. The report calls it OtherVersion.
+	OtherProgram string `kong:"-"`
+	OtherVersion string `name:"update-from" placeholder:"REVISION" help:"Every second node begins as another version, and node-update has nodes become the other one: a revision such as main~3, or a roomd or roomload program."`
+
+	// History, if not nil, gets each call and return, event and fault as a line of JSON.
+	History io.Writer `kong:"-"`
+
+	// Progress, if not nil, is called about four times a second, and when a fault starts or ends.
+	Progress func(Progress) `kong:"-"`
+}
+
+// Progress is the state of a run.
+type Progress struct {
+	Elapsed  time.Duration
+	Phase    string // description
+	Changed  bool   // the phase is new
+	Actions  int64  // acknowledged actions
+	Unknown  int64
+	Problems int
+}
+
+// String describes the progress in one line.
+func (p Progress) String() string {
+	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Phase)
+	if p.Problems > 0 {
+		line += fmt.Sprintf("  (%d PROBLEMS)", p.Problems)
+	}
+	return line
+}
+
+const defaultRecover = 30 * time.Second
+
+// withDefaults replaces zero values by defaults.
+func (c Config) withDefaults() Config {
+	if c.Replicas == -1 {
+		c.Replicas = map[string]int{Sentinel: 1, Cluster: 1}[c.Profile]
+	}
+	c.Recover = cmp.Or(c.Recover, defaultRecover)
+	return c
+}
+
+// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
+// and its value.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	for _, f := range []struct {
+		name, value string
+		of          []string
+	}{{"profile", c.Profile, Profiles}, {"persist", c.Persist, Persists}} {
+		if !slices.Contains(f.of, f.value) {
+			return fmt.Errorf("%s is %q, it must be one of %s", f.name, f.value, strings.Join(f.of, ", "))
+		}
+	}
+	for _, f := range []struct {
+		name            string
+		value, min, max int
+	}{
+		{"nodes", c.Nodes, 1, 20}, {"clients", c.Clients, 1, 500}, {"rooms", c.Rooms, 1, 100},
+		{"capacity", c.Capacity, 2, 100}, {"replicas", c.Replicas, 0, 1},
+	} {
+		if f.value < f.min || f.value > f.max {
+			return fmt.Errorf("%s is %d, it must be from %d to %d", f.name, f.value, f.min, f.max)
+		}
+	}
+	switch {
+	case c.Replicas > 0 && c.Profile == Standalone:
+		return fmt.Errorf("replicas is %d, it must be 0 with %s, which has none", c.Replicas, Standalone)
+	case c.Duration <= 0:
+		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+	case c.Recover < 0:
+		return fmt.Errorf("recover is %v, it must not be negative", c.Recover)
+	}
+	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {
+		return err
+	}
+	if err := loadtest.CheckMix(c.Mix); err != nil {
+		return err
+	}
+	for _, name := range c.Faults {
+		switch f := FaultNamed(name); {
+		case f == nil:
+			return fmt.Errorf("faults is %q, which there is not; --help names them", name)
+		case !f.in(c):
+			return fmt.Errorf("faults is %q, which cannot be injected with %s", name, c.Profile)
+		}
+	}
+	return nil
+}
+
+// faults returns the names of the faults to inject.
+func (c Config) faults() []string {
+	if len(c.Faults) > 0 {
+		return c.Faults
+	}
+	var names []string
+	for _, f := range Faults {
+		// Faults that lose acknowledged actions must be named.
+		if f.in(c) && f.mayLose(c) == nothing {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }

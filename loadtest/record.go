@@ -218,8 +218,7 @@ func (r *Recorder) End() *check.History {
 		l.ops, l.events = nil, nil
 	}
 	slices.SortFunc(h.Ops, func(a, b *check.Op) int {
-		return cmp.Or(cmp.Compare(a.Call, b.Call),
-			cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.ID, b.ID))
 	})
 	return h
 }

@@ -174,17 +174,17 @@ const nameWidth = 10
 // WriteTable writes the report as text.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	_ = r.played().WriteText(&b, nameWidth)
+	b.WriteString(r.played().Text(nameWidth))
 	for _, t := range append([]*report.Table{r.mixed()}, r.More.Tables...) {
 		if len(t.Rows) > 0 {
-			_ = t.WriteText(&b)
+			b.WriteString(t.Text())
 		}
 	}
 	ends := slices.Concat(r.processor(), []report.Fact{{Name: "latency", Text: together(latencyFacts(r.Latency))}},
 		r.judged(),
 		[]report.Fact{{Name: "violations", Text: together(violations(r.Violations))},
 			{Name: "verdict", Text: r.Verdict}})
-	_ = (&report.Facts{Rows: ends}).WriteText(&b, nameWidth)
+	b.WriteString((&report.Facts{Rows: ends}).Text(nameWidth))
 	for _, list := range []struct {
 		title string
 		lines []string

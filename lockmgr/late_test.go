@@ -220,9 +220,7 @@ func TestALateReleaseGivesNothingToWhoGaveUp(t *testing.T) {
 		redistest.Receive(t, held, "the release")
 		cancel()
 		redistest.Receive(t, gone, "the waiter to give up")
-		redistest.Until(t, "the waiter has left the queue", func() bool {
-			return queued(t, plain) <= others
-		})
+		redistest.Until(t, "the waiter has left the queue", func() bool { return queued(t, plain) <= others })
 		close(arrive)
 		if others > 0 {
 			mustRelease(t, redistest.Receive(t, got, "the other waiter"))

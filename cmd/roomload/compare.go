@@ -154,10 +154,8 @@ func printComparison(out io.Writer, order []string, rounds [][2]map[string]*benc
 			change(1, "%.2f"), change(2, "%.2f"), change(3, "%.1f"),
 		}})
 	}
-	if err := t.WriteText(out); err != nil {
-		return err
-	}
-	return t.WriteMeanings(out, make(map[string]bool))
+	_, err := fmt.Fprint(out, t.Text(), t.News(make(map[string]bool)))
+	return err
 }
 
 // programOf returns the path of a roomload program. name is a path, or a revision, which programOf builds; ""

@@ -50,9 +50,7 @@ connections, and a fifth more (ulimit -n).`
 
 // facts formats each fact as a line that kong does not wrap.
 func facts(list []report.Fact) string {
-	var b strings.Builder
-	_ = (&report.Facts{Rows: list}).WriteText(&b, 0) // writing to memory does not fail
-	return "  " + strings.TrimSpace(strings.ReplaceAll(b.String(), "\n", "\n  ")) + "\n"
+	return "  " + strings.TrimSpace(strings.ReplaceAll((&report.Facts{Rows: list}).Text(0), "\n", "\n  ")) + "\n"
 }
 
 // Validate is called by kong.

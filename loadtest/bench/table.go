@@ -117,14 +117,9 @@ func (r *Report) table(w workload) *report.Table {
 
 // writeTable writes the results of one workload, and explains new columns.
 func (r *Report) writeTable(out io.Writer, w workload, explained map[string]bool) error {
-	if _, err := fmt.Fprintln(out); err != nil {
-		return err
-	}
 	t := r.table(w)
-	if err := t.WriteText(out); err != nil {
-		return err
-	}
-	return t.WriteMeanings(out, explained)
+	_, err := fmt.Fprint(out, "\n", t.Text(), t.News(explained))
+	return err
 }
 
 // WriteHTML writes the report as one self-contained page: actions per second and the 99th percentile of latency

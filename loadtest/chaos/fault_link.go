@@ -47,9 +47,7 @@ func clientsLink(name, what string, do onLink) *Fault {
 func redisLink(name, what string, evicts bool, do onLink) *Fault {
 	return &Fault{
 		Name: name, What: what, evicts: evicts,
-		inject: func(ctx context.Context, i *injection) (heal, error) {
-			return do(i, i.wires(ctx), false)
-		},
+		inject: func(ctx context.Context, i *injection) (heal, error) { return do(i, i.wires(ctx), false) },
 	}
 }
 

@@ -192,8 +192,7 @@ func (l *listener) hearGap(t *Told) {
 // lossy reports whether Redis may have lost a commit that a reader got at that time or before.
 func (l *listener) lossy(at time.Duration) bool {
 	return slices.ContainsFunc(l.history.Faults, func(f Fault) bool {
-		return f.Loses && at >= f.Since || f.Splits &&
-			at >= f.From-unreplicated
+		return f.Loses && at >= f.Since || f.Splits && at >= f.From-unreplicated
 	})
 }
 

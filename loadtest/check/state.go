@@ -189,13 +189,11 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 		ok = has(func(c Change) bool { return c.Type == "data" && c.Data == op.Value })
 	case SetMember:
 		ok = gone || has(func(c Change) bool {
-			return c.Type == "member" && c.Data == op.Value &&
-				c.User == op.Process
+			return c.Type == "member" && c.Data == op.Value && c.User == op.Process
 		})
 	case SetPrivate:
 		ok = gone || has(func(c Change) bool {
-			return c.Type == "private" && c.Data == op.Value &&
-				c.User == op.Process
+			return c.Type == "private" && c.Data == op.Value && c.User == op.Process
 		})
 	case Deal:
 		all(dealt)
@@ -205,8 +203,7 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 		ok = gone || came(op.Process)
 	case Configure:
 		ok = s.settings == *op.Settings || has(func(c Change) bool {
-			return c.Settings != nil &&
-				*c.Settings == *op.Settings
+			return c.Settings != nil && *c.Settings == *op.Settings
 		})
 	case Close:
 		ok = s.settings.Closed || has(func(c Change) bool { return c.Settings != nil && c.Settings.Closed })
@@ -230,8 +227,7 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 func (s *state) reseated(op *Op, e *Entry) bool {
 	changed := func(user string, types ...string) bool {
 		return slices.ContainsFunc(e.Changes, func(c Change) bool {
-			return c.User == user &&
-				slices.Contains(types, c.Type)
+			return c.User == user && slices.Contains(types, c.Type)
 		})
 	}
 	users := op.Users

@@ -200,8 +200,7 @@ func (e *Entry) recalls() bool {
 func (w *witness) carried(e *Entry, c Change) bool {
 	return c.Type == "private" &&
 		(slices.ContainsFunc(e.Changes, func(o Change) bool {
-			return o.User == c.User &&
-				(o.Type == "join" && o.Away || o.Type == "replace")
+			return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace")
 		}) ||
 			slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}],
 				func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
@@ -224,8 +223,7 @@ func (w *witness) replay() {
 		host, before := s.Host(), map[string]string(nil)
 		here := at{e.Epoch, e.Version}
 		if slices.ContainsFunc(w.acked[here], func(op *Op) bool {
-			return op.Action == MoveOut ||
-				op.Action == MoveIn
+			return op.Action == MoveOut || op.Action == MoveIn
 		}) {
 			before = s.private()
 		}

@@ -120,8 +120,7 @@ func TestMatrix(t *testing.T) {
 	show(setnx[1], anomaly.Counts{Lost: 1, Phantom: 2, TwoHolders: 3, Deleted: 4})
 	show(setnx[3], anomaly.Counts{Stuck: 1, Forever: true})
 	show(r.Disciplines[1].Cells[0], anomaly.Counts{TwoHolders: 1})
-	want := "" +
-		"                         no  pause crash crash\n" +
+	want := "" + "                         no  pause crash crash\n" +
 		"                      fault  write setnx  lock\n" +
 		"setnx                     · (LP2D)     –    S∞\n" +
 		"roomd                     2            –      \n"

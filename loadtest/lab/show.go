@@ -113,13 +113,11 @@ func (r *Report) WriteTable(w io.Writer, color bool) error {
 	fmt.Fprintf(&b, "%s\n\n", r.setup())
 	_ = r.WriteMatrix(&b, color)
 	for _, facts := range []*report.Facts{marks(), r.faults(), r.steps()} {
-		b.WriteString("\n")
-		_ = facts.WriteText(&b, 0)
+		b.WriteString("\n" + facts.Text(0))
 	}
 	b.WriteString(choices + "\n")
 	if len(r.Cache) > 0 {
-		b.WriteString("\n")
-		_ = r.cache().WriteText(&b)
+		b.WriteString("\n" + r.cache().Text())
 	}
 	fmt.Fprintf(&b, "\nverdict  %s\n", strings.Join(append([]string{r.Verdict}, r.Differences...), "\n  "))
 	_, err := io.WriteString(w, b.String())

@@ -1,6 +1,6 @@
 // Package report draws the reports of the load test, the bench and the lab in one style.
 //
-// [Page] is a self-contained web page. [Table] and [Facts] have rows: WriteText writes them for a terminal,
+// [Page] is a self-contained web page. [Table] and [Facts] have rows: Text is for a terminal,
 // HTML for the page. [Chart] is a figure in the page's colours, in light and dark, which package uplot draws in
 // the browser. The package does not know what was measured.
 package report
@@ -111,17 +111,16 @@ type Fact struct {
 	Class      string // "good", "bad" or "", for the page
 }
 
-// WriteText writes a line for each fact. Names are padded to width.
-func (f *Facts) WriteText(w io.Writer, width int) error {
+// Text returns a line for each fact. Names are padded to width.
+func (f *Facts) Text(width int) string {
 	for _, row := range f.Rows {
 		width = max(width, utf8.RuneCountInString(row.Name))
 	}
+	var b strings.Builder
 	for _, row := range f.Rows {
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, row.Name, row.Text); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "%-*s  %s\n", width, row.Name, row.Text)
 	}
-	return nil
+	return b.String()
 }
 
 // HTML returns the facts for a page, or nothing if there are none.

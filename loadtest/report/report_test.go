@@ -52,17 +52,10 @@ func made() *Table {
 
 // Both forms of a table have every row.
 func TestTable(t *testing.T) {
-	var text strings.Builder
-	if err := made().WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
-	want := "<title>: about\n" +
-		"      a<b  | g:  c  d\n" +
-		"<张三>    1        2  3\n" +
-		"z       4        5  6\n" +
+	want := "<title>: about\n" + "      a<b  | g:  c  d\n" + "<张三>    1        2  3\n" + "z       4        5  6\n" +
 		"  z: <note>\n"
-	if text.String() != want {
-		t.Errorf("the text is\n%s", &text)
+	if text := made().Text(); text != want {
+		t.Errorf("the text is\n%s", text)
 	}
 	html := string(made().HTML())
 	for _, want := range []string{
@@ -80,9 +73,8 @@ func TestTable(t *testing.T) {
 
 func TestFacts(t *testing.T) {
 	f := &Facts{Rows: []Fact{{Name: "größe", Text: "1 < 2", About: "means"}, {Name: "b", Text: "2", Class: "bad"}}}
-	var text strings.Builder
-	if err := f.WriteText(&text, 3); err != nil || text.String() != "größe  1 < 2\nb      2\n" {
-		t.Errorf("%v\n%s", err, &text)
+	if text := f.Text(3); text != "größe  1 < 2\nb      2\n" {
+		t.Errorf("the text is\n%s", text)
 	}
 	html := string(f.HTML())
 	if e := reporttest.Elements(t, html); e["tr"] != 2 || !strings.Contains(html, "<td>1 &lt; 2</td>") || !strings.Contains(html, `<tr class="bad">`) {
@@ -134,16 +126,11 @@ func TestChart(t *testing.T) {
 }
 
 // A letter counts as one, whatever bytes it has.
-func TestColumns(t *testing.T) {
-	var table strings.Builder
-	if err := Columns(&table, [][]string{{"name", "é·", "of"}, {"a", "1"}, {"long name", "10", "–"}}); err != nil {
-		t.Fatal(err)
-	}
-	want := "name       é·  of\n" +
-		"a           1\n" +
-		"long name  10   –\n"
-	if table.String() != want {
-		t.Errorf("the table is\n%s", &table)
+func TestAligned(t *testing.T) {
+	text := aligned([][]string{{"name", "é·", "of"}, {"a", "1"}, {"long name", "10", "–"}})
+	want := "name       é·  of\n" + "a           1\n" + "long name  10   –\n"
+	if text != want {
+		t.Errorf("the table is\n%s", text)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,9 +36,8 @@ type Row struct {
 	Good, Bad int
 }
 
-// WriteText writes aligned columns and the notes for a terminal.
-func (t *Table) WriteText(w io.Writer) error {
-	var lines [][]string
+// Text returns aligned columns and the notes, for a terminal.
+func (t *Table) Text() string {
 	head := make([]string, 0, len(t.Columns))
 	for i, c := range t.Columns {
 		if t.opens(i) {
@@ -47,7 +45,7 @@ func (t *Table) WriteText(w io.Writer) error {
 		}
 		head = append(head, c.Head)
 	}
-	lines = append(lines, head)
+	lines := [][]string{head}
 	for _, row := range t.Rows {
 		var line []string
 		for i, text := range row.Cells {
@@ -58,20 +56,14 @@ func (t *Table) WriteText(w io.Writer) error {
 		}
 		lines = append(lines, line)
 	}
+	text := aligned(lines)
 	if t.Title != "" {
-		if _, err := fmt.Fprintf(w, "%s: %s\n", t.Title, t.Subtitle); err != nil {
-			return err
-		}
-	}
-	if err := Columns(w, lines); err != nil {
-		return err
+		text = t.Title + ": " + t.Subtitle + "\n" + text
 	}
 	for _, note := range t.Notes {
-		if _, err := fmt.Fprintf(w, "  %s\n", note); err != nil {
-			return err
-		}
+		text += "  " + note + "\n"
 	}
-	return nil
+	return text
 }
 
 // opens reports whether a column is the first of its group.
@@ -87,8 +79,8 @@ func (t *Table) HTML() template.HTML {
 	return part("table", tableView{t})
 }
 
-// WriteMeanings writes the meanings of columns whose heads are not in known.
-func (t *Table) WriteMeanings(w io.Writer, known map[string]bool) error {
+// News returns the meanings of columns whose heads are not in known, for a terminal, and adds those heads.
+func (t *Table) News(known map[string]bool) string {
 	var news Facts
 	for _, c := range t.Columns {
 		if c.About != "" && !known[c.Head] {
@@ -96,7 +88,7 @@ func (t *Table) WriteMeanings(w io.Writer, known map[string]bool) error {
 			news.Rows = append(news.Rows, Fact{Name: "  " + c.Head, Text: c.About})
 		}
 	}
-	return news.WriteText(w, 0)
+	return news.Text(0)
 }
 
 // Meanings returns a list of the columns' meanings.
@@ -194,9 +186,8 @@ func (v tableView) Lines() (list []line) {
 	return list
 }
 
-// Columns writes aligned columns: the first one to the left, all others to the right. Rows may differ in
-// length.
-func Columns(w io.Writer, rows [][]string) error {
+// aligned returns aligned columns: the first one to the left, all others to the right. Rows may differ in length.
+func aligned(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
 		for i, text := range row {
@@ -217,6 +208,5 @@ func Columns(w io.Writer, rows [][]string) error {
 		}
 		b.WriteString("\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

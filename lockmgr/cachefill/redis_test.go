@@ -99,8 +99,7 @@ func TestRedisRefusesTheLock(t *testing.T) {
 	}
 	redistest.OK(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := newNode(t, admin, Options{}).Get(t.Context(), "k", mustNotLoad)
-	redistest.ErrorIf(t, err == nil ||
-		!strings.Contains(err.Error(), "OOM"), "at maxmemory: %v", err)
+	redistest.ErrorIf(t, err == nil || !strings.Contains(err.Error(), "OOM"), "at maxmemory: %v", err)
 }
 
 // Redis forgets the lock in the middle of a load, and somebody else loads: all return that
@@ -145,9 +144,7 @@ func TestTheListedRightsAreEnough(t *testing.T) {
 	for range 2 {
 		go func() {
 			next <- c.locks.DoWith(t.Context(), "a", lockmgr.AcquireOptions{Wait: 5 * time.Second},
-				func(ctx context.Context, lock *lockmgr.Lock) error {
-					return lock.Extend(ctx)
-				})
+				func(ctx context.Context, lock *lockmgr.Lock) error { return lock.Extend(ctx) })
 		}()
 	}
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

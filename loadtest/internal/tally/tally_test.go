@@ -39,13 +39,9 @@ func one(action string, o Outcome, latency time.Duration, errs ...error) *Tally 
 var errBroken = errors.New("broken")
 
 func TestTally_Sum(t *testing.T) {
-	got := Sum(
-		one("join", Done, time.Millisecond),
-		one("join", Conflict, 2*time.Millisecond, errBroken, errors.New("other")),
-		one("busy", Refused, 2*Longest),
-		one("users", Done, 2*time.Millisecond, errBroken),
-		one("join", Unknown, 2*time.Millisecond),
-	)
+	got := Sum(one("join", Done, time.Millisecond),
+		one("join", Conflict, 2*time.Millisecond, errBroken, errors.New("other")), one("busy", Refused, 2*Longest),
+		one("users", Done, 2*time.Millisecond, errBroken), one("join", Unknown, 2*time.Millisecond))
 	if join := got.Of("join"); join != (Counts{Done: 1, Conflicts: 1, Unknown: 1}) {
 		t.Errorf("join: %+v", join)
 	}

@@ -224,8 +224,7 @@ func holds(events []Event) (all []hold) {
 		end(caller)
 	}
 	slices.SortFunc(all, func(a, b hold) int {
-		return cmp.Or(cmp.Compare(a.from, b.from),
-			cmp.Compare(a.caller, b.caller))
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.caller, b.caller))
 	})
 	return all
 }

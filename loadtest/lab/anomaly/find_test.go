@@ -155,10 +155,8 @@ func TestKnownAnomaliesAreCounted(t *testing.T) {
 }
 
 func TestTimes(t *testing.T) {
-	_, c := Find(History{Events: story(
-		"10ms a got", "20ms b got", "30ms c got", "40ms b writes", "50ms a writes", "60ms c writes",
-		"100ms d got", "110ms d writes",
-		"200ms e join", "270ms e got", "e failed")})
+	_, c := Find(History{Events: story("10ms a got", "20ms b got", "30ms c got", "40ms b writes", "50ms a writes",
+		"60ms c writes", "100ms d got", "110ms d writes", "200ms e join", "270ms e got", "e failed")})
 	if c.TwoHolders != 2 || c.StuckMS != 70 || c.Stuck != 0 {
 		t.Errorf("%+v", c)
 	}

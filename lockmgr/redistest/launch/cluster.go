@@ -73,9 +73,8 @@ func (c *Cluster) start(ctx context.Context) error {
 				return nil, err
 			}
 			args, err = plain.Args(s)
-			args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
-				"--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay",
-				"0")
+			args = append(args, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", "--cluster-port",
+				strconv.Itoa(bus), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
 			return append(args, c.cfg.Args...), err
 		}})
 	if err == nil {

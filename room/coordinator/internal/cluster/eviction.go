@@ -36,40 +36,54 @@ var (
 // not delay the others.
 const maxEvictions = 128
 
-// evictLoop removes the members of dead nodes. They are removed exactly once, even if several nodes notice, or one
+// evictor removes the members of other nodes that died or stopped. Only its loop uses it.
+type evictor struct {
+	node  *Node
+	lists []*sightings // by list of nodes
+}
+
+func newEvictor(n *Node) *evictor {
+	e, met := &evictor{node: n}, &peers{log: n.opts.Log, mine: n.opts.Settings}
+	for _, list := range Lists(n.store.Space) {
+		e.lists = append(e.lists, &sightings{list: list, seen: make(map[string]*sighting), kept: n.KeptNames, peers: met})
+	}
+	return e
+}
+
+// loop removes the members of dead nodes. They are removed exactly once, even if several nodes notice, or one
 // dies while doing it: the removal is an action under the room's lock, and ignores members who have left.
-func (n *Node) evictLoop() {
-	for n.open.Err() == nil {
-		next, err := n.evictOnce(n.open)
-		if err != nil && n.open.Err() == nil {
-			n.logs.eviction.Happened(err)
+func (e *evictor) loop() {
+	for e.node.open.Err() == nil {
+		next, err := e.look(e.node.open)
+		if err != nil && e.node.open.Err() == nil {
+			e.node.logs.eviction.Happened(err)
 		}
-		_ = pause.For(n.open, time.Until(next))
+		_ = pause.For(e.node.open, time.Until(next))
 	}
 }
 
-// evictOnce checks all lists once, and returns when to look again. Without a valid lease it judges nobody: the other
+// look checks all lists once, and returns when to look again. Without a valid lease it judges nobody: the other
 // nodes may be unable to prolong theirs, too.
-func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
-	if _, valid := n.lease.holder(); !valid {
-		for _, v := range n.lists {
+func (e *evictor) look(ctx context.Context) (next time.Time, err error) {
+	if _, valid := e.node.lease.holder(); !valid {
+		for _, v := range e.lists {
 			v.looked = time.Time{}
 		}
-		return time.Now().Add(n.opts.Settings.NodeTTL / 2), nil
+		return time.Now().Add(e.node.opts.Settings.NodeTTL / 2), nil
 	}
-	start, due, failed := time.Now(), make([]time.Time, len(n.lists)), make([]error, len(n.lists), len(n.lists)+1)
-	failed = append(failed, n.listUnlisted(ctx))
+	start, due, failed := time.Now(), make([]time.Time, len(e.lists)), make([]error, len(e.lists), len(e.lists)+1)
+	failed = append(failed, e.node.listUnlisted(ctx))
 	var wg sync.WaitGroup
-	for i, v := range n.lists {
-		wg.Go(func() { due[i], failed[i] = n.checkList(ctx, v) })
+	for i, v := range e.lists {
+		wg.Go(func() { due[i], failed[i] = e.checkList(ctx, v) })
 	}
 	wg.Wait()
-	for _, v := range n.lists {
+	for _, v := range e.lists {
 		if !v.looked.Before(start) { // this list was read, even if another one or a room was slow
 			v.looked = time.Now()
 		}
 	}
-	next = time.Now().Add(n.opts.Settings.NodeTTL / 2)
+	next = time.Now().Add(e.node.opts.Settings.NodeTTL / 2)
 	for _, t := range due {
 		if !t.IsZero() && t.Before(next) {
 			next = t
@@ -79,18 +93,18 @@ func (n *Node) evictOnce(ctx context.Context) (next time.Time, err error) {
 }
 
 // checkList handles the dead nodes in one list. next is when the next ones are due, zero if unknown.
-func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
-	leases, err := n.leasesOf(ctx, v.list)
+func (e *evictor) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
+	leases, err := e.node.lease.leasesOf(ctx, v.list)
 	if err != nil {
 		return next, fmt.Errorf("%s: %w", v.list, err)
 	}
 	now := time.Now()
-	v.look(leases, now, n.opts.Settings)
+	v.look(leases, now, e.node.opts.Settings)
 	var failed []error
 	for node, lease := range leases {
-		s := v.saw(node, lease, now, n.opts.Settings)
+		s := v.saw(node, lease, now, e.node.opts.Settings)
 		if !s.dead.After(now) || !s.left().After(now) {
-			if err := n.evictNode(ctx, node, s); err != nil {
+			if err := e.evictNode(ctx, node, s); err != nil {
 				failed = append(failed, fmt.Errorf("node %s %s: %w", node, s.address, err))
 			}
 		}
@@ -103,18 +117,19 @@ func (n *Node) checkList(ctx context.Context, v *sightings) (next time.Time, err
 	return next, errors.Join(failed...)
 }
 
-func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+// leasesOf returns the leases of the nodes in a list, by name; "" for one that has none.
+func (l *lease) leasesOf(ctx context.Context, list string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.ttl)
 	defer cancel()
-	nodes, err := n.store.Client.ZRange(ctx, list, 0, -1).Result()
+	nodes, err := l.store.Client.ZRange(ctx, list, 0, -1).Result()
 	if err != nil || len(nodes) == 0 {
-		return nil, n.store.Explain(ctx, err, list)
+		return nil, l.store.Explain(ctx, err, list)
 	}
 	keys := make([]string, len(nodes))
 	for i, node := range nodes {
-		keys[i] = n.store.Lease(node)
+		keys[i] = l.store.Lease(node)
 	}
-	values, err := n.store.Client.MGet(ctx, keys...).Result()
+	values, err := l.store.Client.MGet(ctx, keys...).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +146,11 @@ func (n *Node) leasesOf(ctx context.Context, list string) (map[string]string, er
 //
 // Several nodes may do this, and die while doing it; each member is still shown away once and removed once. Both are
 // actions under the room's lock, and ignore members who are away already, or have come back through another node.
-func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error {
-	rdb := n.store.Client
-	asking, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) error {
+	rdb := e.node.store.Client
+	asking, cancel := context.WithTimeout(ctx, e.node.opts.Settings.NodeTTL)
 	defer cancel()
-	address, err := rdb.Get(asking, n.store.Stopped(node)).Result()
+	address, err := rdb.Get(asking, e.node.store.Stopped(node)).Result()
 	if err != nil && err != redis.Nil {
 		return err
 	}
@@ -147,16 +162,18 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	if due.After(time.Now()) {
 		return nil
 	}
-	if over, err := n.endLease(asking, node, seen); err != nil || !over {
+	over, err := e.node.store.RunPlain(asking, OverScript, []string{e.node.store.Lease(node), e.node.store.Over(node)},
+		seen.lease, overKept.Milliseconds()).Int()
+	if err != nil || over != 1 { // the node has prolonged its lease
 		return err
 	}
 	if seen.away == nil {
-		if died := n.opts.Died; died != nil && !stopped {
+		if died := e.node.opts.Died; died != nil && !stopped {
 			died(node)
 		}
 		seen.away = new(sync.Map)
 	}
-	rooms, err := rdb.SMembers(asking, n.store.NodeRooms(node)).Result()
+	rooms, err := rdb.SMembers(asking, e.node.store.NodeRooms(node)).Result()
 	if err != nil {
 		return err
 	}
@@ -166,7 +183,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 		since, away := seen.away.Load(id)
 		if !unseen && !away {
 			waiting.Store(true)
-			err := n.strayFrom(ctx, id, node)
+			err := e.strayFrom(ctx, id, node)
 			if err == nil {
 				seen.away.Store(id, time.Now())
 			}
@@ -174,7 +191,7 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 		}
 		if !unseen {
 			left := time.Until(since.(time.Time).Add(seen.grace))
-			if left > n.opts.Settings.NodeTTL/2 {
+			if left > e.node.opts.Settings.NodeTTL/2 {
 				waiting.Store(true)
 				return 0, nil
 			}
@@ -182,14 +199,14 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 				return 0, err
 			}
 		}
-		return n.evictFrom(ctx, id, who, stopped)
+		return e.evictFrom(ctx, id, who, stopped)
 	})
 	if err != nil || waiting.Load() {
 		return err
 	}
-	forgetting, cancel := context.WithTimeout(ctx, n.opts.Settings.NodeTTL)
+	forgetting, cancel := context.WithTimeout(ctx, e.node.opts.Settings.NodeTTL)
 	defer cancel()
-	unlisted, err := n.store.RunPlain(forgetting, UnlistScript, append(n.lease.keysOf(who), n.store.Stopped(node)),
+	unlisted, err := e.node.store.RunPlain(forgetting, UnlistScript, append(e.node.lease.keysOf(who), e.node.store.Stopped(node)),
 		node).Int()
 	if err != nil {
 		return err
@@ -204,16 +221,9 @@ func (n *Node) evictNode(ctx context.Context, node string, seen *sighting) error
 	if members == 0 && (seen.own || stopped || unlisted != 1) { // nobody was left, or another node removed them
 		level = slog.LevelDebug
 	}
-	n.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),
+	e.node.opts.Log.Log(ctx, level, message, "node", node, "address", cmp.Or(seen.address, address),
 		"rooms", len(rooms), "members", members, "took", time.Since(start))
 	return nil
-}
-
-// endLease ends the lease of a dead node for good. over is false if the node has prolonged it.
-func (n *Node) endLease(ctx context.Context, node string, seen *sighting) (over bool, err error) {
-	done, err := n.store.RunPlain(ctx, OverScript, []string{n.store.Lease(node), n.store.Over(node)}, seen.lease,
-		overKept.Milliseconds()).Int()
-	return done == 1, err
 }
 
 // inEach calls do concurrently for the rooms of a dead node, and returns the sum of members.
@@ -241,16 +251,16 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 // evictFrom removes a node's members from a room, the node from the room's Meta, and the room from the node's list.
 // Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
 // and did not die.
-func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {
-	seen, err := n.unregister(ctx, id, who.Node)
+func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {
+	seen, err := e.node.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {
 		var result room.Result
-		if result, err = n.actions.Run(ctx, id, room.Upkeep{Evict: who.Node}); err == nil {
+		if result, err = e.node.actions.Run(ctx, id, room.Upkeep{Evict: who.Node}); err == nil {
 			members = result.Seat // of an eviction: how many were removed
-			if evicted := n.opts.Evicted; evicted != nil {
+			if evicted := e.node.opts.Evicted; evicted != nil {
 				evicted(members, stopped)
 			}
-			seen, err = n.unregister(ctx, id, who.Node)
+			seen, err = e.node.unregister(ctx, id, who.Node)
 		}
 	}
 	switch {
@@ -259,21 +269,21 @@ func (n *Node) evictFrom(ctx context.Context, id string, who *Identity, stopped 
 	case seen.Member:
 		return members, errors.New("members have come meanwhile")
 	}
-	return members, n.record(who, recordRemove, id)
+	return members, e.node.record(who, recordRemove, id)
 }
 
 // strayFrom shows a node's members in a room as away. If there are none it runs no action, because that would leave
 // records of this node.
-func (n *Node) strayFrom(ctx context.Context, id, node string) error {
+func (e *evictor) strayFrom(ctx context.Context, id, node string) error {
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	r, err := n.store.Load(reading, id)
+	r, err := e.node.store.Load(reading, id)
 	if err != nil {
 		return err
 	}
 	for _, m := range r.Members() {
 		if m.Node == node && !m.Detached() {
-			_, err := n.actions.Run(ctx, id, room.Upkeep{Stray: node})
+			_, err := e.node.actions.Run(ctx, id, room.Upkeep{Stray: node})
 			return err
 		}
 	}

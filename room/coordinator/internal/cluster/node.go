@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"roomd/lockmgr/redisconn/pause"
@@ -67,15 +68,15 @@ type Node struct {
 	lease         *lease
 	registrations registrations
 	unlisted      unlisted
-	lists         []*sightings // used only by evictOnce
 	answerFor     func(room, session string) bool
 
 	loops sync.WaitGroup
 
-	mu        sync.Mutex
-	started   bool      // guarded by mu: the loops run
-	closed    bool      // guarded by mu
-	heartbeat time.Time // guarded by mu: when the latest turn of keepLease began; zero while it does not run
+	turn atomic.Pointer[time.Time] // when the latest turn of keepLease began; nil while it does not run
+
+	mu      sync.Mutex
+	started bool // guarded by mu: the loops run
+	closed  bool // guarded by mu
 }
 
 // logs limit the rate of messages that an outage of Redis can repeat.
@@ -93,10 +94,6 @@ func New(open, life context.Context, st *store.Store, actions Actions, watchers 
 			unanswered:   set.Warn("members without a session could not be removed, trying again"),
 			registration: set.WarnOver(compareRound, "a room could not be compared with the records of this node there, trying again"),
 		},
-	}
-	met := &peers{log: opts.Log, mine: opts.Settings}
-	for _, list := range Lists(st.Space) {
-		n.lists = append(n.lists, &sightings{list: list, seen: make(map[string]*sighting), kept: n.KeptNames, peers: met})
 	}
 	return n
 }
@@ -139,7 +136,7 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	n.started = true
 	n.loops.Go(n.keepLease)
-	n.loops.Go(n.evictLoop)
+	n.loops.Go(newEvictor(n).loop)
 	n.loops.Go(n.compareLoop)
 	return nil
 }
@@ -167,19 +164,17 @@ func (n *Node) Vanish() {
 }
 
 func (n *Node) keepLease() {
-	defer n.recordTurn(time.Time{})
-	for n.recordTurn(time.Now()); pause.For(n.open, n.opts.Settings.NodeTTL/3) == nil; {
-		n.recordTurn(time.Now())
+	defer n.turn.Store(nil)
+	for {
+		now := time.Now()
+		n.turn.Store(&now)
+		if pause.For(n.open, n.opts.Settings.NodeTTL/3) != nil {
+			return
+		}
 		if err := n.Prolong(n.open); err != nil && n.open.Err() == nil {
 			n.logs.lease.Happened(err)
 		}
 	}
-}
-
-func (n *Node) recordTurn(now time.Time) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.heartbeat = now
 }
 
 // stallTurns is the number of NodeTTLs after which a turn of keepLease has certainly ended. While Redis does not
@@ -191,10 +186,12 @@ func (n *Node) Alive() error {
 	_, _ = n.lease.holder()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if silent := time.Since(n.heartbeat); !n.heartbeat.IsZero() && silent > stallTurns*n.opts.Settings.NodeTTL {
-		return fmt.Errorf("the loop that prolongs the node's lease has made no turn for %v", silent.Round(time.Second))
+	turn := n.turn.Load()
+	if turn == nil || time.Since(*turn) <= stallTurns*n.opts.Settings.NodeTTL {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the loop that prolongs the node's lease has made no turn for %v",
+		time.Since(*turn).Round(time.Second))
 }
 
 // Prolong prolongs the lease. If it was lost, all members on this node must join again under the new name. When ctx
@@ -235,7 +232,7 @@ func (n *Node) IsDead(ctx context.Context, node string) bool {
 func (n *Node) Living(ctx context.Context) (map[string]Lease, error) {
 	living := make(map[string]Lease)
 	for _, list := range Lists(n.store.Space) {
-		leases, err := n.leasesOf(ctx, list)
+		leases, err := n.lease.leasesOf(ctx, list)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 		}

@@ -60,34 +60,34 @@ func parseSettings(text string) Settings {
 	return s
 }
 
+// named returns the settings that are known, each with the name of its flag.
+func (s Settings) named() [][2]string {
+	all := [][2]string{{"node-ttl", s.NodeTTL.String()}, {"grace", s.Grace.String()}}
+	if s.partial {
+		return all
+	}
+	return append(all, [][2]string{{"lock-ttl", s.LockTTL.String()}, {"capacity", strconv.Itoa(s.Seats)},
+		{"journal", strconv.Itoa(s.Journal)}, {"feed", strconv.Itoa(s.Feed)}, {"rules", s.Rules},
+		{"duplicate", duplicateNames[s.Duplicate]}}...)
+}
+
 // Differences lists the settings in which other differs from s, by the names of the flags; "" if none does.
 func (s Settings) Differences(other Settings) string {
 	var found []string
-	compare := func(name string, here, there any) {
-		if here != there {
-			found = append(found, fmt.Sprintf("%s %v instead of %v", name, there, here))
+	mine, others := s.named(), other.named()
+	for i := range min(len(mine), len(others)) {
+		if mine[i] != others[i] {
+			found = append(found, fmt.Sprintf("%s %s instead of %s", mine[i][0], others[i][1], mine[i][1]))
 		}
-	}
-	compare("node-ttl", s.NodeTTL, other.NodeTTL)
-	compare("grace", s.Grace, other.Grace)
-	if !s.partial && !other.partial {
-		compare("lock-ttl", s.LockTTL, other.LockTTL)
-		compare("capacity", s.Seats, other.Seats)
-		compare("journal", s.Journal, other.Journal)
-		compare("feed", s.Feed, other.Feed)
-		compare("rules", s.Rules, other.Rules)
-		compare("duplicate", duplicateNames[s.Duplicate], duplicateNames[other.Duplicate])
 	}
 	return strings.Join(found, ", ")
 }
 
 // Strings returns the settings by the names of the flags, with _ instead of -.
 func (s Settings) Strings() map[string]string {
-	all := map[string]string{"node_ttl": s.NodeTTL.String(), "grace": s.Grace.String()}
-	if !s.partial {
-		all["lock_ttl"], all["capacity"] = s.LockTTL.String(), strconv.Itoa(s.Seats)
-		all["journal"], all["duplicate"] = strconv.Itoa(s.Journal), duplicateNames[s.Duplicate]
-		all["rules"], all["feed"] = s.Rules, strconv.Itoa(s.Feed)
+	all := make(map[string]string)
+	for _, one := range s.named() {
+		all[strings.ReplaceAll(one[0], "-", "_")] = one[1]
 	}
 	return all
 }

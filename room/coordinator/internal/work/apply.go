@@ -22,13 +22,6 @@ type batch struct {
 	stale    int           // how often the room under the lock was at another version
 }
 
-// hold runs one batch: apply, commit, answer. Without a hold, the lock must be free: [store.Store.Send].
-func (w *worker) hold() {
-	if b := w.nextBatch(); b != nil {
-		w.finish(b, w.commit(b))
-	}
-}
-
 // nextBatch dequeues a batch, applies it to the copy and prepares its commit. It returns nil if it has to wait.
 func (w *worker) nextBatch() *batch {
 	w.copy.CatchUp()
@@ -79,6 +72,10 @@ func (w *worker) nextHold(more bool) store.Hold {
 
 // apply applies a batch to the copy, and prepares its commit.
 //
+// An action that succeeds without a change confirms what it found: a user whose join had an unknown outcome joins
+// again, and is told "you are in". Unless the replicas are known to have the room, it gets a version that they must
+// acknowledge. A refusal promises nothing.
+//
 // The copy forgets that its epoch has lost commits when it is reverted, or read again after a commit of a node that
 // does not know of the loss. So the worker remembers the epoch until a commit has begun a new one.
 func (w *worker) apply(b *batch) {
@@ -87,7 +84,12 @@ func (w *worker) apply(b *batch) {
 	}
 	w.pool.Feeds.Recall(w.copy.Room)
 	for i, r := range b.requests {
-		w.applyOne(r, b.hold.Node, &b.outcomes[i])
+		seat, err := w.copy.Room.Apply(r.action, w.pool.opts.Rules, room.Origin{Node: b.hold.Node, At: r.at})
+		b.outcomes[i] = outcome{room.Result{Node: b.hold.Node, Seat: seat}, err}
+		user, _ := room.Subject(r.action)
+		if w.pool.opts.Replicas > 0 && err == nil && user != "" && w.copy.Room.CommitID != w.acked {
+			w.copy.Room.Confirm()
+		}
 	}
 	b.commit, b.sent = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold), time.Now()
 }
@@ -238,20 +240,6 @@ func (b *batch) forget() {
 	clear(b.requests)
 	clear(b.outcomes)
 	b.commit = nil
-}
-
-// applyOne applies one action to the copy.
-//
-// An action that succeeds without a change confirms what it found: a user whose join had an unknown outcome joins
-// again, and is told "you are in". Unless the replicas are known to have the room, it gets a version that they must
-// acknowledge. A refusal promises nothing.
-func (w *worker) applyOne(r *request, node string, o *outcome) {
-	*o = outcome{result: room.Result{Node: node}}
-	o.result.Seat, o.err = w.copy.Room.Apply(r.action, w.pool.opts.Rules, room.Origin{Node: node, At: r.at})
-	user, _ := room.Subject(r.action)
-	if w.pool.opts.Replicas > 0 && o.err == nil && user != "" && w.copy.Room.CommitID != w.acked {
-		w.copy.Room.Confirm()
-	}
 }
 
 // committed makes the copy r equal to Redis after commit c, and informs this node's feeds, lobby, timers and relay.

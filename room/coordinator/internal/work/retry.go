@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"roomd/lockmgr"
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator/internal/store"
@@ -32,12 +33,12 @@ func (p *Pool) resend(ctx context.Context, id string, why error, send func(conte
 	return false, why
 }
 
-// abandonCommit releases the lock that a commit may have, so that no unanswered copy of the commit has an effect.
-func (w *worker) abandonCommit(b *batch) {
+// abandon releases the lock that the batch's commit may have, so that no unanswered copy of it has an effect.
+func (b *batch) abandon(slot *lockmgr.Slot) {
 	if b.hold.Token != "" {
-		w.slot.Release(b.hold.Token)
+		slot.Release(b.hold.Token)
 	} else {
-		w.slot.Abandon()
+		slot.Abandon()
 	}
 }
 

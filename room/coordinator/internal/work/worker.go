@@ -52,7 +52,9 @@ func (w *worker) serve() {
 			w.abandon()
 		case !w.ready():
 		case w.status.holds(), !w.status.inRedis() && w.copy.Room != nil:
-			w.hold()
+			if b := w.nextBatch(); b != nil {
+				w.finish(b, w.commit(b))
+			}
 		default:
 			w.acquire()
 		}
@@ -84,7 +86,13 @@ func (w *worker) serveCaller(ctx context.Context) {
 		a := w.send(prompt, b)
 		conflict := errors.Is(a.err, store.ErrConflict)
 		if a.err != nil && !conflict {
-			w.pool.running.Go(func() { w.serveOn(b, prompt, a) })
+			w.pool.running.Go(func() { // a is not written, or in doubt
+				if errors.Is(a.err, store.ErrRefused) && prompt.Err() != nil { // refused for lack of time
+					a = w.send(w.pool.timeout.Context(), b)
+				}
+				w.finish(b, w.decide(b, a))
+				w.serve()
+			})
 			return
 		}
 		w.finish(b, a)
@@ -93,15 +101,6 @@ func (w *worker) serveCaller(ctx context.Context) {
 	if !w.finished() {
 		w.pool.running.Go(w.serve)
 	}
-}
-
-// serveOn continues for a caller whose commit of b, sent within ctx, was answered by a: not written, or in doubt.
-func (w *worker) serveOn(b *batch, ctx context.Context, a answer) {
-	if errors.Is(a.err, store.ErrRefused) && ctx.Err() != nil { // refused for lack of time
-		a = w.send(w.pool.timeout.Context(), b)
-	}
-	w.finish(b, w.decide(b, a))
-	w.serve()
 }
 
 // finished makes the worker idle if nothing waits and there is no token to give up, and reports whether it did.
@@ -176,16 +175,16 @@ func (w *worker) decide(b *batch, a answer) answer {
 		})
 		switch {
 		case !decided:
-			w.abandonCommit(b)
+			b.abandon(w.slot)
 			return answer{err: fmt.Errorf("room %s: %w: %w", w.id, room.ErrUnknown, err)}
 		case errors.Is(err, store.ErrStale) && b.hold.Token != "":
 			// a token that may be on its way twice is not used again
-			w.abandonCommit(b)
+			b.abandon(w.slot)
 			return answer{err: store.ErrLost}
 		}
 	}
 	if errors.Is(a.err, store.ErrRefused) {
-		w.abandonCommit(b)
+		b.abandon(w.slot)
 		a.err = unavailable(w.id, a.err)
 	}
 	return a

@@ -220,24 +220,6 @@ func TestClose_TellsMembers(t *testing.T) {
 	})
 }
 
-// A full table may get other settings, but not fewer seats than it has members, or than the seats
-// that are taken need.
-func TestSettings_FullTable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startWithKey(t, Options{})
-		boss, a, c := s.connectAs(t, "boss", auth.RoleAdmin), s.connectAs(t, "a", ""), s.connectAs(t, "c", "")
-		boss.ask(`"configure","settings":{"capacity":2}`, `"version":1,"count":0`)
-		a.ask(`"join"`, `"version":2,"seat":0,"count":1,"settings":{"capacity":2},"users":[{"user":"a","seat":0}]`)
-		boss.ask(`"join"`, `"version":3,"seat":1,"count":2,"settings":{"capacity":2},"users":[{"user":"a","seat":0},{"user":"boss","seat":1}]`)
-		boss.ask(`"configure","settings":{"capacity":1}`, refused("bad_request", "capacity must not be less than the 2 members, is 1"))
-		c.ask(`"join"`, refused("room_full", "room 42 is full: 2 of 2 seats taken"))
-		boss.tell(`"configure","settings":{"capacity":3},"expect":3`, `"version":4,"count":2`)
-		c.tell(`"join"`, `"version":5,"seat":2,"count":3,"settings":{"capacity":3},"users":[{"user":"a","seat":0},{"user":"boss","seat":1},{"user":"c","seat":2}]`)
-		a.tell(`"leave"`, `"version":6,"count":2`)
-		boss.tell(`"configure","settings":{"capacity":2}`, refused("bad_request", "capacity must be more than 2, on which seat c sits, not 2"))
-	})
-}
-
 // Who was kicked while away, and says at which version it was a member, is told so; others who come
 // after a kick come in anew.
 func TestKick_Missed(t *testing.T) {

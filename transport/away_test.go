@@ -16,42 +16,22 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Over real sockets, and through two nodes: a user whose connection breaks is away, also in
-// lists, and is back by the other node, on the same seat.
-func TestAway_TwoNodes(t *testing.T) {
-	first := start(t, room.Rules{}, Options{Grace: time.Hour})
-	second := first.beside(t, room.Rules{}, Options{Grace: time.Hour})
-	b, a := second.connect(t, "b"), first.connect(t, "a")
-	b.exchange(join42, replyBJoined)
-	a.exchange(join42, replyAJoined)
-	b.expect(eventAJoined)
-	_ = a.ws.NetConn().Close()
-	b.expect(eventAAway)
-	w := first.connect(t, "w")
-	w.exchange(watch42, `{"id":4,"room":"42","version":3,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1,"away":true}]}`)
-	a = second.connect(t, "a")
-	a.exchange(join42, replyABack)
-	expectAll(eventABack, b, w)
-}
-
 // A client that closes with 1000 leaves at once, whatever the grace is, and also from a node that
 // drains.
 func TestAway_ClosedOnPurpose(t *testing.T) {
 	for _, grace := range []time.Duration{-1, 0, time.Hour} {
 		for _, drains := range []bool{false, true} {
-			t.Run(fmt.Sprintf("grace %v, drains %v", grace, drains), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
-					if drains {
-						first.conns.drain()
-						first.disconnectTimers.stop() // what Shutdown begins with, before it closes anybody
-					}
-					a.sendClose(websocket.CloseNormalClosure)
-					b.expect(eventALeft)
-					second.expectMembers(t, "42", "b")
-					time.Sleep(time.Minute)
-					b.expectSilence()
-				})
+			bubble(t, fmt.Sprintf("grace %v, drains %v", grace, drains), func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: grace})
+				if drains {
+					first.conns.drain()
+					first.disconnectTimers.stop() // what Shutdown begins with, before it closes anybody
+				}
+				a.sendClose(websocket.CloseNormalClosure)
+				b.expect(eventALeft)
+				second.expectMembers(t, "42", "b")
+				time.Sleep(time.Minute)
+				b.expectSilence()
 			})
 		}
 	}
@@ -77,31 +57,27 @@ func TestAway_EveryOtherEnd(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first := start(t, room.Rules{}, Options{MaxQueue: 1000})
-				second := first.beside(t, room.Rules{}, Options{})
-				a, b := first.connectIdle(t, "a"), second.connect(t, "b")
-				a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
-				b.send(watch42)
-				synctest.Wait()
-				end(t, second, a)
-				b.expectChange(`{"type":"away","user":"a","seat":0}`, time.Minute)
-				b.expectChange(`{"type":"leave","user":"a","seat":0,"reason":"timeout"}`, defaultGrace+time.Second)
-			})
-		})
-	}
-	t.Run("the end of the token", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := startWithKey(t, Options{})
-			a, b := s.dialWith(t, tokenOf(t, "a", time.Minute)).reading(), s.dialWith(t, tokenOf(t, "b", time.Hour)).reading()
-			a.send(join42)
-			synctest.Wait()
+		bubble(t, name, func(t *testing.T) {
+			first := start(t, room.Rules{}, Options{MaxQueue: 1000})
+			second := first.beside(t, room.Rules{}, Options{})
+			a, b := first.connectIdle(t, "a"), second.connect(t, "b")
+			a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 			b.send(watch42)
-			b.expectChange(`{"type":"away","user":"a","seat":0}`, 2*time.Minute)
-			a.expectClose(protocol.CloseUnauthorized)
+			synctest.Wait()
+			end(t, second, a)
+			b.expectChange(`{"type":"away","user":"a","seat":0}`, time.Minute)
 			b.expectChange(`{"type":"leave","user":"a","seat":0,"reason":"timeout"}`, defaultGrace+time.Second)
 		})
+	}
+	bubble(t, "the end of the token", func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		a, b := s.dialWith(t, tokenOf(t, "a", time.Minute)).reading(), s.dialWith(t, tokenOf(t, "b", time.Hour)).reading()
+		a.send(join42)
+		synctest.Wait()
+		b.send(watch42)
+		b.expectChange(`{"type":"away","user":"a","seat":0}`, 2*time.Minute)
+		a.expectClose(protocol.CloseUnauthorized)
+		b.expectChange(`{"type":"leave","user":"a","seat":0,"reason":"timeout"}`, defaultGrace+time.Second)
 	})
 }
 
@@ -119,33 +95,31 @@ func (v *testClient) expectChange(want string, patience time.Duration) {
 // see the end of the first, even if that comes late.
 func TestAway_TakeOver(t *testing.T) {
 	for name, cut := range map[string]bool{"of a connection that lives": false, "before its loss is written": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-				detach, taken := room.Detach{User: "a", Session: first.session(t, "a")}, make(chan struct{})
-				release := sync.OnceFunc(func() { close(taken) })
-				defer release()
-				tried := 0
-				first.hook.setBefore(func(_ context.Context, action room.Action) error {
-					if action == detach {
-						tried++
-						<-taken
-					}
-					return nil
-				})
-				if cut {
-					a.cut()
+		bubble(t, name, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			detach, taken := room.Detach{User: "a", Session: first.session(t, "a")}, make(chan struct{})
+			release := sync.OnceFunc(func() { close(taken) })
+			defer release()
+			tried := 0
+			first.hook.setBefore(func(_ context.Context, action room.Action) error {
+				if action == detach {
+					tried++
+					<-taken
 				}
-				newer := second.connect(t, "a")
-				newer.exchange(join42, replyARejoined)
-				b.expect(eventUnchanged)
-				synctest.Wait()
-				release()
-				time.Sleep(time.Minute)
-				newer.expectSilence()
-				b.expectSilence()
-				redistest.ErrorIf(t, cut && tried != 1, "%d detaches", tried)
+				return nil
 			})
+			if cut {
+				a.cut()
+			}
+			newer := second.connect(t, "a")
+			newer.exchange(join42, replyARejoined)
+			b.expect(eventUnchanged)
+			synctest.Wait()
+			release()
+			time.Sleep(time.Minute)
+			newer.expectSilence()
+			b.expectSilence()
+			redistest.ErrorIf(t, cut && tried != 1, "%d detaches", tried)
 		})
 	}
 }

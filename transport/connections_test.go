@@ -60,25 +60,23 @@ func TestConnect_OneAddress(t *testing.T) {
 		"IPv4":            func(int) string { return "198.51.100.1" },
 		"an IPv6 network": func(i int) string { return fmt.Sprintf("2001:db8:1:2:%x::1", i) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := startWithKey(t, Options{MaxConnections: 80, TrustProxy: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-				s.pipes.wrap = func(c net.Conn) net.Conn { return proxied{c} }
-				for i := range maxUnauthenticated(80) {
-					s.dialFrom(t, flood(i))
+		bubble(t, name, func(t *testing.T) {
+			s := startWithKey(t, Options{MaxConnections: 80, TrustProxy: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+			s.pipes.wrap = func(c net.Conn) net.Conn { return proxied{c} }
+			for i := range maxUnauthenticated(80) {
+				s.dialFrom(t, flood(i))
+			}
+			var browsers []*testClient
+			for i := range 6 {
+				browsers = append(browsers, s.dialFrom(t, fmt.Sprintf("198.51.100.%d", 2+i/2)))
+				for j := range 20 {
+					s.dialFrom(t, flood(100*i+j))
+					synctest.Wait()
 				}
-				var browsers []*testClient
-				for i := range 6 {
-					browsers = append(browsers, s.dialFrom(t, fmt.Sprintf("198.51.100.%d", 2+i/2)))
-					for j := range 20 {
-						s.dialFrom(t, flood(100*i+j))
-						synctest.Wait()
-					}
-				}
-				for i, b := range browsers {
-					b.login(fmt.Sprint("player-", i))
-				}
-			})
+			}
+			for i, b := range browsers {
+				b.login(fmt.Sprint("player-", i))
+			}
 		})
 	}
 }

@@ -112,45 +112,51 @@ func TestData_CompareAndSet(t *testing.T) {
 	})
 }
 
-// Data that cannot be used is refused, by the name of its field, and nothing is written.
-func TestData_Refused(t *testing.T) {
+// What cannot be used is refused by the name of its field, and so is what is said to somebody who is not there: nothing
+// is written, and nobody hears it.
+func TestRequest_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits := room.Limits{MemberData: 100, RoomData: 200}
-		_, second, a, b := twoNodes(t, room.Rules{Limits: limits}, Options{})
+		_, second, a, b := twoNodes(t, room.Rules{Limits: room.Limits{MemberData: 100, RoomData: 200}}, Options{Burst: 200})
+		w := second.connect(t, "w")
+		w.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
 		text := func(n int) string { return `"` + strings.Repeat("x", n-2) + `"` }
 		nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-		for _, tt := range []struct{ request, reply string }{
-			{`"set","data":` + text(201), refused("bad_request", "data must be at most 200 bytes long, not 201")},
-			{`"set","data":` + nested(33), refused("bad_request", "data must be at most 32 levels deep, not 33")},
-			{`"set","scope":"member","data":` + text(101), refused("bad_request", "data must be at most 100 bytes long, not 101")},
-			{`"set","data":{"a":[1e999999]}`, refused("bad_request", "data has the number 1e999999, which not every JSON reader can hold; send it as a string")},
-			{`"set","scope":"member","data":-9007199254740993`, refused("bad_request", "data has the number -9007199254740993, which not every JSON reader can hold; send it as a string")},
-			{`"say","data":1e999999`, refused("bad_request", "data has the number 1e999999, which not every JSON reader can hold; send it as a string")},
-			{`"set","data":1,"expect":0,"epoch":""`, refused("bad_request", "epoch: must not be empty; without it, any epoch will do")},
-			{`"set","scope":"member","data":` + nested(40), refused("bad_request", "data must be at most 32 levels deep, not 40")},
+		const number = ", which not every JSON reader can hold; send it as a string"
+		w.ask(`"say","text":"hi"`, refused("not_member", "w is not in room 42"))
+		for _, tt := range []struct{ request, code, message string }{
+			{`"set","data":` + text(201), "bad_request", "data must be at most 200 bytes long, not 201"},
+			{`"set","data":` + nested(33), "bad_request", "data must be at most 32 levels deep, not 33"},
+			{`"set","scope":"member","data":` + text(101), "bad_request", "data must be at most 100 bytes long, not 101"},
+			{`"set","data":{"a":[1e999999]}`, "bad_request", "data has the number 1e999999" + number},
+			{`"set","scope":"member","data":-9007199254740993`, "bad_request", "data has the number -9007199254740993" + number},
+			{`"say","data":1e999999`, "bad_request", "data has the number 1e999999" + number},
+			{`"set","data":1,"expect":0,"epoch":""`, "bad_request", "epoch: must not be empty; without it, any epoch will do"},
+			{`"say","text":"hi","to":["w"]`, "not_member", "w is not in room 42"},
+			{`"say","text":"hi","to":["b","nobody"]`, "not_member", "nobody is not in room 42"},
+			{`"say","text":` + text(2051), "bad_request", "text must be at most 2048 bytes long, not 2049"},
+			{`"say","data":` + text(2049), "bad_request", "data must be at most 2048 bytes long, not 2049"},
+			{`"say","data":` + nested(33), "bad_request", "data must be at most 32 levels deep, not 33"},
 		} {
-			a.ask(tt.request, tt.reply)
+			a.ask(tt.request, refused(tt.code, tt.message))
+			time.Sleep(time.Second) // the rate
 		}
 		for _, request := range []string{
 			`"set"`, `"set","data":{"a":1,"a":2}`, `"set","data":1,"scope":"all"`, `"set","data":1,"epoch":"e"`, `"set","data":1,"expect":-1`,
 			`"ready"`, `"ready","value":1`, `"ready","value":true,"data":1`, `"set","data":"\ud800"`,
+			`"say"`, `"say","text":""`, `"say","text":"hi","data":1`, `"say","text":"hi","to":["b","b"]`, `"say","text":1`,
+			`"say","text":"hi","to":"b"`, `"say","text":"hi","to":[1]`, `"say","text":"hi","to":["` + strings.Repeat(`u","`, 64) + `u"]`,
 		} {
 			a.send(`{"id":7,"room":"42","action":` + request + `}`)
-			if got := a.next("a refusal", time.Second); !strings.HasPrefix(got, `{"id":7,"room":"42","error":{"code":"bad_request"`) {
-				t.Errorf("%s: %s", request, got)
-			}
-		}
-		a.send(`{"id":7,"room":"42","action":"set","data":[}`)
-		if got := a.next("a refusal", time.Second); !strings.Contains(got, `"code":"bad_request","message":"not valid JSON from byte`) {
-			t.Error(got)
+			got := a.next("a refusal", time.Second)
+			redistest.ErrorIf(t, !strings.HasPrefix(got, `{"id":7,"room":"42","error":{"code":"bad_request"`), "%s: %s", request, got)
+			time.Sleep(time.Second)
 		}
 		b.expectSilence()
 		a.ask(`"set","data":`+text(200), `"version":3,"count":2`)
-		a.expect(eventOf(3, `{"type":"data","user":"a","data":`+text(200)+`}`))
-		a.ask(`"set","scope":"member","data":`+nested(32), `"version":4,"count":2`)
-		if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Data != text(200) || now.Users()[1].Data != nested(32) {
-			t.Errorf("%+v, %v", now.Users(), err)
-		}
+		a.tell(`"set","scope":"member","data":`+nested(32), `"version":4,"count":2`)
+		a.tell(`"say","text":`+text(2050), `"version":5,"count":2`)
+		now, err := second.rooms.Read(t.Context(), "42")
+		redistest.ErrorIf(t, err != nil || now.Data != text(200) || now.Users()[1].Data != nested(32), "%+v, %v", now.Users(), err)
 	})
 }
 

@@ -83,24 +83,22 @@ func TestGrace_Ends(t *testing.T) {
 func TestGrace_ComingBack(t *testing.T) {
 	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
 		for _, elsewhere := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", elsewhere ", elsewhere), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					first, second, a, b := twoNodes(t, room.Rules{Duplicate: duplicate}, Options{})
-					at := first
-					if elsewhere {
-						at = second
-					}
-					a.cut()
-					b.expect(eventAAway)
-					time.Sleep(9900 * time.Millisecond)
-					a = at.connect(t, "a")
-					a.exchange(join42, replyABack)
-					b.expect(eventABack)
-					time.Sleep(time.Minute)
-					a.expectSilence()
-					b.expectSilence()
-					at.expectMembers(t, "42", "b a")
-				})
+			bubble(t, fmt.Sprint(name, ", elsewhere ", elsewhere), func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{Duplicate: duplicate}, Options{})
+				at := first
+				if elsewhere {
+					at = second
+				}
+				a.cut()
+				b.expect(eventAAway)
+				time.Sleep(9900 * time.Millisecond)
+				a = at.connect(t, "a")
+				a.exchange(join42, replyABack)
+				b.expect(eventABack)
+				time.Sleep(time.Minute)
+				a.expectSilence()
+				b.expectSilence()
+				at.expectMembers(t, "42", "b a")
 			})
 		}
 	}

@@ -44,31 +44,29 @@ func (s *testNode) moveTo(t *testing.T, from, to, user string) {
 // the move were written, although the session hears of the move later.
 func TestMove_LeaveOfTarget(t *testing.T) {
 	for _, leaveFirst := range []bool{false, true} {
-		t.Run(fmt.Sprint("leave first: ", leaveFirst), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-				a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
-				first.redisNet.holdEvents() // the session hears of the move when it has left
-				if !leaveFirst {
-					second.moveTo(t, "42", "T", "a")
-				}
-				a.askAbout("T", `"leave"`, `"version":2,"count":0`)
-				if leaveFirst {
-					second.moveTo(t, "42", "T", "a")
-				}
-				first.redisNet.resume()
-				a.expectWithin(lostMoved, time.Second)
-				if leaveFirst { // the seat was reserved after the leave: the session is moved
-					a.expectIn(`"user":"a"`)
-					time.Sleep(time.Minute)
-					second.expectMembers(t, "T", "a")
-					return
-				}
-				a.expectWithin(`{"event":"lost","room":"T","reason":"left"}`, time.Second)
+		bubble(t, fmt.Sprint("leave first: ", leaveFirst), func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+			first.redisNet.holdEvents() // the session hears of the move when it has left
+			if !leaveFirst {
+				second.moveTo(t, "42", "T", "a")
+			}
+			a.askAbout("T", `"leave"`, `"version":2,"count":0`)
+			if leaveFirst {
+				second.moveTo(t, "42", "T", "a")
+			}
+			first.redisNet.resume()
+			a.expectWithin(lostMoved, time.Second)
+			if leaveFirst { // the seat was reserved after the leave: the session is moved
+				a.expectIn(`"user":"a"`)
 				time.Sleep(time.Minute)
-				a.expectSilence()
-				second.expectMembers(t, "T", "")
-			})
+				second.expectMembers(t, "T", "a")
+				return
+			}
+			a.expectWithin(`{"event":"lost","room":"T","reason":"left"}`, time.Second)
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			second.expectMembers(t, "T", "")
 		})
 	}
 }
@@ -76,59 +74,53 @@ func TestMove_LeaveOfTarget(t *testing.T) {
 // A leave of the room to which the user was moved takes effect, also if the session has not taken the seat yet, or
 // hears of the move while the leave runs. Then the reply comes behind the news of the move, and is the last word.
 func TestMove_LeaveAtOnce(t *testing.T) {
-	t.Run("after the news", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-			open := first.hook.gate(room.KindJoin, func() {})
-			second.moveTo(t, "42", "T", "a")
-			a.expect(lostMoved)
-			a.send(`{"id":9,"room":"T","action":"leave"}`)
-			synctest.Wait()
-			open()
-			a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
-			time.Sleep(time.Minute)
-			a.expectSilence()
-			second.expectMembers(t, "T", "")
-		})
+	bubble(t, "after the news", func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		open := first.hook.gate(room.KindJoin, func() {})
+		second.moveTo(t, "42", "T", "a")
+		a.expect(lostMoved)
+		a.send(`{"id":9,"room":"T","action":"leave"}`)
+		synctest.Wait()
+		open()
+		a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		second.expectMembers(t, "T", "")
 	})
-	t.Run("watching", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-			second.joins(t, "x", "T")
-			a.send(`{"id":8,"room":"T","action":"watch"}`)
-			a.next("the list of T", time.Second)
-			open := first.hook.gate(room.KindJoin, func() {})
-			second.moveTo(t, "42", "T", "a")
-			for a.next("the news of the move", time.Second) != lostMoved { // T's may come first
-			}
-			second.joins(t, "y", "T")
-			a.expectSilence() // T's events are kept back for the seat there
-			a.send(`{"id":9,"room":"T","action":"leave"}`)
-			synctest.Wait()
-			open()
-			got := a.next("what happened before the leave", time.Second)
-			redistest.ErrorIf(t, !strings.Contains(got, `{"type":"join","user":"y","seat":2}`), "before the reply came %s", got)
-			a.expect(`{"id":9,"room":"T","version":5,"count":2}`)
-			a.next("the leave, since it watches", time.Second)
-			time.Sleep(time.Minute)
-			a.expectSilence()
-			second.expectMembers(t, "T", "x y")
-		})
+	bubble(t, "watching", func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		second.joins(t, "x", "T")
+		a.send(`{"id":8,"room":"T","action":"watch"}`)
+		a.next("the list of T", time.Second)
+		open := first.hook.gate(room.KindJoin, func() {})
+		second.moveTo(t, "42", "T", "a")
+		for a.next("the news of the move", time.Second) != lostMoved { // T's may come first
+		}
+		second.joins(t, "y", "T")
+		a.expectSilence() // T's events are kept back for the seat there
+		a.send(`{"id":9,"room":"T","action":"leave"}`)
+		synctest.Wait()
+		open()
+		got := a.next("what happened before the leave", time.Second)
+		redistest.ErrorIf(t, !strings.Contains(got, `{"type":"join","user":"y","seat":2}`), "before the reply came %s", got)
+		a.expect(`{"id":9,"room":"T","version":5,"count":2}`)
+		a.next("the leave, since it watches", time.Second)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		second.expectMembers(t, "T", "x y")
 	})
-	t.Run("before the news", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-			open := first.hook.gate(room.KindLeave, func() {})
-			a.send(`{"id":9,"room":"T","action":"leave"}`)
-			synctest.Wait()
-			second.moveTo(t, "42", "T", "a")
-			a.expect(lostMoved)
-			open()
-			a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
-			time.Sleep(time.Minute)
-			a.expectSilence()
-			second.expectMembers(t, "T", "")
-		})
+	bubble(t, "before the news", func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		open := first.hook.gate(room.KindLeave, func() {})
+		a.send(`{"id":9,"room":"T","action":"leave"}`)
+		synctest.Wait()
+		second.moveTo(t, "42", "T", "a")
+		a.expect(lostMoved)
+		open()
+		a.expectWithin(`{"id":9,"room":"T","version":3,"count":0}`, time.Second)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		second.expectMembers(t, "T", "")
 	})
 }
 
@@ -197,25 +189,23 @@ func TestMove_TakenOutOfTarget(t *testing.T) {
 		"kicked":   {func(t *testing.T, s *testNode) { s.actIn(t, "T", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"T","reason":"kicked","text":"loud"}`},
 		"closed":   {func(t *testing.T, s *testNode) { s.actIn(t, "T", room.Close{}) }, `{"event":"lost","room":"T","reason":"closed"}`},
 	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-				open := first.hook.gate(room.KindJoin, func() {})
-				second.moveTo(t, "42", "T", "a")
-				a.expect(lostMoved)
-				tt.do(t, second)
-				open()
-				a.expectWithin(tt.want, time.Second)
-				if what == "moved on" {
-					if got := a.next("a snapshot of U", time.Second); !strings.HasPrefix(got, `{"event":"snapshot","room":"U"`) || !strings.Contains(got, `"user":"a"`) {
-						t.Errorf("got %s", got)
-					}
+		bubble(t, what, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			open := first.hook.gate(room.KindJoin, func() {})
+			second.moveTo(t, "42", "T", "a")
+			a.expect(lostMoved)
+			tt.do(t, second)
+			open()
+			a.expectWithin(tt.want, time.Second)
+			if what == "moved on" {
+				if got := a.next("a snapshot of U", time.Second); !strings.HasPrefix(got, `{"event":"snapshot","room":"U"`) || !strings.Contains(got, `"user":"a"`) {
+					t.Errorf("got %s", got)
 				}
-				time.Sleep(time.Minute)
-				a.expectSilence()
-				in := second.members(t, "T") + second.members(t, "U")
-				redistest.ErrorIf(t, (in == "a") != (what == "moved on"), "in T and U are %q", in)
-			})
+			}
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			in := second.members(t, "T") + second.members(t, "U")
+			redistest.ErrorIf(t, (in == "a") != (what == "moved on"), "in T and U are %q", in)
 		})
 	}
 }
@@ -232,21 +222,19 @@ func TestMove_LeaveOfOrigin(t *testing.T) {
 		"kicked": {func(t *testing.T, s *testNode) { s.actIn(t, "42", room.Kick{User: "a", Text: "loud"}) }, `{"event":"lost","room":"42","reason":"kicked","text":"loud"}`},
 		"closed": {func(t *testing.T, s *testNode) { s.actIn(t, "42", room.Close{}) }, `{"event":"lost","room":"42","reason":"closed"}`},
 	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-				first.redisNet.holdEvents()
-				tt.do(t, second)
-				a.send(leave42)
-				a.expectWithin(tt.want, time.Second)
-				a.expect(`{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
-				first.redisNet.resume()
-				if what == "moved" {
-					a.expectIn(`"user":"a"`)
-				}
-				time.Sleep(time.Minute)
-				a.drainChanges(t)
-			})
+		bubble(t, what, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			first.redisNet.holdEvents()
+			tt.do(t, second)
+			a.send(leave42)
+			a.expectWithin(tt.want, time.Second)
+			a.expect(`{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
+			first.redisNet.resume()
+			if what == "moved" {
+				a.expectIn(`"user":"a"`)
+			}
+			time.Sleep(time.Minute)
+			a.drainChanges(t)
 		})
 	}
 }
@@ -273,25 +261,23 @@ func TestMove_DuringRequest(t *testing.T) {
 // taken the session over.
 func TestMove_AwayAndBack(t *testing.T) {
 	for _, leave := range []bool{true, false} {
-		t.Run(fmt.Sprint("leave: ", leave), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-				first.redisNet.holdEvents()
-				second.moveTo(t, "42", "T", "a")
-				second.moveTo(t, "T", "42", "a")
-				want := "b a"
-				if leave {
-					a.send(`{"id":9,"room":"42","action":"leave"}`)
-					a.expectWithin(`{"id":9,"room":"42","version":6,"count":1}`, time.Second)
-					want = "b"
-				}
-				first.redisNet.loseEvents()
-				first.redisNet.resume()
-				time.Sleep(time.Minute)
-				redistest.Equal(t, "in 42 are", second.members(t, "42"), want)
-				a.drain()
-				a.askAbout("43", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`) // the connection stays
-			})
+		bubble(t, fmt.Sprint("leave: ", leave), func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			first.redisNet.holdEvents()
+			second.moveTo(t, "42", "T", "a")
+			second.moveTo(t, "T", "42", "a")
+			want := "b a"
+			if leave {
+				a.send(`{"id":9,"room":"42","action":"leave"}`)
+				a.expectWithin(`{"id":9,"room":"42","version":6,"count":1}`, time.Second)
+				want = "b"
+			}
+			first.redisNet.loseEvents()
+			first.redisNet.resume()
+			time.Sleep(time.Minute)
+			redistest.Equal(t, "in 42 are", second.members(t, "42"), want)
+			a.drain()
+			a.askAbout("43", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`) // the connection stays
 		})
 	}
 }

@@ -58,22 +58,6 @@ func TestFlood_AtTheRate(t *testing.T) {
 	})
 }
 
-// A client's ping is a sign of life, as its pong is.
-func TestFlood_FewPings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := serve(t, sizedRooms{}, Options{})
-		c := s.connectRawAs(t, "a")
-		go func() {
-			for range 20 {
-				c.write(ping("")) // and answers none of the server's
-				time.Sleep(3 * time.Second)
-			}
-			c.write(closing(1000, ""))
-		}()
-		redistest.Equal(t, "got", strings.NewReplacer("pong", "", `9 ""`, "", " ", "").Replace(c.readAll()), "close1000")
-	})
-}
-
 // A message that never ends ends the connection, whatever comes between its fragments.
 func TestFrames_MessageMustEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,6 +45,7 @@ func TestHeartbeat_TalkingClient(t *testing.T) {
 	}{
 		"requests":   {text(usersOf(1)), false},
 		"pongs":      {pong("?"), false},
+		"pings":      {ping("?"), false}, // and it answers none of the server's
 		"silent now": {"", true},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,34 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
-
-// Subprotocols may be offered in several lines, which count as one.
-func TestHandshake_Subprotocols(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startWithKey(t, Options{})
-		alice, bob := "roomd.token."+tokenOf(t, "alice", time.Hour), "roomd.token."+tokenOf(t, "bob", time.Hour)
-		for _, tt := range []struct {
-			lines  []string
-			status int
-		}{
-			{[]string{"roomd.v1", alice}, http.StatusSwitchingProtocols},
-			{[]string{alice, "roomd.v1"}, http.StatusSwitchingProtocols},
-			{[]string{"roomd.v1, " + alice, bob}, http.StatusUnauthorized},
-		} {
-			c, answer, err := (&websocket.Dialer{NetDialContext: s.connection}).Dial("ws://pipes/ws", http.Header{"Sec-WebSocket-Protocol": tt.lines})
-			redistest.ErrorIf(t, answer == nil || answer.StatusCode != tt.status,
-				"%q: %+v, %v", tt.lines, answer, err)
-			if err == nil {
-				c.Close()
-			}
-		}
-	})
-}
 
 // A token comes in three ways, and says who the user is.
 func TestHandshake_WaysToSendToken(t *testing.T) {
@@ -108,7 +83,7 @@ func TestHandshake_Unauthorized(t *testing.T) {
 		}
 		return h
 	}
-	offer := func(what string) http.Header { return http.Header{"Sec-Websocket-Protocol": {what}} }
+	lines := func(offered ...string) http.Header { return http.Header{"Sec-Websocket-Protocol": offered} }
 	for _, tt := range []struct {
 		path   string
 		header http.Header
@@ -120,16 +95,22 @@ func TestHandshake_Unauthorized(t *testing.T) {
 		{"/ws", bearer(good + "x"), 401, "signature"},
 		{"/ws", bearer(strings.Repeat("x", 9000)), 401, "8 KiB"},
 		{"/ws", bearer(good, good), 401, "more than one"},
-		{"/ws", offer("roomd.v1, roomd.token." + good + "x"), 401, "signature"},
-		{"/ws", offer("roomd.v1, roomd.token." + good + ", roomd.token." + good), 401, "more than one"},
+		{"/ws", lines("roomd.v1, roomd.token." + good + "x"), 401, "signature"},
+		{"/ws", lines("roomd.v1, roomd.token." + good + ", roomd.token." + good), 401, "more than one"},
 		{"/ws?user=b", bearer(good), 401, "?user="},
 		{"/ws?user=a", bearer(other), 401, "?user="},
 		{"/ws?user=a&user=a", bearer(good), 400, "once"},
 		{"/ws?user=", bearer(good), 400, "user"},
-		{"/ws", offer("roomd.token." + good), 400, "speaks roomd.v1"},
+		{"/ws", lines("roomd.token." + good), 400, "speaks roomd.v1"},
 		{"/ws", http.Header{"Origin": {"http://example.com"}, "Sec-Websocket-Protocol": {"roomd.v2, roomd.tokn." + good}}, 400, "speaks roomd.v1"},
-		{"/ws", offer("roomd.v1"), 401, "Authorization: Bearer"},
+		{"/ws", lines("roomd.v1"), 401, "Authorization: Bearer"},
 		{"/ws", bearer(good), 400, "websocket"}, // and so was let in
+		{"/ws", lines("roomd.v1", "roomd.token."+good), 400, "websocket"},
+		{"/ws", lines("roomd.token."+good, "roomd.v1"), 400, "websocket"},
+		{"/ws", lines("roomd.v1, roomd.token."+good, "roomd.token."+other), 401, "more than one"},
+		{"/ws", nil, 401, "Authorization: Bearer"}, // a program, which is not asked later
+		{"/ws", http.Header{"Origin": {""}}, 401, "Authorization: Bearer"},
+		{"/ws", http.Header{"Authorization": {"Basic YTpi"}}, 401, "Authorization: Bearer"},
 	} {
 		request, answer := httptest.NewRequest("GET", tt.path, nil), httptest.NewRecorder()
 		request.Header = tt.header

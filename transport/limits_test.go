@@ -165,16 +165,3 @@ func TestLimits_Traced(t *testing.T) {
 		redistest.Equal(t, "traced:", limits.names(), "members rooms")
 	})
 }
-
-func TestLimits_AuthTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var limits tracedLimits
-		s := startWithKey(t, Options{AuthTimeout: time.Second, Trace: limits.trace()})
-		silent := s.dialWith(t, "").reading()
-		time.Sleep(time.Second - 1)
-		silent.expectSilence()
-		time.Sleep(time.Nanosecond)
-		silent.expectClose(protocol.CloseUnauthorized)
-		redistest.Equal(t, "traced:", limits.names(), LimitAuth)
-	})
-}

@@ -32,19 +32,17 @@ func TestJoin_RefusedToWhoWasTakenOut(t *testing.T) {
 		},
 		"closed": {[]room.Action{room.Close{}}, join42, []string{`{"event":"lost","room":"42","reason":"closed"}`, "closed"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-				first.redisNet.holdEvents()
-				for _, action := range tt.do {
-					second.actIn(t, "42", action)
-				}
-				a.exchange(tt.join, tt.want[0])
-				redistest.Equal(t, "refused with", codeOf(t, a.next(tt.want[1], time.Second)), tt.want[1])
-				first.redisNet.resume()
-				time.Sleep(time.Minute)
-				a.expectSilence()
-			})
+		bubble(t, name, func(t *testing.T) {
+			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+			first.redisNet.holdEvents()
+			for _, action := range tt.do {
+				second.actIn(t, "42", action)
+			}
+			a.exchange(tt.join, tt.want[0])
+			redistest.Equal(t, "refused with", codeOf(t, a.next(tt.want[1], time.Second)), tt.want[1])
+			first.redisNet.resume()
+			time.Sleep(time.Minute)
+			a.expectSilence()
 		})
 	}
 }

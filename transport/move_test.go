@@ -51,44 +51,42 @@ const lostMoved = `{"event":"lost","room":"42","reason":"moved","to":"T"}`
 // its events, on whichever node they are. They are ordinary members there.
 func TestMove_Told(t *testing.T) {
 	for _, watched := range []string{"not", "before", "with a version"} {
-		t.Run("watched "+watched, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, b := twoNodes(t, room.Rules{}, Options{MaxRooms: 2})
-				c := second.connect(t, "c")
-				c.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
-				if watched == "with a version" {
-					second.joins(t, "x", "T")
+		bubble(t, "watched "+watched, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{MaxRooms: 2})
+			c := second.connect(t, "c")
+			c.ask(`"watch"`, `"version":2,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]`)
+			if watched == "with a version" {
+				second.joins(t, "x", "T")
+			}
+			for _, v := range []*testClient{a, b} {
+				if watched != "not" {
+					v.send(`{"id":7,"room":"T","action":"watch"}`)
+					synctest.Wait()
+				} else { // as many as a connection may be in
+					v.send(`{"id":7,"room":"other","action":"watch"}`)
+					synctest.Wait()
 				}
-				for _, v := range []*testClient{a, b} {
-					if watched != "not" {
-						v.send(`{"id":7,"room":"T","action":"watch"}`)
-						synctest.Wait()
-					} else { // as many as a connection may be in
-						v.send(`{"id":7,"room":"other","action":"watch"}`)
-						synctest.Wait()
-					}
-					v.drain()
-				}
-				first.move(t, "a", "b")
-				left := eventOf(3, `{"type":"leave","user":"a","seat":1,"reason":"moved","to":"T"}`, `{"type":"leave","user":"b","seat":0,"reason":"moved","to":"T"}`)
-				c.expect(left)
-				for _, v := range []*testClient{a, b} {
-					v.expectAmong(lostMoved)
-					v.expectIn(`"user":"a"`, `"user":"b"`)
-				}
-				time.Sleep(time.Minute)
-				a.drain()
-				b.drain()
-				now, err := second.rooms.Read(t.Context(), "T")
-				redistest.OK(t, err)
-				for _, o := range now.Users() {
-					redistest.ErrorIf(t, o.Away, "%s is away", o.User)
-				}
-				a.askAbout("T", `"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+1, now.Count()))
-				expectAll(fmt.Sprintf(`{"event":"changes","room":"T","version":%d,"from":%d,"changes":[{"type":"message","user":"a","text":"hi"}]}`, now.Version+1, now.Version), a, b)
-				a.askAbout("T", `"leave"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+2, now.Count()-1))
-				c.expectSilence()
-			})
+				v.drain()
+			}
+			first.move(t, "a", "b")
+			left := eventOf(3, `{"type":"leave","user":"a","seat":1,"reason":"moved","to":"T"}`, `{"type":"leave","user":"b","seat":0,"reason":"moved","to":"T"}`)
+			c.expect(left)
+			for _, v := range []*testClient{a, b} {
+				v.expectAmong(lostMoved)
+				v.expectIn(`"user":"a"`, `"user":"b"`)
+			}
+			time.Sleep(time.Minute)
+			a.drain()
+			b.drain()
+			now, err := second.rooms.Read(t.Context(), "T")
+			redistest.OK(t, err)
+			for _, o := range now.Users() {
+				redistest.ErrorIf(t, o.Away, "%s is away", o.User)
+			}
+			a.askAbout("T", `"say","text":"hi"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+1, now.Count()))
+			expectAll(fmt.Sprintf(`{"event":"changes","room":"T","version":%d,"from":%d,"changes":[{"type":"message","user":"a","text":"hi"}]}`, now.Version+1, now.Version), a, b)
+			a.askAbout("T", `"leave"`, fmt.Sprintf(`"version":%d,"count":%d`, now.Version+2, now.Count()-1))
+			c.expectSilence()
 		})
 	}
 }
@@ -101,20 +99,6 @@ func (v *testClient) expectAmong(want string) {
 			v.t.Fatalf("got %s, want %s", got, want)
 		}
 	}
-}
-
-// Who is a member of the other room already stays that, and its events go on.
-func TestMove_ToOwnRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-		a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
-		second.move(t, "a")
-		a.expect(lostMoved)
-		time.Sleep(time.Minute)
-		a.drain()
-		redistest.Equal(t, "in the rooms are", first.members(t, "T")+"; "+second.members(t, "42"), "a; b")
-		a.askAbout("T", `"ready","value":true`, `"version":2,"count":1`)
-	})
 }
 
 // A user without a connection keeps the seat in the other room for a grace, and can come there.
@@ -150,10 +134,10 @@ func TestMove_Refused(t *testing.T) {
 		if _, _, err := first.Move(t.Context(), "42", "T", "nobody"); !errors.Is(err, room.ErrNotMember) {
 			t.Error(err)
 		}
+		redistest.Equal(t, "timers are left:", first.disconnectTimers.count(), 0)
 		time.Sleep(time.Minute)
 		a.expectSilence()
 		b.expectSilence()
-		redistest.Equal(t, "timers are left:", first.disconnectTimers.count(), 0)
 	})
 }
 
@@ -262,17 +246,5 @@ func TestMove_UndoneSeatIsGivenUp(t *testing.T) {
 		s.expectMembers(t, "T", "z")
 		time.Sleep(2 * time.Second)
 		s.expectMembers(t, "T", "")
-	})
-}
-
-// A refused move has written nothing, and so nobody has anything to give up.
-func TestMove_RefusedKeepsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := start(t, room.Rules{}, Options{Grace: 5 * time.Second})
-		if _, _, err := s.Move(t.Context(), "43", "T", "x"); !errors.Is(err, room.ErrNotMember) {
-			t.Fatal(err)
-		}
-		n := s.disconnectTimers.count()
-		redistest.ErrorIf(t, n > 0, "%d graces run", n)
 	})
 }

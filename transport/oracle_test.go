@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gorilla/websocket"
 
@@ -20,6 +21,8 @@ type oracle struct {
 	user   string
 	ws     *websocket.Conn
 	rivals bool // its user has other connections
+
+	session string // id; only in a bubble
 
 	mu      sync.Mutex
 	asked   []string       // guarded by mu: actions without a reply
@@ -41,6 +44,10 @@ func (s *testNode) connectOracle(t *testing.T, user string) *oracle {
 	ws := s.connectIdle(t, user).ws
 	answerPings(ws) // also while a request is being sent
 	o := &oracle{user: user, ws: ws}
+	if inBubble() {
+		synctest.Wait()
+		o.session = s.session(t, user)
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -107,6 +114,7 @@ func (o *oracle) replyLocked(r *protocol.Reply) {
 	case r.Error != nil && r.Error.Is(protocol.ErrUnknown) && changes:
 		o.member, o.unsure = o.member && action == protocol.ActionJoin, true
 	case r.Error != nil && o.rivals && r.Error.Is(protocol.ErrDuplicateUser): // it was replaced before that was read
+	case r.Error != nil && r.Error.Is(protocol.ErrUnknown): // a list that lacked the user again: nothing was changed
 	case r.Error != nil && !r.Error.Is(protocol.ErrUnavailable) && !r.Error.Is(protocol.ErrBusy) && !r.Error.Is(protocol.ErrRoomFull):
 		o.wrongLocked("%s got %v", action, r.Error)
 	case r.Error != nil:

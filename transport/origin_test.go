@@ -7,11 +7,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/transport/protocol"
 )
 
 // What is the server's own origin depends on the Host that the client asked for, and on TLS.
@@ -113,26 +111,4 @@ func TestOrigin_Two(t *testing.T) {
 	if answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "https://a.example, https://b.example") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
-}
-
-// With a key, a program must send its token with the handshake, and a browser need not. Without a
-// key nobody does.
-func TestOrigin_NoneNeedsToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startWithKey(t, Options{})
-		for _, header := range []http.Header{nil, {"Origin": {""}}, {"Authorization": {"Basic YTpi"}}} {
-			_, res, err := s.dial(t, "/ws", header)
-			if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != "Bearer" {
-				t.Errorf("%v: %v", header, err)
-				continue
-			}
-			var text [512]byte
-			n, _ := res.Body.Read(text[:])
-			if got := string(text[:n]); !strings.Contains(got, protocol.CodeUnauthorized) || !strings.Contains(got, "Authorization: Bearer") {
-				t.Errorf("%v: %s", header, got)
-			}
-		}
-		s.dialWith(t, "")
-		redistest.Equal(t, "connections:", s.Connections(), 1)
-	})
 }

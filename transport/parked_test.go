@@ -19,23 +19,21 @@ import (
 func TestList_DuringRejoin(t *testing.T) {
 	for _, action := range []string{"users", "watch"} {
 		for _, back := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, back %v", action, back), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-					first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrBusy })
-					removeA(t, first, second)
-					synctest.Wait()
-					a.send(fmt.Sprintf(`{"id":3,"action":%q,"room":"42"}`, action))
-					time.Sleep(500 * time.Millisecond) // the next attempt comes long before session.SeatWait has passed
-					a.expectSilence()
-					if !back {
-						a.expectWithin(`{"id":3,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, session.SeatWait)
-						return
-					}
-					first.hook.setBefore(nil)
-					a.expectWithin(`{"id":3,"room":"42","version":4,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, session.SeatWait)
-					a.expectSilence() // the reply has what a snapshot would have
-				})
+			bubble(t, fmt.Sprintf("%s, back %v", action, back), func(t *testing.T) {
+				first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+				first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrBusy })
+				removeA(t, first, second)
+				synctest.Wait()
+				a.send(fmt.Sprintf(`{"id":3,"action":%q,"room":"42"}`, action))
+				time.Sleep(500 * time.Millisecond) // the next attempt comes long before session.SeatWait has passed
+				a.expectSilence()
+				if !back {
+					a.expectWithin(`{"id":3,"room":"42","error":{"code":"unavailable","message":"the room's store cannot be reached; nothing was written","retry":true}}`, session.SeatWait)
+					return
+				}
+				first.hook.setBefore(nil)
+				a.expectWithin(`{"id":3,"room":"42","version":4,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, session.SeatWait)
+				a.expectSilence() // the reply has what a snapshot would have
 			})
 		}
 	}

@@ -22,26 +22,24 @@ func (s *testNode) reserveIn42(t *testing.T, users ...string) {
 // others leave. All of them sit down, or nobody does; members keep their seats.
 func TestParty_Seated(t *testing.T) {
 	for name, duplicate := range map[string]room.Duplicate{"replace": room.Replace, "reject": room.Reject} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, b := twoNodes(t, room.Rules{Duplicate: duplicate, Seating: room.Capacity(4)}, Options{})
-				_, err := first.Reserve(t.Context(), "42", "p", "q", "r")
-				redistest.ErrorIf(t, !errors.Is(err, room.ErrFull), "a party of 3 for 2 seats: %v", err)
-				a.expectSilence()
-				first.reserveIn42(t, "p", "a", "q")
-				party := eventOf(3, `{"type":"join","user":"p","seat":2,"away":true}`, `{"type":"join","user":"q","seat":3,"away":true}`)
-				a.expect(party)
-				b.expect(party)
-				time.Sleep(defaultGrace - time.Second)
-				p := second.connect(t, "p")
-				p.ask(`"join"`, `"version":4,"seat":2,"count":4,"settings":{"capacity":4},"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
-				a.expect(eventOf(4, `{"type":"back","user":"p","seat":2}`))
-				a.expectWithin(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`), 2*time.Second)
-				p.expect(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`))
-				time.Sleep(time.Minute)
-				p.expectSilence()
-				a.expectSilence()
-			})
+		bubble(t, name, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{Duplicate: duplicate, Seating: room.Capacity(4)}, Options{})
+			_, err := first.Reserve(t.Context(), "42", "p", "q", "r")
+			redistest.ErrorIf(t, !errors.Is(err, room.ErrFull), "a party of 3 for 2 seats: %v", err)
+			a.expectSilence()
+			first.reserveIn42(t, "p", "a", "q")
+			party := eventOf(3, `{"type":"join","user":"p","seat":2,"away":true}`, `{"type":"join","user":"q","seat":3,"away":true}`)
+			a.expect(party)
+			b.expect(party)
+			time.Sleep(defaultGrace - time.Second)
+			p := second.connect(t, "p")
+			p.ask(`"join"`, `"version":4,"seat":2,"count":4,"settings":{"capacity":4},"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
+			a.expect(eventOf(4, `{"type":"back","user":"p","seat":2}`))
+			a.expectWithin(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`), 2*time.Second)
+			p.expect(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`))
+			time.Sleep(time.Minute)
+			p.expectSilence()
+			a.expectSilence()
 		})
 	}
 }
@@ -95,26 +93,24 @@ func TestParty_Refused(t *testing.T) {
 // after a drain, and after its death. Who has joined another node by then stays.
 func TestParty_NodeEnds(t *testing.T) {
 	for _, dies := range []bool{false, true} {
-		t.Run(fmt.Sprint("dies ", dies), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, _, b := twoNodes(t, room.Rules{}, Options{})
-				first.reserveIn42(t, "p", "q")
-				p := second.connect(t, "p")
-				p.tell(`"join"`, `"version":4,"seat":2,"count":4,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
-				if dies {
-					first.redisNet.stop()
-				} else {
-					redistest.OK(t, first.Shutdown(t.Context()))
-					_, err := first.Reserve(t.Context(), "42", "x")
-					redistest.ErrorIf(t, !errors.Is(err, room.ErrClosed), "%v", err)
-					second.expectMembers(t, "42", "b a p q")
-					_ = first.rooms.Close(t.Context())
-				}
-				time.Sleep(2 * time.Minute)
-				second.expectMembers(t, "42", "b p")
-				b.expectOpen()
-				p.expectOpen()
-			})
+		bubble(t, fmt.Sprint("dies ", dies), func(t *testing.T) {
+			first, second, _, b := twoNodes(t, room.Rules{}, Options{})
+			first.reserveIn42(t, "p", "q")
+			p := second.connect(t, "p")
+			p.tell(`"join"`, `"version":4,"seat":2,"count":4,"users":[{"user":"b","seat":0},{"user":"a","seat":1},{"user":"p","seat":2},{"user":"q","seat":3,"away":true}]`)
+			if dies {
+				first.redisNet.stop()
+			} else {
+				redistest.OK(t, first.Shutdown(t.Context()))
+				_, err := first.Reserve(t.Context(), "42", "x")
+				redistest.ErrorIf(t, !errors.Is(err, room.ErrClosed), "%v", err)
+				second.expectMembers(t, "42", "b a p q")
+				_ = first.rooms.Close(t.Context())
+			}
+			time.Sleep(2 * time.Minute)
+			second.expectMembers(t, "42", "b p")
+			b.expectOpen()
+			p.expectOpen()
 		})
 	}
 }

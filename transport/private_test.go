@@ -120,60 +120,6 @@ func privateOf(t *testing.T, s *testNode, id string) string {
 	return fmt.Sprint(snapshot.Private(room.Viewer{Authority: true}))
 }
 
-// Two members of different rooms change places, each with its private data: each is told its own, with another session,
-// too, which watches, and as a connection that comes later; nobody else is.
-func TestPrivate_Moved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-		settled := func() { time.Sleep(time.Second); synctest.Wait() }
-		x := second.connect(t, "x")
-		x.send(`{"id":1,"room":"43","action":"join"}`)
-		settled()
-		again, w := second.connect(t, "a"), first.connect(t, "w")
-		for _, v := range []*testClient{again, w} {
-			v.send(`{"id":1,"room":"43","action":"watch"}`)
-			v.send(`{"id":2,"room":"42","action":"watch"}`)
-		}
-		const aces, kings = "ACES", "KINGS"
-		first.act(t, room.Deal{Hands: []room.Hand{{User: "a", Data: `"` + aces + `"`}}})
-		if _, err := first.rooms.Do(t.Context(), "43", room.Deal{Hands: []room.Hand{{User: "x", Data: `"` + kings + `"`}}}); err != nil {
-			t.Fatal(err)
-		}
-		settled()
-		heard := func(v *testClient) (all string) {
-			settled()
-			for len(v.frames) > 0 {
-				all += <-v.frames + "\n"
-			}
-			return all
-		}
-		for _, v := range []*testClient{a, b, x, again, w} {
-			heard(v)
-		}
-		_, _, err := first.Move(t.Context(), "42", "43", "a")
-		redistest.OK(t, err)
-		_, _, err = first.Move(t.Context(), "43", "42", "x")
-		redistest.OK(t, err)
-		for _, v := range []struct {
-			*testClient
-			who         string
-			aces, kings bool
-		}{{a, "a", true, false}, {again, "a's other session", true, false}, {x, "x", false, true}, {b, "b", false, false}, {w, "w", false, false}} {
-			if text := heard(v.testClient); strings.Contains(text, aces) != v.aces || strings.Contains(text, kings) != v.kings || text == "" {
-				t.Errorf("%s hears\n%s", v.who, text)
-			}
-		}
-		has := privateOf(t, second, "42") + privateOf(t, second, "43")
-		redistest.ErrorIf(t, has != `map[x:"KINGS"]map[a:"ACES"]`, "the rooms have %s", has)
-		a.cut()
-		settled()
-		a = second.connect(t, "a")
-		a.send(`{"id":1,"room":"43","action":"join"}`)
-		text := heard(a)
-		redistest.ErrorIf(t, !strings.Contains(text, `"private":{"a":"ACES"}`), "back again, a gets\n%s", text)
-	})
-}
-
 // Whoever reads slowly gets a snapshot with what is private to it, and nobody else's.
 func TestPrivate_InSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -289,9 +235,14 @@ func TestPrivate_NothingLeaks(t *testing.T) {
 
 // What somebody may not read does not count against what waits for the connection; what an admin reads does.
 func TestPrivate_Size(t *testing.T) {
-	e := &room.Event{Changes: []room.Change{{Type: "private", User: "a", Detail: &room.Detail{Data: []byte(`"` + strings.Repeat("x", 2000) + `"`)}}}}
-	for who, large := range map[room.Viewer]bool{{User: "a"}: true, {User: "b"}: false, {}: false, {User: "c", Authority: true}: true} {
-		n := frames.Of(e).SizeFor(who)
-		redistest.ErrorIf(t, n > 2000 != large || n > 3000, "for %+v it counts as %d bytes", who, n)
+	x := strings.Repeat("x", 2000)
+	for kind, detail := range map[room.Kind]*room.Detail{
+		"private": {Data: []byte(`"` + x + `"`)}, room.KindMessage: {Text: x, To: []string{"a"}},
+	} {
+		e := &room.Event{Changes: []room.Change{{Type: kind, User: "a", Detail: detail}}}
+		for who, large := range map[room.Viewer]bool{{User: "a"}: true, {User: "b"}: false, {}: false, {User: "c", Authority: true}: kind == "private"} {
+			n := frames.Of(e).SizeFor(who)
+			redistest.ErrorIf(t, n > 2000 != large || n > 3000, "for %+v %s counts as %d bytes", who, kind, n)
+		}
 	}
 }

@@ -36,17 +36,15 @@ func TestDocument_Examples(t *testing.T) {
 		var capacity, burst int
 		fmt.Sscan(b[2], &capacity)
 		fmt.Sscan(b[3], &burst)
-		t.Run(fmt.Sprint(kind, i), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newDocSession(t, capacity, burst, key)
-				for _, line := range lines {
-					if kind == "http" {
-						s.request(line)
-					} else {
-						s.step(line)
-					}
+		bubble(t, fmt.Sprint(kind, i), func(t *testing.T) {
+			s := newDocSession(t, capacity, burst, key)
+			for _, line := range lines {
+				if kind == "http" {
+					s.request(line)
+				} else {
+					s.step(line)
 				}
-			})
+			}
 		})
 	}
 	for name := range described().frames {

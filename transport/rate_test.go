@@ -80,27 +80,6 @@ func knownUsers(s *testNode) int {
 	return s.sessions.Users.Known()
 }
 
-// A client may send what it has to say at once, up to the burst, in one segment.
-func TestRate_Burst(t *testing.T) {
-	for n, want := range map[int]map[string]int{
-		64:               counts(64, 0, "close1000"),
-		defaultBurst:     counts(defaultBurst, 0, "close1000"),
-		defaultBurst + 1: counts(defaultBurst, 1, "close1000"),
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var reads atomic.Int64
-			s := serve(t, counted(&reads), Options{})
-			c := s.connectRawAs(t, "a")
-			go c.write(requests(n) + closing(1000, ""))
-			got := outcome(c.readAll())
-			redistest.ErrorIf(t, !maps.Equal(got, want), "%d requests: %v, want %v", n, got, want)
-			if got := reads.Load(); got > defaultBurst {
-				t.Errorf("%d requests reached the rooms", got)
-			}
-		})
-	}
-}
-
 // A client that keeps to the rate is never refused, and one that waits as it is told is served next.
 func TestRate_Limits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

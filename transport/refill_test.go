@@ -34,53 +34,6 @@ func (v *testClient) lastRead() (frames int, last string) {
 	return frames, last
 }
 
-// Redis stands still while everybody does something. What comes of it in one commit is more than a
-// queue may hold: each of them gets a snapshot in its place, and nobody is closed.
-func TestQueue_BurstAfterPause(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		users, each int
-		queue       int
-		request     string
-	}{
-		"members set their data": {60, 1, 32 << 10, `{"id":2,"action":"set","scope":"member","room":"42","data":"%s"}`},
-		"members talk":           {8, 19, 0, `{"id":2,"action":"say","room":"42","text":"%[1]s%[1]s"}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := start(t, room.Rules{}, Options{MaxQueue: tt.queue, Rate: -1})
-				var all []*testClient
-				for i := range tt.users {
-					v := s.connect(t, fmt.Sprint("u", i))
-					v.send(join42)
-					all = append(all, v)
-				}
-				for _, v := range all {
-					v.lastRead()
-				}
-				s.redisNet.stop()
-				for _, v := range all {
-					go func() {
-						for range tt.each {
-							v.send(fmt.Sprintf(tt.request, strings.Repeat("x", 1000)))
-						}
-					}()
-				}
-				time.Sleep(800 * time.Millisecond)
-				s.redisNet.resume()
-				time.Sleep(time.Second)
-				version := s.version(t)
-				for _, v := range all {
-					frames, last := v.lastRead()
-					if frames < tt.each || !strings.Contains(last, fmt.Sprintf(`"version":%d,`, version)) && !strings.HasPrefix(last, `{"id":2`) {
-						t.Errorf("%s: %d frames, the last one %.100s, and the room is at %d", name, frames, last, version)
-					}
-				}
-			})
-		})
-	}
-}
-
 // version returns the version of room 42.
 func (s *testNode) version(t *testing.T) uint64 {
 	t.Helper()

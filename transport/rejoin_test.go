@@ -23,24 +23,6 @@ func removeA(t *testing.T, first, second *testNode) {
 	}
 }
 
-// A member who is removed without having asked for it is in again, on the old seat. The others see
-// both. The member itself gets the room as it is then.
-func TestRejoin_RemovedMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-		removeA(t, first, second)
-		a.expect(eventABackIn)
-		b.expectLeaveAndRejoin(3, 1)
-		for _, v := range []*testClient{a, b} {
-			v.expectSilence()
-		}
-		a.exchange(leave42, `{"id":2,"room":"42","version":5,"count":1}`) // an ordinary member again
-		time.Sleep(time.Minute)
-		a.expectSilence()
-		second.expectMembers(t, "42", "b")
-	})
-}
-
 // A rejoin that fails for a transient reason is tried again, after growing pauses.
 func TestRejoin_TriedAgain(t *testing.T) {
 	for _, err := range []error{room.ErrUnavailable, room.ErrBusy, room.ErrUnknown} {
@@ -115,46 +97,42 @@ func TestRejoin_LostSeat(t *testing.T) {
 
 // A leave that the client asks for wins over a rejoin that waits or runs.
 func TestRejoin_EndedByLeave(t *testing.T) {
-	t.Run("between two attempts", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-			join := room.Join{User: "a", Session: first.session(t, "a"), Seat: room.At(1), Mode: room.JoinAgain}
-			first.hook.setBefore(func(_ context.Context, action room.Action) error {
-				if action == join {
-					return room.ErrUnavailable
-				}
-				return nil
-			})
-			removeA(t, first, second)
-			time.Sleep(time.Minute)
-			a.expectSilence()
-			a.exchange(leave42, `{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
-			first.hook.setBefore(nil)
-			b.expect(eventARemoved)
-			time.Sleep(time.Minute)
-			b.expectSilence()
-			b.exchange(leave42, `{"id":2,"room":"42","version":4,"count":0}`) // a gets no event of it
-			a.expectSilence()
+	bubble(t, "between two attempts", func(t *testing.T) {
+		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+		join := room.Join{User: "a", Session: first.session(t, "a"), Seat: room.At(1), Mode: room.JoinAgain}
+		first.hook.setBefore(func(_ context.Context, action room.Action) error {
+			if action == join {
+				return room.ErrUnavailable
+			}
+			return nil
 		})
+		removeA(t, first, second)
+		time.Sleep(time.Minute)
+		a.expectSilence()
+		a.exchange(leave42, `{"id":2,"room":"42","error":{"code":"not_member","message":"a is not in room 42","retry":false}}`)
+		first.hook.setBefore(nil)
+		b.expect(eventARemoved)
+		time.Sleep(time.Minute)
+		b.expectSilence()
+		b.exchange(leave42, `{"id":2,"room":"42","version":4,"count":0}`) // a gets no event of it
+		a.expectSilence()
 	})
-	t.Run("while it is written", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-			entered := make(chan struct{})
-			leave := room.Leave{User: "a", Session: first.session(t, "a")}
-			first.hook.setBefore(func(ctx context.Context, action room.Action) error {
-				if action != leave {
-					close(entered)
-					second.rooms.Read(ctx, "42") // takes a moment, in which the leave comes
-				}
-				return nil
-			})
-			removeA(t, first, second)
-			redistest.Receive(t, entered, "the rejoin")
-			a.send(leave42)
-			time.Sleep(time.Minute)
-			second.expectMembers(t, "42", "b")
+	bubble(t, "while it is written", func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		entered := make(chan struct{})
+		leave := room.Leave{User: "a", Session: first.session(t, "a")}
+		first.hook.setBefore(func(ctx context.Context, action room.Action) error {
+			if action != leave {
+				close(entered)
+				second.rooms.Read(ctx, "42") // takes a moment, in which the leave comes
+			}
+			return nil
 		})
+		removeA(t, first, second)
+		redistest.Receive(t, entered, "the rejoin")
+		a.send(leave42)
+		time.Sleep(time.Minute)
+		second.expectMembers(t, "42", "b")
 	})
 }
 
@@ -182,29 +160,25 @@ func TestRejoin_EndedByJoin(t *testing.T) {
 
 // A member who is removed before its join has returned rejoins, too.
 func TestRejoin_RemovedBeforeReply(t *testing.T) {
-	t.Run("of a join", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first := start(t, room.Rules{}, Options{})
-			second := first.beside(t, room.Rules{}, Options{})
-			a := first.connect(t, "a")
-			first.hook.removeAOnce(t, first, second)
-			a.send(join42)
-			a.expectWithin(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
-			time.Sleep(time.Minute) // a gets both changes, in one frame or two
-			if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0 false false }]" || s.Version != 3 {
-				t.Errorf("the room holds %v at version %d, %v", s.Users(), s.Version, err)
-			}
-		})
+	bubble(t, "of a join", func(t *testing.T) {
+		first := start(t, room.Rules{}, Options{})
+		second := first.beside(t, room.Rules{}, Options{})
+		a := first.connect(t, "a")
+		first.hook.removeAOnce(t, first, second)
+		a.send(join42)
+		a.expectWithin(`{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`, time.Minute)
+		time.Sleep(time.Minute) // a gets both changes, in one frame or two
+		if s, err := second.rooms.Read(t.Context(), "42"); err != nil || fmt.Sprint(s.Users()) != "[{a 0 false false }]" || s.Version != 3 {
+			t.Errorf("the room holds %v at version %d, %v", s.Users(), s.Version, err)
+		}
 	})
-	t.Run("of a rejoin", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, _, b := twoNodes(t, room.Rules{}, Options{})
-			first.hook.removeAOnce(t, first, second)
-			removeA(t, first, second)
-			b.expectLeaveAndRejoin(3, 1)
-			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
-			b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
-		})
+	bubble(t, "of a rejoin", func(t *testing.T) {
+		first, second, _, b := twoNodes(t, room.Rules{}, Options{})
+		first.hook.removeAOnce(t, first, second)
+		removeA(t, first, second)
+		b.expectLeaveAndRejoin(3, 1)
+		b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
+		b.expectWithin(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"join","user":"a","seat":1}]}`, time.Minute)
 	})
 }
 
@@ -226,35 +200,33 @@ func TestLeave_UnknownOutcome(t *testing.T) {
 		{"watching as a member", room.Settings{Watch: room.WatchMembers}, true, []string{`{"event":"unwatched","room":"42","reason":"forbidden"}`}, forbidden},
 		{"only members watch", room.Settings{Watch: room.WatchMembers}, false, nil, forbidden},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-				second.act(t, room.Configure{Settings: c.settings})
-				for _, one := range []*testClient{a, b} {
-					one.expectEnd(`}]}`)
-				}
-				if c.watches {
-					a.send(`{"id":1,"action":"watch","room":"42"}`)
-					a.expectEnd(`}]}`)
-				}
-				first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnknown })
-				a.send(leave42)
-				a.expect(`{"id":2,"room":"42","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
-				first.hook.setBefore(nil)
-				removeA(t, first, second) // it was written after all
-				synctest.Wait()           // or both events come in one frame
-				second.act(t, room.Say{Text: "hi"})
-				for _, want := range c.hears {
-					a.expect(want)
-				}
-				a.expectSilence()
-				a.exchange(`{"id":2,"action":"users","room":"42"}`, c.users)
-				b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
-				b.expect(eventOf(5, `{"type":"message","text":"hi"}`))
-				time.Sleep(time.Minute)
-				a.expectSilence()
-				b.expectSilence()
-			})
+		bubble(t, c.name, func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+			second.act(t, room.Configure{Settings: c.settings})
+			for _, one := range []*testClient{a, b} {
+				one.expectEnd(`}]}`)
+			}
+			if c.watches {
+				a.send(`{"id":1,"action":"watch","room":"42"}`)
+				a.expectEnd(`}]}`)
+			}
+			first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnknown })
+			a.send(leave42)
+			a.expect(`{"id":2,"room":"42","error":{"code":"unknown","message":"it may or may not have been written; ask for users","retry":false}}`)
+			first.hook.setBefore(nil)
+			removeA(t, first, second) // it was written after all
+			synctest.Wait()           // or both events come in one frame
+			second.act(t, room.Say{Text: "hi"})
+			for _, want := range c.hears {
+				a.expect(want)
+			}
+			a.expectSilence()
+			a.exchange(`{"id":2,"action":"users","room":"42"}`, c.users)
+			b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"leave","user":"a","seat":1,"reason":"node"}]}`)
+			b.expect(eventOf(5, `{"type":"message","text":"hi"}`))
+			time.Sleep(time.Minute)
+			a.expectSilence()
+			b.expectSilence()
 		})
 	}
 }

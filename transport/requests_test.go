@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,7 +9,6 @@ import (
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/internal/session"
-	"roomd/transport/protocol"
 )
 
 // Requests, replies and events are byte for byte as PROTOCOL.md describes them.
@@ -57,28 +55,6 @@ func TestRequest_Replies(t *testing.T) {
 	li.send(`{"id":7,"action":"join","room":"42"}`) // again: like the first
 	li.expect(`{"id":7,"room":"42","version":7,"seat":0,"count":3,"settings":{"capacity":4},"users":[{"user":"李四","seat":0},{"user":"王五","seat":1},{"user":"张三","seat":3}]}`)
 	zhang.expect(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"join","user":"李四","seat":0}]}`)
-}
-
-func TestJoin_FullRoom(t *testing.T) {
-	s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{})
-	a, b := s.connect(t, "a"), s.connect(t, "b")
-	a.ask(`"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]`)
-	b.ask(`"join"`, `"error":{"code":"room_full","message":"room 42 is full: 1 of 1 seats taken","retry":false}`)
-	a.exchange(`{"id":2,"action":"leave","room":"42"}`, `{"id":2,"room":"42","version":2,"count":0}`)
-	b.ask(`"users"`, `"version":2,"count":0,"settings":{"capacity":1},"users":[]`) // the refused one gets no events
-}
-
-func TestList_AnyLength(t *testing.T) {
-	s := serve(t, sizedRooms{}, Options{})
-	a := s.connect(t, "a")
-	for _, n := range []int{0, 1, 3, 40, 2000, 5000} {
-		a.send(fmt.Sprintf(`{"id":1,"action":"users","room":"%d"}`, n))
-		_, frame, err := a.ws.ReadMessage()
-		redistest.OK(t, err)
-		reply, err := protocol.DecodeFrame(frame)
-		redistest.ErrorIf(t, err != nil || len(reply.(*protocol.Reply).Users) != n,
-			"%d members: %.60s, %v", n, frame, err)
-	}
 }
 
 // A join that gets no subscription from Redis fails after session.WatchTimeout.

@@ -39,6 +39,11 @@ type testNode struct {
 // inBubble reports whether the test is in a synctest bubble, whose time begins in 2000.
 func inBubble() bool { return time.Now().Year() < 2020 }
 
+// bubble runs a subtest in a synctest bubble.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 // start starts a node with a Redis of its own within the process.
 func start(t testing.TB, rules room.Rules, opts Options) *testNode {
 	t.Helper()

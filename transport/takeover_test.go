@@ -54,36 +54,34 @@ func TestTakeOver_Missed(t *testing.T) {
 				first.redisNet.resume()
 			},
 		} {
-			t.Run(fmt.Sprintf("%s, leaves %v", name, leaves), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-					var newer *testClient
-					miss(first, func() {
-						newer = second.connect(t, "a")
-						newer.send(join42) // where its node was cut off, a may have been shown as away before
-						newer.expectEnd(`"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
-						if leaves {
-							newer.send(leave42)
-							newer.expectEnd(`"count":1}`)
-						}
-					})
-					time.Sleep(time.Minute)
-					if leaves && (name == breaks || name == cutOff) { // nobody can tell whether it was a take-over
-						a.expect(`{"event":"lost","room":"42","reason":"left"}`)
-						a.expectSilence()
-					} else {
-						a.expectClose(protocol.CloseReplaced)
-					}
-					newer.expectSilence()
-					want := "b a"
+			bubble(t, fmt.Sprintf("%s, leaves %v", name, leaves), func(t *testing.T) {
+				first, second, a, b := twoNodes(t, room.Rules{}, Options{})
+				var newer *testClient
+				miss(first, func() {
+					newer = second.connect(t, "a")
+					newer.send(join42) // where its node was cut off, a may have been shown as away before
+					newer.expectEnd(`"seat":1,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`)
 					if leaves {
-						want = "b"
-					}
-					redistest.Equal(t, "in the room are", second.members(t, "42"), want)
-					if fromVersion(b, 2).lastVersion(); t.Failed() {
-						t.Error("the events of b have a gap")
+						newer.send(leave42)
+						newer.expectEnd(`"count":1}`)
 					}
 				})
+				time.Sleep(time.Minute)
+				if leaves && (name == breaks || name == cutOff) { // nobody can tell whether it was a take-over
+					a.expect(`{"event":"lost","room":"42","reason":"left"}`)
+					a.expectSilence()
+				} else {
+					a.expectClose(protocol.CloseReplaced)
+				}
+				newer.expectSilence()
+				want := "b a"
+				if leaves {
+					want = "b"
+				}
+				redistest.Equal(t, "in the room are", second.members(t, "42"), want)
+				if fromVersion(b, 2).lastVersion(); t.Failed() {
+					t.Error("the events of b have a gap")
+				}
 			})
 		}
 	}
@@ -206,37 +204,33 @@ func TestTakeOver_Older(t *testing.T) {
 		redistest.FatalIf(t, len(older.closed) > 0, "the session that joined last is closed")
 		at.expectMembers(t, "42", "b a")
 	}
-	t.Run("on one node", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
-			again, entered, replaced := room.Join{User: "a", Session: first.session(t, "a")}, make(chan struct{}), make(chan struct{})
-			newer := first.connect(t, "a")
-			first.hook.setBefore(func(_ context.Context, action room.Action) error {
-				if action == again {
-					close(entered)
-					<-replaced
-				}
-				return nil
-			})
-			a.send(join42)
-			<-entered
-			newer.exchange(join42, replyARejoined)
-			close(replaced)
-			check(t, a, newer, first)
+	bubble(t, "on one node", func(t *testing.T) {
+		first, _, a, _ := twoNodes(t, room.Rules{}, Options{})
+		again, entered, replaced := room.Join{User: "a", Session: first.session(t, "a")}, make(chan struct{}), make(chan struct{})
+		newer := first.connect(t, "a")
+		first.hook.setBefore(func(_ context.Context, action room.Action) error {
+			if action == again {
+				close(entered)
+				<-replaced
+			}
+			return nil
 		})
+		a.send(join42)
+		<-entered
+		newer.exchange(join42, replyARejoined)
+		close(replaced)
+		check(t, a, newer, first)
 	})
-	t.Run("on two", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
-			first.redisNet.holdEvents()
-			newer := second.connect(t, "a")
-			newer.exchange(join42, replyARejoined)
-			a.send(join42)
-			synctest.Wait()
-			time.Sleep(time.Second) // the reply is newer than the take-over, and is sent
-			first.redisNet.resume()
-			check(t, a, newer, second)
-		})
+	bubble(t, "on two", func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		first.redisNet.holdEvents()
+		newer := second.connect(t, "a")
+		newer.exchange(join42, replyARejoined)
+		a.send(join42)
+		synctest.Wait()
+		time.Sleep(time.Second) // the reply is newer than the take-over, and is sent
+		first.redisNet.resume()
+		check(t, a, newer, second)
 	})
 }
 

@@ -33,57 +33,55 @@ func (c *testClient) takeOver(id string, byMatch bool) {
 func TestTakeOver_OneRoomOnly(t *testing.T) {
 	for _, byMatch := range []bool{false, true} {
 		for _, elsewhere := range []bool{false, true} {
-			t.Run(fmt.Sprintf("by match %v, elsewhere %v", byMatch, elsewhere), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					first := start(t, room.Rules{}, Options{})
-					second := first
-					if elsewhere {
-						second = first.beside(t, room.Rules{}, Options{})
-					}
-					a := first.connect(t, "a")
-					tables := []string{"A", "B", "C"}
-					for _, id := range tables {
-						first.actIn(t, id, room.Configure{Settings: room.Settings{Labels: room.MakeLabels(map[string]string{"table": id})}})
-						a.send(fmt.Sprintf(`{"id":1,"action":"join","room":%q}`, id))
-						a.expectEnd(`"users":[{"user":"a","seat":0}]}`)
-					}
-					a.exchange(`{"id":2,"action":"watch","room":"W"}`, `{"id":2,"room":"W","epoch":"","version":0,"count":0,"users":[]}`)
-					time.Sleep(2 * time.Second) // until the rooms are in the lobby
+			bubble(t, fmt.Sprintf("by match %v, elsewhere %v", byMatch, elsewhere), func(t *testing.T) {
+				first := start(t, room.Rules{}, Options{})
+				second := first
+				if elsewhere {
+					second = first.beside(t, room.Rules{}, Options{})
+				}
+				a := first.connect(t, "a")
+				tables := []string{"A", "B", "C"}
+				for _, id := range tables {
+					first.actIn(t, id, room.Configure{Settings: room.Settings{Labels: room.MakeLabels(map[string]string{"table": id})}})
+					a.send(fmt.Sprintf(`{"id":1,"action":"join","room":%q}`, id))
+					a.expectEnd(`"users":[{"user":"a","seat":0}]}`)
+				}
+				a.exchange(`{"id":2,"action":"watch","room":"W"}`, `{"id":2,"room":"W","epoch":"","version":0,"count":0,"users":[]}`)
+				time.Sleep(2 * time.Second) // until the rooms are in the lobby
 
-					newer := second.connect(t, "a")
-					newer.takeOver("A", byMatch)
-					a.expect(fmt.Sprintf(lostReplaced, "A"))
-					a.exchange(`{"id":3,"action":"say","room":"A","text":"x"}`,
-						`{"id":3,"room":"A","error":{"code":"not_member","message":"a is in room A with another session","retry":false}}`)
-					newer.exchange(`{"id":2,"action":"leave","room":"A"}`, `{"id":2,"room":"A","version":4,"count":0}`)
-					time.Sleep(defaultGrace + time.Second)
-					a.expectSilence()
-					first.expectMembers(t, "A", "")
-					first.expectMembers(t, "B", "a")
-					first.expectMembers(t, "C", "a")
+				newer := second.connect(t, "a")
+				newer.takeOver("A", byMatch)
+				a.expect(fmt.Sprintf(lostReplaced, "A"))
+				a.exchange(`{"id":3,"action":"say","room":"A","text":"x"}`,
+					`{"id":3,"room":"A","error":{"code":"not_member","message":"a is in room A with another session","retry":false}}`)
+				newer.exchange(`{"id":2,"action":"leave","room":"A"}`, `{"id":2,"room":"A","version":4,"count":0}`)
+				time.Sleep(defaultGrace + time.Second)
+				a.expectSilence()
+				first.expectMembers(t, "A", "")
+				first.expectMembers(t, "B", "a")
+				first.expectMembers(t, "C", "a")
 
-					newer.takeOver("B", byMatch)
-					a.expect(fmt.Sprintf(lostReplaced, "B"))
-					a.send(`{"id":4,"action":"say","room":"C","text":"x"}`)
-					a.expectEnd(`"count":1}`)
-					a.expectEnd(`"changes":[{"type":"message","user":"a","text":"x"}]}`)
-					newer.takeOver("C", byMatch)
-					a.expect(fmt.Sprintf(lostReplaced, "C"))
-					first.joins(t, "w", "W")
-					a.expect(`{"event":"changes","room":"W","version":1,"from":0,"changes":[{"type":"join","user":"w","seat":0}]}`)
-					a.exchange(`{"id":5,"action":"unwatch","room":"W"}`, `{"id":5,"room":"W","version":1,"count":1}`)
-					a.expectSilence()
+				newer.takeOver("B", byMatch)
+				a.expect(fmt.Sprintf(lostReplaced, "B"))
+				a.send(`{"id":4,"action":"say","room":"C","text":"x"}`)
+				a.expectEnd(`"count":1}`)
+				a.expectEnd(`"changes":[{"type":"message","user":"a","text":"x"}]}`)
+				newer.takeOver("C", byMatch)
+				a.expect(fmt.Sprintf(lostReplaced, "C"))
+				first.joins(t, "w", "W")
+				a.expect(`{"event":"changes","room":"W","version":1,"from":0,"changes":[{"type":"join","user":"w","seat":0}]}`)
+				a.exchange(`{"id":5,"action":"unwatch","room":"W"}`, `{"id":5,"room":"W","version":1,"count":1}`)
+				a.expectSilence()
 
-					a.takeOver("B", byMatch)
-					newer.expect(fmt.Sprintf(lostReplaced, "B"))
-					newer.takeOver("B", byMatch)
-					a.expect(fmt.Sprintf(lostReplaced, "B"))
-					a.expectClose(protocol.CloseReplaced)
-					time.Sleep(defaultGrace + time.Second)
-					newer.expectSilence()
-					first.expectMembers(t, "B", "a")
-					first.expectMembers(t, "C", "a")
-				})
+				a.takeOver("B", byMatch)
+				newer.expect(fmt.Sprintf(lostReplaced, "B"))
+				newer.takeOver("B", byMatch)
+				a.expect(fmt.Sprintf(lostReplaced, "B"))
+				a.expectClose(protocol.CloseReplaced)
+				time.Sleep(defaultGrace + time.Second)
+				newer.expectSilence()
+				first.expectMembers(t, "B", "a")
+				first.expectMembers(t, "C", "a")
 			})
 		}
 	}
@@ -128,33 +126,31 @@ func TestTakeOver_Leave(t *testing.T) {
 // Nothing is left of the session then: it is closed.
 func TestTakeOver_WatcherAsMember(t *testing.T) {
 	for _, byAnswer := range []bool{false, true} {
-		t.Run(fmt.Sprintf("by the answer to a rejoin %v", byAnswer), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first := start(t, room.Rules{}, Options{})
-				second := first.beside(t, room.Rules{}, Options{})
-				first.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
-				a := first.connect(t, "a")
-				for _, action := range []string{"join", "watch"} {
-					a.send(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action))
-					a.expectEnd(`"users":[{"user":"a","seat":0}]}`)
-				}
-				goOn := make(chan struct{})
-				if byAnswer {
-					var entered chan struct{}
-					entered, goOn = first.hook.holdNext()
-					removeA(t, first, second)
-					<-entered
-					first.redisNet.holdEvents()
-				}
-				newer := second.connect(t, "a")
-				newer.send(join42)
-				newer.expectEnd(`"users":[{"user":"a","seat":0}]}`)
-				close(goOn)
-				a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
-				a.expect(`{"event":"unwatched","room":"42","reason":"forbidden"}`)
-				a.expectClose(protocol.CloseReplaced)
-				newer.expectSilence()
-			})
+		bubble(t, fmt.Sprintf("by the answer to a rejoin %v", byAnswer), func(t *testing.T) {
+			first := start(t, room.Rules{}, Options{})
+			second := first.beside(t, room.Rules{}, Options{})
+			first.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
+			a := first.connect(t, "a")
+			for _, action := range []string{"join", "watch"} {
+				a.send(fmt.Sprintf(`{"id":1,"action":%q,"room":"42"}`, action))
+				a.expectEnd(`"users":[{"user":"a","seat":0}]}`)
+			}
+			goOn := make(chan struct{})
+			if byAnswer {
+				var entered chan struct{}
+				entered, goOn = first.hook.holdNext()
+				removeA(t, first, second)
+				<-entered
+				first.redisNet.holdEvents()
+			}
+			newer := second.connect(t, "a")
+			newer.send(join42)
+			newer.expectEnd(`"users":[{"user":"a","seat":0}]}`)
+			close(goOn)
+			a.expect(`{"event":"lost","room":"42","reason":"replaced"}`)
+			a.expect(`{"event":"unwatched","room":"42","reason":"forbidden"}`)
+			a.expectClose(protocol.CloseReplaced)
+			newer.expectSilence()
 		})
 	}
 }

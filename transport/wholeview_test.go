@@ -204,7 +204,7 @@ func (r *faultRun) request() {
 func (r *faultRun) fault() {
 	node := r.nodes[r.random.IntN(len(r.nodes))]
 	rdb, ctx := node.redis, r.t.Context()
-	switch r.random.IntN(6) {
+	switch r.random.IntN(8) {
 	case 0:
 		rdb.FlushAll(ctx)
 	case 1:
@@ -218,6 +218,15 @@ func (r *faultRun) fault() {
 	case 5: // until the others remove its members
 		node.redisNet.stop()
 		time.Sleep(20 * time.Second)
+	case 6: // one key, or both
+		keys := []string{"Room:42:Users", "Room:42:Meta"}
+		rdb.Del(ctx, keys[r.random.IntN(2):]...)
+	case 7: // a member, as with a node that is taken for dead
+		for _, o := range r.all {
+			if o.session != "" && r.random.IntN(3) == 0 {
+				_, _ = node.rooms.Do(ctx, "42", room.Leave{User: o.user, Session: o.session, Reason: "node"})
+			}
+		}
 	}
 	if r.random.IntN(2) == 0 {
 		node.redisNet.resume()

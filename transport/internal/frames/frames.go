@@ -2,7 +2,7 @@
 // each event and each list once for all clients.
 //
 // It encodes frames by hand: one write to the socket carries several, gorilla's connection needs one for each; and an
-// event to four clients takes 0.4 µs and 0.5 KB, a PreparedMessage of gorilla 4.3 µs and 12 KB (BenchmarkEventFrame).
+// event to four clients takes 0.4 µs and 0.5 KB, a PreparedMessage of gorilla 4.3 µs and 12 KB.
 package frames
 
 import (

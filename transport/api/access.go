@@ -34,7 +34,8 @@ func (q *request) admit(op *operation) error {
 	}
 	switch {
 	case op.admin && q.api.opts.Auth == nil:
-		return room.Forbid("this needs an admin token, and the node has no key for tokens; without one, operators may do it at --admin-listen")
+		return room.Forbid("this needs an admin token, and the node has no key for tokens; without one, operators " +
+			"may do it at --admin-listen")
 	case op.admin && q.token.Role != auth.RoleAdmin:
 		return room.Forbid("this needs a token with the role admin")
 	}

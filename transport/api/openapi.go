@@ -48,7 +48,8 @@ var openAPI = sync.OnceValue(func() []byte {
 		Servers:  []*huma.Server{{URL: "/"}},
 		Security: []map[string][]string{{"token": {}}, {}},
 		Tags: []*huma.Tag{{Name: "lobby"}, {Name: "authority"},
-			{Name: "nodes", Description: "Only on --admin-listen. A token, where one is needed, has the role admin and allows all rooms."}},
+			{Name: "nodes", Description: "Only on --admin-listen. A token, where one is needed, has the role " +
+				"admin and allows all rooms."}},
 		Components: &huma.Components{Schemas: registry,
 			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer",
 				BearerFormat: "JWT"}}},
@@ -96,7 +97,8 @@ func (d *describer) add(op *operation) {
 // schema returns the schema of a type, an empty one for any JSON.
 func (d *describer) schema(t reflect.Type) *huma.Schema {
 	if t == reflect.TypeFor[rawJSON]() {
-		return &huma.Schema{Description: "Any JSON, but with no number that a double (IEEE 754) cannot hold, such as 1e999 or 9007199254740993."}
+		return &huma.Schema{Description: "Any JSON, but with no number that a double (IEEE 754) cannot hold, such " +
+			"as 1e999 or 9007199254740993."}
 	}
 	return d.registry.Schema(t, true, "")
 }
@@ -122,8 +124,9 @@ func (d *describer) parameters(op *operation) (all []*huma.Param) {
 	}
 	if op.match {
 		all = append(all, &huma.Param{Name: "If-Match", In: "header",
-			Schema:      &huma.Schema{Type: "string", Pattern: `^("([a-z0-9]+\.)?[0-9]+"|[0-9]+)$`},
-			Description: "An ETag of the room, or only its version, in quotes or without. If that is not met, the answer is 412 and nothing was written."})
+			Schema: &huma.Schema{Type: "string", Pattern: `^("([a-z0-9]+\.)?[0-9]+"|[0-9]+)$`},
+			Description: "An ETag of the room, or only its version, in quotes or without. If that is not met, the " +
+				"answer is 412 and nothing was written."})
 	}
 	if op.id == "readRoom" {
 		all = append(all, &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"},
@@ -189,9 +192,6 @@ func (d *describer) refine() {
 				*s = huma.Schema{Type: "object", Description: s.Description, MaxProperties: new(room.MaxLabels),
 					AdditionalProperties: &huma.Schema{Type: "string", Pattern: "^[A-Za-z0-9._-]{1,64}$"}}
 			}
-			if text := nodeDocs[name+"."+property]; text != "" {
-				s.Description = text
-			}
 		}
 	}
 	for _, name := range []string{"RoomState", "Party"} { // huma skips embedded types with unexported names
@@ -220,8 +220,11 @@ func (d *describer) refine() {
 	all["Change"].Properties["to"].OneOf = []*huma.Schema{{Type: "array", Items: &huma.Schema{Type: "string"}},
 		{Type: "string"}}
 	all["Node"].Required = []string{"node", "address", "settings", "self"}
-	all["Node"].Description = "All but node, address, settings and self is absent where the node says nothing of itself."
-	all["Node"].Properties["checks"].Description = "What the node has found in the rooms of its clients. copies: Redis has what the node knows. seats: no seat is taken twice. capacity: no room has more members than seats. versions: they have no gaps, and do not go back."
+	all["Node"].Description = "All but node, address, settings and self is absent where the node says nothing of " +
+		"itself."
+	all["Node"].Properties["checks"].Description = "What the node has found in the rooms of its clients. copies: " +
+		"Redis has what the node knows. seats: no seat is taken twice. capacity: no room has more members than " +
+		"seats. versions: they have no gaps, and do not go back."
 	all["Problem"].Properties["code"].Enum = enum(slices.Sorted(maps.Keys(kinds)))
 	all["Change"].Properties["type"].Enum = enum(protocol.Changes())
 	all["Change"].Properties["reason"].Enum = enum(protocol.Reasons())
@@ -232,35 +235,4 @@ func enum(values []string) (all []any) {
 		all = append(all, value)
 	}
 	return all
-}
-
-// nodeDocs document the fields of a node's report, whose types belong to another package.
-var nodeDocs = map[string]string{
-	"Node.admin":               "Its address for operators; absent without one.",
-	"Node.started":             "In ms since 1970.",
-	"Node.draining":            "It is about to stop.",
-	"Node.totals":              "Counted since the node's start.",
-	"Node.p99":                 "99th percentiles of the last five seconds, at most an eighth too long; 0 if there was nothing.",
-	"Node.waiting":             "Rooms in which actions wait on this node, those that wait longest first.",
-	"NodeLoad.connections":     "Game clients that are connected.",
-	"NodeLoad.max_connections": "How many may be.",
-	"NodeLoad.rooms":           "Rooms with members or watchers among the connections.",
-	"NodeLoad.members":         "Seats of the connections' users.",
-	"NodeLoad.watchers":        "Watches of the connections.",
-	"NodeLoad.graces":          "Lost connections whose users keep their seats.",
-	"NodeLoad.queue":           "Actions that wait for their room's lock.",
-	"NodeLoad.busy_rooms":      "Rooms on which the node works.",
-	"NodeLoad.memory_bytes":    "That the process has from the operating system.",
-	"Totals.actions":           "That have ended.",
-	"Totals.failed":            "Of these: with busy, unavailable or unknown.",
-	"Totals.lock_waits":        "Locks that were waited for and had.",
-	"Totals.lock_wait_ms":      "The sum of all waits.",
-	"Totals.lock_holds":        "Holds that have ended.",
-	"Totals.lock_hold_ms":      "The sum of all holds.",
-	"WaitingRoom.ms":           "For how long the first of the actions has waited.",
-	"Checked.checked":          "How often a room was checked.",
-	"Checked.rooms":            "How many rooms are not as they should be.",
-	"Checked.differs":          "Some of these.",
-	"Checked.at":               "When a room was last checked, in ms since 1970; 0 for never.",
-	"Difference.what":          "For people.",
 }

@@ -266,7 +266,10 @@ type party struct {
 func partyOf(id string, s room.Snapshot, users []string) party {
 	p := party{position: at(id, s), Users: make([]member, 0, len(users))}
 	for _, o := range s.Users() {
-		if slices.ContainsFunc(users, func(user string) bool { name, _ := room.ParseUser(user); return name == o.User }) {
+		if slices.ContainsFunc(users, func(user string) bool {
+			name, _ := room.ParseUser(user)
+			return name == o.User
+		}) {
 			p.Users = append(p.Users, memberOf(o))
 		}
 	}

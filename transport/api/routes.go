@@ -78,8 +78,9 @@ func withBody[T any](run func(q *request, in T) (*answer, error)) handler {
 var operations = []operation{
 	{
 		method: http.MethodGet, path: "/api/rooms", id: "lobby", handler: withQuery(listRooms), answer: lobby{},
-		summary:     "The rooms, in the order of their ids.",
-		description: "The rooms that somebody is in, and those that were configured, unless nobody can come in. The list is half a second old at most, and has all that the node itself has answered.",
+		summary: "The rooms, in the order of their ids.",
+		description: "The rooms that somebody is in, and those that were configured, unless nobody can come in. " +
+			"The list is half a second old at most, and has all that the node itself has answered.",
 	}, {
 		method: http.MethodGet, path: "/api/rooms/{room}", id: "readRoom", handler: plain(readRoom),
 		answer: roomState{}, refusals: []int{404},
@@ -92,13 +93,15 @@ var operations = []operation{
 	}, {
 		method: http.MethodDelete, path: "/api/rooms/{room}", id: "shut", admin: true, handler: plain(shut),
 		answer: position{}, refusals: []int{404},
-		summary:     "Closes a room.",
-		description: "Everybody leaves, nobody comes in, the room leaves the lobby, and is forgotten an hour later, unless it is given other settings.",
+		summary: "Closes a room.",
+		description: "Everybody leaves, nobody comes in, the room leaves the lobby, and is forgotten an hour " +
+			"later, unless it is given other settings.",
 	}, {
 		method: http.MethodPost, path: "/api/rooms/{room}/seats", id: "reserve", admin: true,
 		handler: withBody(reserve), answer: party{}, refusals: []int{409},
-		summary:     "Seats a party, all of it or nobody.",
-		description: "Each is away until a session of the user joins, and leaves when the grace is over before that. Who is a member already keeps the seat. The same request again prolongs what is reserved.",
+		summary: "Seats a party, all of it or nobody.",
+		description: "Each is away until a session of the user joins, and leaves when the grace is over before " +
+			"that. Who is a member already keeps the seat. The same request again prolongs what is reserved.",
 	}, {
 		method: http.MethodDelete, path: "/api/rooms/{room}/seats", id: "release", admin: true,
 		handler: withQuery(release), answer: position{}, refusals: []int{409},
@@ -123,8 +126,9 @@ var operations = []operation{
 	}, {
 		method: http.MethodPut, path: "/api/rooms/{room}/timers/{timer}", id: "setTimer", admin: true, match: true,
 		handler: withBody(setTimer), answer: position{}, refusals: []int{404},
-		summary:     "Sets one of the room's timers, in the place of one of that name.",
-		description: "A room has at most 8. If-Match is met if neither the data nor a timer has changed since that version.",
+		summary: "Sets one of the room's timers, in the place of one of that name.",
+		description: "A room has at most 8. If-Match is met if neither the data nor a timer has changed since " +
+			"that version.",
 	}, {
 		method: http.MethodDelete, path: "/api/rooms/{room}/timers/{timer}", id: "stopTimer", admin: true,
 		handler: plain(stopTimer), answer: position{}, refusals: []int{404},
@@ -132,8 +136,10 @@ var operations = []operation{
 	}, {
 		method: http.MethodPut, path: "/api/rooms/{room}/members/{user}/private", id: "setPrivate", admin: true,
 		match: true, handler: withBody(setPrivate), answer: position{}, refusals: []int{409},
-		summary:     "Replaces the private data of a member, which only the member and admins are shown; null removes them.",
-		description: "They are gone when the member leaves, also by a move. If-Match is met if they have not changed since that version.",
+		summary: "Replaces the private data of a member, which only the member and admins are shown; null " +
+			"removes them.",
+		description: "They are gone when the member leaves, also by a move. If-Match is met if they have not " +
+			"changed since that version.",
 	}, {
 		method: http.MethodPost, path: "/api/rooms/{room}/deal", id: "deal", admin: true, match: true,
 		handler: withBody(dealHands), answer: position{}, refusals: []int{409},
@@ -175,8 +181,9 @@ var operations = []operation{
 	}, {
 		method: http.MethodGet, path: "/api/nodes", id: "nodes", admin: true, operators: true,
 		handler: plain(listNodes), answer: nodeList{}, refusals: []int{404},
-		summary:     "The nodes that are believed to live, by name, with what each says of itself.",
-		description: "A node writes that to Redis about once a second. One that has been silent for 10 s has only what its lease says. 404 says that this is the address of the game clients.",
+		summary: "The nodes that are believed to live, by name, with what each says of itself.",
+		description: "A node writes that to Redis about once a second. One that has been silent for 10 s has only " +
+			"what its lease says. 404 says that this is the address of the game clients.",
 	}, {
 		method: http.MethodPost, path: "/api/nodes/{node}/drain", id: "drain", admin: true, operators: true,
 		handler: plain(drainNode), refusals: []int{404},

@@ -81,7 +81,8 @@ func Check(receivers []Receiver) error {
 	slices.SortFunc(all, func(a, b Receiver) int { return cmp.Compare(a.URL, b.URL) })
 	for i := 1; i < len(all); i++ {
 		if all[i].URL == all[i-1].URL {
-			return fmt.Errorf("the same receiver at %s is there twice; one URL is one receiver, whatever stands behind #", all[i].Host())
+			return fmt.Errorf("the same receiver at %s is there twice; one URL is one receiver, whatever stands "+
+				"behind #", all[i].Host())
 		}
 	}
 	return nil
@@ -120,7 +121,8 @@ func parseSecrets(text []byte) (secrets [][]byte, err error) {
 		encoded, found := bytes.CutPrefix(line, []byte(secretPrefix))
 		secret, err := base64.StdEncoding.AppendDecode(nil, encoded)
 		if !found || err != nil || len(secret) < minSecret || len(secret) > maxSecret {
-			return nil, fmt.Errorf("line %d is no secret: that is %s and the base64 of %d to %d bytes, as by: echo %[2]s$(openssl rand -base64 32)", number, secretPrefix, minSecret, maxSecret)
+			return nil, fmt.Errorf("line %d is no secret: that is %s and the base64 of %d to %d bytes, as by: "+
+				"echo %[2]s$(openssl rand -base64 32)", number, secretPrefix, minSecret, maxSecret)
 		}
 		secrets = append(secrets, secret)
 	}

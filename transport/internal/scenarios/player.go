@@ -22,7 +22,7 @@ type player struct {
 	calls   sync.WaitGroup
 	answers map[string]chan string // of calls, by label
 	peer    *peer                  // the latest connection, nil before the first
-	address int                    // of that connection
+	arrived *arrival               // the latest handshake, nil before the first
 	version int                    // of room 42 after the latest flood
 	lobby   *arrival               // the latest answer about the lobby, nil before the first
 }
@@ -34,7 +34,8 @@ var verbs = map[string]func(*player, context.Context, step) error{
 	"see": (*player).observe, "ended": (*player).observe, "state": (*player).observe,
 	"accept": (*player).decide, "refuse": (*player).decide,
 	">": (*player).converse, "<": (*player).converse, "hears": (*player).converse, "silence": (*player).converse,
-	"asks": (*player).lobbyAsked, "denies": (*player).lobbyAsked, "tells": (*player).tell, "ends": (*player).tell, "list": (*player).list,
+	"asks": (*player).lobbyAsked, "denies": (*player).lobbyAsked,
+	"tells": (*player).tell, "ends": (*player).tell, "list": (*player).list,
 	"flood": (*player).converse, "close": (*player).converse, "cut": (*player).converse, "closed": (*player).converse,
 }
 
@@ -74,7 +75,8 @@ func withDefaults(text string) (string, error) {
 		var seconds int
 		if n, _ := fmt.Sscanf(token, "expires in %d s", &seconds); n == 1 {
 			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, clock().Unix()+int64(seconds))
-			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl" // as far as a client reads it
+			// as far as a client reads it
+			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl"
 		}
 	}
 	out, err := json.Marshal(options)
@@ -129,59 +131,49 @@ func (p *player) observe(ctx context.Context, s step) error {
 }
 
 // decide lets a client in, or not.
-func (p *player) decide(ctx context.Context, s step) error {
-	a, err := receive(ctx, p.server.arrivals)
-	if err != nil {
-		return fmt.Errorf("no client connects: %w", err)
-	}
-	if s.verb == "refuse" {
-		status, code, _ := strings.Cut(s.text, " ")
-		n, err := strconv.Atoi(status)
-		p.server.refuse(a, &refusal{n, code, "the scenario says so"})
+func (p *player) decide(ctx context.Context, s step) (err error) {
+	if p.arrived, err = arrive(ctx, s, p.server.arrivals, p.arrived); err != nil {
 		return err
 	}
-	for word := range strings.FieldsSeq(s.text) {
-		name, want, _ := strings.Cut(word, "=")
-		switch {
-		case name == "other" && p.peer != nil && a.address == p.address:
-			return errors.New("the client comes to the same address")
-		case name == "user" && a.user() != want:
-			return fmt.Errorf("the client is %q", a.user())
-		case name == "token" && want != "any" && a.token() != want:
-			return fmt.Errorf("the client's token is %q", a.token())
-		}
+	if s.verb == "refuse" {
+		return p.server.refuse(p.arrived, s.text)
 	}
-	p.address = a.address
-	p.peer, err = p.server.accept(p.life, a)
+	p.peer, err = p.server.accept(p.life, p.arrived)
 	return err
 }
 
 // lobbyAsked lets a client follow the lobby, or not.
-func (p *player) lobbyAsked(ctx context.Context, s step) error {
-	before := p.lobby
-	var err error
-	if p.lobby, err = receive(ctx, p.server.watchers); err != nil {
-		return fmt.Errorf("no client asks for the lobby: %w", err)
+func (p *player) lobbyAsked(ctx context.Context, s step) (err error) {
+	if s.verb == "asks" && !strings.Contains(s.text, "query=") {
+		s.text += " query=watch="
 	}
-	if s.verb == "denies" {
-		status, code, _ := strings.Cut(s.text, " ")
-		n, err := strconv.Atoi(status)
-		p.lobby.deny(n, code)
-		return err
+	if p.lobby, err = arrive(ctx, s, p.server.watchers, p.lobby); err == nil && s.verb == "denies" {
+		err = p.server.refuse(p.lobby, s.text)
 	}
-	query := "watch="
+	return err
+}
+
+// arrive waits for a client, and checks it by the words of the step. before is the one before it, or nil.
+func arrive(ctx context.Context, s step, from <-chan *arrival, before *arrival) (*arrival, error) {
+	a, err := receive(ctx, from)
+	if err != nil {
+		return nil, fmt.Errorf("no client comes: %w", err)
+	}
 	for word := range strings.FieldsSeq(s.text) {
 		name, want, _ := strings.Cut(word, "=")
+		query := a.request.URL.Query()
 		switch {
-		case name == "other" && before != nil && before.address == p.lobby.address:
-			return errors.New("the client asks the same address")
-		case name == "token" && p.lobby.token() != want:
-			return fmt.Errorf("the client's token is %q", p.lobby.token())
-		case name == "query":
-			query = want
+		case name == "other" && before != nil && a.address == before.address:
+			err = errors.New("the client comes to the same address")
+		case name == "user" && query.Get("user") != want:
+			err = fmt.Errorf("the client is %q", query.Get("user"))
+		case name == "token" && want != "any" && a.token() != want:
+			err = fmt.Errorf("the client's token is %q", a.token())
+		case name == "query" && query.Encode() != want:
+			err = fmt.Errorf("got %s", query.Encode())
 		}
 	}
-	return differs(query, p.lobby.request.URL.Query().Encode(), nil)
+	return a, err
 }
 
 // tell sends an event in the latest answer about the lobby, or ends that answer.
@@ -233,15 +225,17 @@ func (p *player) converse(ctx context.Context, s step) error {
 	case "cut":
 		return p.peer.conn.NetConn().Close()
 	case "close":
-		return p.peer.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(n, "as the scenario says"), deadline())
+		frame := websocket.FormatCloseMessage(n, "as the scenario says")
+		return p.peer.conn.WriteControl(websocket.CloseMessage, frame, deadline())
 	case "closed":
 		_, err := receive(ctx, p.peer.closed)
 		return differs(s.text, strconv.Itoa(p.peer.code), err)
 	case "flood":
 		for range n {
 			p.version++
-			if err := p.peer.send(fmt.Sprintf(`{"event":"changes","room":"42","epoch":"e","version":%d,"from":%d,"changes":[{"type":"data","data":%d}]}`,
-				p.version, p.version-1, p.version)); err != nil {
+			frame := fmt.Sprintf(`{"event":"changes","room":"42","epoch":"e","version":%d,"from":%d,`+
+				`"changes":[{"type":"data","data":%[1]d}]}`, p.version, p.version-1)
+			if err := p.peer.send(frame); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,17 +92,23 @@ func (s *server) serve(ctx context.Context, a *arrival) {
 	}
 }
 
+// write answers a handshake, or a request for the lobby.
 func (r *refusal) write(w http.ResponseWriter) {
 	retry := r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable
 	w.WriteHeader(r.status)
-	_, _ = fmt.Fprintf(w, `{"error":{"code":%q,"message":%q,"retry":%v}}`, r.code, r.message, retry)
+	_, _ = fmt.Fprintf(w, `{"error":{"code":%[2]q,"message":%[3]q,"retry":%[4]v},`+
+		`"status":%[1]d,"code":%[2]q,"detail":%[3]q,"retry":%[4]v}`, r.status, r.code, r.message, retry)
 }
 
-// refuse does not let a client in.
-func (s *server) refuse(a *arrival, why *refusal) {
+// refuse does not let a client in, with a status and a code.
+func (s *server) refuse(a *arrival, text string) error {
+	status, code, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(status)
+	why := &refusal{n, code, "the scenario says so"}
 	s.refused.Store(why)
 	why.write(a.w)
 	close(a.decided)
+	return err
 }
 
 // accept lets a client in. The connection ends with ctx at the latest.
@@ -127,17 +134,6 @@ func (a *arrival) tell(event, data string) error {
 	}
 	return http.NewResponseController(a.w).Flush()
 }
-
-// deny refuses a request for the lobby.
-func (a *arrival) deny(status int, code string) {
-	retry := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	a.w.WriteHeader(status)
-	_, _ = fmt.Fprintf(a.w, `{"status":%d,"code":%q,"detail":"the scenario says so","retry":%v}`, status, code, retry)
-	close(a.decided)
-}
-
-// user returns who the client says it is.
-func (a *arrival) user() string { return a.request.URL.Query().Get("user") }
 
 // token returns the token of the handshake, which comes in one of two ways.
 func (a *arrival) token() string {

@@ -56,16 +56,16 @@ var AllChecks = []Check{CheckCopies, CheckSeats, CheckCapacity, CheckVersions}
 
 // Checked is the result of a check on a node.
 type Checked struct {
-	Checked uint64       `json:"checked"` // number of checks of a room
-	Rooms   int          `json:"rooms"`   // number of rooms that differ now
-	Differs []Difference `json:"differs"` // some of them, by id
-	At      int64        `json:"at"`      // when a room was last checked, in ms since 1970; 0 for never
+	Checked uint64       `json:"checked" doc:"How often a room was checked."`
+	Rooms   int          `json:"rooms" doc:"How many rooms are not as they should be."`
+	Differs []Difference `json:"differs" doc:"Some of these."`
+	At      int64        `json:"at" doc:"When a room was last checked, in ms since 1970; 0 for never."`
 }
 
 // Difference is a room that violates an invariant.
 type Difference struct {
 	Room string `json:"room"`
-	What string `json:"what"`
+	What string `json:"what" doc:"For people."`
 }
 
 // maxDiffers limits the rooms named per check, maxWhat the length of their descriptions.

@@ -49,13 +49,13 @@ func (r *recent) turn() float64 {
 
 // Totals are counts since the node's start.
 type Totals struct {
-	Actions    uint64 `json:"actions"`
-	Failed     uint64 `json:"failed"` // of the actions: those that failed without a rule refusing them
+	Actions    uint64 `json:"actions" doc:"That have ended."`
+	Failed     uint64 `json:"failed" doc:"Of these: with busy, unavailable or unknown."`
 	Commits    uint64 `json:"commits"`
-	LockWaits  uint64 `json:"lock_waits"`
-	LockWaitMS uint64 `json:"lock_wait_ms"` // the sum of all
-	LockHolds  uint64 `json:"lock_holds"`
-	LockHoldMS uint64 `json:"lock_hold_ms"` // the sum of all
+	LockWaits  uint64 `json:"lock_waits" doc:"Locks that were waited for and had."`
+	LockWaitMS uint64 `json:"lock_wait_ms" doc:"The sum of all waits."`
+	LockHolds  uint64 `json:"lock_holds" doc:"Holds that have ended."`
+	LockHoldMS uint64 `json:"lock_hold_ms" doc:"The sum of all holds."`
 }
 
 // P99 are 99th percentiles of the last five intervals of [Tally.Turn], in ms; 0 if nothing was counted.

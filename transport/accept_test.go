@@ -1,12 +1,17 @@
 package transport
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -148,4 +153,218 @@ func answerTo(h http.Handler, target, scheme string) *httptest.ResponseRecorder 
 	request, answer := httptest.NewRequest(method, scheme+"://x"+path, nil), httptest.NewRecorder()
 	h.ServeHTTP(answer, request)
 	return answer
+}
+
+// A token comes in three ways, and says who the user is.
+func TestHandshake_WaysToSendToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWithKey(t, Options{})
+		token := tokenOf(t, "李四", time.Hour)
+		for name, tt := range map[string]struct {
+			path        string
+			header      http.Header
+			subprotocol []string
+			frame       string
+		}{
+			"header":               {"/ws", http.Header{"Authorization": {"Bearer " + token}}, nil, ""},
+			"scheme in lower case": {"/ws", http.Header{"Authorization": {"bearer  " + token}}, nil, ""},
+			"subprotocol":          {"/ws", nil, []string{"roomd.token." + token}, ""},
+			"beside a proxy's":     {"/ws", http.Header{"Authorization": {"Basic YTpi"}}, []string{"roomd.token." + token}, ""},
+			"first frame":          {"/ws", ofBrowser, nil, authFrame(token)},
+			"the user named, too":  {"/ws?user=%E6%9D%8E%E5%9B%9B", http.Header{"Authorization": {"Bearer " + token}}, nil, ""},
+			"named, and a frame":   {"/ws?user=%E6%9D%8E%E5%9B%9B", ofBrowser, nil, authFrame(token)},
+		} {
+			c, res, err := s.dial(t, tt.path, tt.header, tt.subprotocol...)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if c.ws.Subprotocol() != protocol.Subprotocol || strings.Contains(fmt.Sprint(res.Header), token) {
+				t.Errorf("%s: the response has %v", name, res.Header)
+			}
+			if tt.frame != "" {
+				c.exchange(tt.frame, fmt.Sprintf(`{"id":1,"user":"李四","expires":%d}`, time.Now().Add(time.Hour).Unix()))
+			}
+			c.send(`{"id":2,"action":"join","room":"` + strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name) + `"}`)
+			_, got, err := c.ws.ReadMessage()
+			redistest.ErrorIf(t, err != nil || !strings.Contains(string(got), `"users":[{"user":"李四","seat":0}]`),
+				"%s: %s, %v", name, got, err)
+		}
+	})
+}
+
+// A browser offers the token as a subprotocol. It ends the connection if the server selects none
+// that was offered, or if the answer names the token.
+func TestHandshake_Browser(t *testing.T) {
+	s := serve(t, sizedRooms{}, Options{Auth: newVerifier(t), AllowOrigins: []string{"https://game.example"}})
+	token := tokenOf(t, "a", time.Hour)
+	for _, offered := range []string{"roomd.v1, roomd.token." + token, "roomd.token." + token + ", roomd.v1"} {
+		req, _ := http.NewRequest("GET", "http://"+s.addr+"/ws", nil)
+		req.Header = http.Header{
+			"Connection": {"keep-alive, Upgrade"}, "Upgrade": {"websocket"}, "Origin": {"https://game.example"},
+			"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="},
+			"Sec-Websocket-Extensions": {"permessage-deflate; client_max_window_bits"}, "Sec-Websocket-Protocol": {offered},
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		redistest.OK(t, err)
+		res.Body.Close()
+		if got := res.Header["Sec-Websocket-Protocol"]; res.StatusCode != 101 || fmt.Sprint(got) != "[roomd.v1]" || strings.Contains(fmt.Sprint(res.Header), token) {
+			t.Errorf("%d %v", res.StatusCode, res.Header)
+		}
+	}
+}
+
+// What does not say who the client is gets 401 and the error object, which has no part of the token.
+func TestHandshake_Unauthorized(t *testing.T) {
+	s := serve(t, sizedRooms{}, Options{Auth: newVerifier(t)})
+	good, other := tokenOf(t, "a", time.Hour), tokenOf(t, "b", time.Hour)
+	bearer := func(tokens ...string) http.Header {
+		h := http.Header{}
+		for _, token := range tokens {
+			h.Add("Authorization", "Bearer "+token)
+		}
+		return h
+	}
+	lines := func(offered ...string) http.Header { return http.Header{"Sec-Websocket-Protocol": offered} }
+	for _, tt := range []struct {
+		path   string
+		header http.Header
+		status int
+		want   string
+	}{
+		{"/ws", bearer(""), 401, "not a JSON Web Token"},
+		{"/ws", bearer("x"), 401, "not a JSON Web Token"},
+		{"/ws", bearer(good + "x"), 401, "signature"},
+		{"/ws", bearer(strings.Repeat("x", 9000)), 401, "8 KiB"},
+		{"/ws", bearer(good, good), 401, "more than one"},
+		{"/ws", lines("roomd.v1, roomd.token." + good + "x"), 401, "signature"},
+		{"/ws", lines("roomd.v1, roomd.token." + good + ", roomd.token." + good), 401, "more than one"},
+		{"/ws?user=b", bearer(good), 401, "?user="},
+		{"/ws?user=a", bearer(other), 401, "?user="},
+		{"/ws?user=a&user=a", bearer(good), 400, "once"},
+		{"/ws?user=", bearer(good), 400, "user"},
+		{"/ws", lines("roomd.token." + good), 400, "speaks roomd.v1"},
+		{"/ws", http.Header{"Origin": {"http://example.com"}, "Sec-Websocket-Protocol": {"roomd.v2, roomd.tokn." + good}}, 400, "speaks roomd.v1"},
+		{"/ws", lines("roomd.v1"), 401, "Authorization: Bearer"},
+		{"/ws", bearer(good), 400, "websocket"}, // and so was let in
+		{"/ws", lines("roomd.v1", "roomd.token."+good), 400, "websocket"},
+		{"/ws", lines("roomd.token."+good, "roomd.v1"), 400, "websocket"},
+		{"/ws", lines("roomd.v1, roomd.token."+good, "roomd.token."+other), 401, "more than one"},
+		{"/ws", nil, 401, "Authorization: Bearer"}, // a program, which is not asked later
+		{"/ws", http.Header{"Origin": {""}}, 401, "Authorization: Bearer"},
+		{"/ws", http.Header{"Authorization": {"Basic YTpi"}}, 401, "Authorization: Bearer"},
+	} {
+		request, answer := httptest.NewRequest("GET", tt.path, nil), httptest.NewRecorder()
+		request.Header = tt.header
+		s.Handler().ServeHTTP(answer, request)
+		body := answer.Body.String()
+		code := map[int]string{400: "bad_request", 401: "unauthorized"}[tt.status]
+		if answer.Code != tt.status || !strings.Contains(body, tt.want) || !strings.Contains(body, `"code":"`+code+`"`) || holdsPartOf(body, good) {
+			t.Errorf("%s %.80v: %d %s, want %d with %q", tt.path, tt.header, answer.Code, body, tt.status, tt.want)
+		}
+		if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") != (tt.status == 401) {
+			t.Errorf("%d with WWW-Authenticate: %q", tt.status, challenge)
+		}
+	}
+}
+
+// What is the server's own origin depends on the Host that the client asked for, and on TLS.
+func TestOrigin_Own(t *testing.T) {
+	for _, tt := range []struct {
+		origin, host string
+		plain, tls   bool
+	}{
+		{"http://game.example", "game.example", true, false},
+		{"https://game.example", "game.example", true, true}, // a proxy may have ended TLS
+		{"HTTPS://Game.Example", "game.EXAMPLE", true, true},
+		{"https://game.example:443", "game.example", true, true},
+		{"https://game.example", "game.example:443", true, true},
+		{"http://game.example", "game.example:443", false, false},
+		{"http://game.example", "game.example:80", true, false},
+		{"https://game.example:8443", "game.example:8443", true, true},
+		{"https://game.example:8443", "game.example", false, false},
+		{"https://game.example", "game.example:8443", false, false},
+		{"https://game.example.", "game.example", false, false},
+		{"https://game.example.", "game.example.", true, true},
+		{"https://evil.game.example", "game.example", false, false},
+		{"https://evilgame.example", "game.example", false, false},
+		{"http://[::1]:8080", "[::1]:8080", true, false},
+		{"https://[0:0::1]", "[::1]", true, true},
+		{"http://[::1]", "[::2]", false, false},
+		{"http://127.0.0.1:8080", "localhost:8080", false, false},
+		{"null", "null", false, false},
+		{"ws://game.example", "game.example", false, false},
+		{"ftp://game.example", "game.example", false, false},
+		{"chrome-extension://game.example", "game.example", false, false},
+		{"https://game.example/", "game.example", false, false},
+		{"https://a@game.example", "game.example", false, false},
+		{"https://game.example:", "game.example", false, false},
+		{"https://game.example:0443", "game.example:443", true, true},
+		{"https://game.example https://evil.example", "game.example", false, false},
+		{"https://", "", false, false},
+		{"", "", false, false},
+		{"https://\u212A.example", "k.example", false, false}, // the sign for kelvin, k in lower case
+		{"https://[::1%25eth0]", "[::1%25eth0]", false, false},
+		{"https://*", "*", false, false},
+	} {
+		request := httptest.NewRequest("GET", "/ws", nil)
+		request.Host = tt.host
+		plain := isOwn(tt.origin, request)
+		request.TLS = &tls.ConnectionState{}
+		if secure := isOwn(tt.origin, request); plain != tt.plain || secure != tt.tls {
+			t.Errorf("%s at %s: %v, with TLS %v", tt.origin, tt.host, plain, secure)
+		}
+	}
+}
+
+func TestOrigin_Allowed(t *testing.T) {
+	for _, tt := range []struct{ allowed, yes, no string }{
+		{"https://game.example", "https://game.example https://GAME.example https://game.example:443",
+			"http://game.example https://game.example:8443 https://www.game.example https://game.example. https://xgame.example null *"},
+		{"HTTPS://Game.Example:443", "https://game.example", "https://game.example:444"},
+		{"http://game.example:8080", "http://game.example:8080", "http://game.example"},
+		{"https://*.game.example", "https://a.game.example https://b.a.game.example https://A.GAME.example https://a.game.example:443",
+			"https://game.example http://a.game.example https://a.game.example:8443 https://agame.example https://.game.example https://a..game.example https://game.example.evil.example https://a.game.example.evil https://a.game.example. https://a.game.example/ https://x@a.game.example null"},
+		{"https://*.game.example:8443", "https://a.game.example:8443", "https://a.game.example"},
+		{"https://*.localhost", "https://a.localhost", "https://localhost https://127.0.0.1"},
+		{"http://[0:0::1]:80", "http://[::1]", "http://[::2] http://[::1]:81"},
+		{"null", "null", "https://game.example Null"},
+		{"*", "null https://game.example x", ""},
+		{"capacitor://localhost", "capacitor://localhost", "http://localhost ionic://localhost"},
+	} {
+		os, err := parseOrigins([]string{"https://other.example", tt.allowed})
+		redistest.OK(t, err)
+		for _, origin := range strings.Fields(tt.yes) {
+			redistest.ErrorIf(t, !os.allow(origin), "%s refuses %s", tt.allowed, origin)
+		}
+		for _, origin := range strings.Fields(tt.no) {
+			redistest.ErrorIf(t, os.allow(origin), "%s allows %s", tt.allowed, origin)
+		}
+	}
+}
+
+func TestOrigin_Bad(t *testing.T) {
+	for _, bad := range []string{
+		"", "game.example", "*.game.example", "https://*", "https://*.", "https://*game.example", "https://a.*.example", "https://*.*.example",
+		"https://game.*", "https://game.example:*", "*://game.example", "https://*.game.example/", "https://game.example/table",
+		"https://*.0.0.1", "https://*.1", "https://*.[::1]", "https://*..example", "https://*.example..", "https://*.x:y", "https://x:0", "https://x:65536",
+		"https://[::1", "https://::1", "https://[127.0.0.1]", "https://bücher.example", "https://a b", "https://u@x", "https://x?y", "nulls", "https:game.example", "//x",
+	} {
+		_, err := parseOrigins([]string{bad})
+		var invalid *room.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != "AllowOrigins" || !strings.Contains(err.Error(), "not \""+bad) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// Two Origin headers are refused, even where all origins are allowed.
+func TestOrigin_Two(t *testing.T) {
+	s := serve(t, sizedRooms{}, Options{AllowOrigins: []string{"*"}})
+	request, answer := httptest.NewRequest("GET", "/ws?user=a", nil), httptest.NewRecorder()
+	request.Header["Origin"] = []string{"https://a.example", "https://b.example"}
+	s.Handler().ServeHTTP(answer, request)
+	if answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "https://a.example, https://b.example") {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
@@ -216,4 +217,9 @@ func (s *testNode) actIn(t *testing.T, id string, a room.Action) {
 func (s *testNode) joins(t *testing.T, user, id string) {
 	t.Helper()
 	s.actIn(t, id, room.Join{User: user, Session: "session of " + user})
+}
+
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
 }

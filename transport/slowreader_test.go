@@ -3,13 +3,21 @@ package transport
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"roomd/lockmgr/redistest"
+	"roomd/room"
+	"roomd/transport/protocol"
 )
 
 // slowNet is a network over which a read of at most 16 KiB takes a while.
@@ -87,4 +95,187 @@ func TestSlowReader_CutOff(t *testing.T) {
 	case <-time.After(testTimeout):
 		t.Error("the connection is still there")
 	}
+}
+
+// lastRead returns the last frame that a client gets, when nothing comes any more.
+func (v *testClient) lastRead() (frames int, last string) {
+	v.t.Helper()
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	for ; len(v.frames) > 0; frames++ {
+		last = <-v.frames
+	}
+	select {
+	case err := <-v.closed:
+		v.t.Errorf("the connection has ended: %v", err)
+	default:
+	}
+	return frames, last
+}
+
+// version returns the version of room 42.
+func (s *testNode) version(t *testing.T) uint64 {
+	t.Helper()
+	snapshot, err := s.rooms.Read(t.Context(), "42")
+	redistest.OK(t, err)
+	return snapshot.Version
+}
+
+// A room of 6,000 is closed: on another node, watchers and members hear of it, and stay.
+func TestClose_LargeRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := start(t, room.Rules{}, Options{})
+		second := first.beside(t, room.Rules{}, Options{})
+		var reads atomic.Int64
+		first.hook.reading = func(context.Context, string) error { reads.Add(1); return nil }
+		member := first.connect(t, "member")
+		member.send(join42)
+		var watchers []*testClient
+		for i := range 10 {
+			v := first.connect(t, fmt.Sprint("w", i))
+			v.send(watch42)
+			watchers = append(watchers, v)
+		}
+		const members = 6_000 // whose changes are more than a queue may hold
+		var users sync.WaitGroup
+		for from := range members / 50 {
+			users.Go(func() {
+				var party []string
+				for i := range 50 {
+					party = append(party, fmt.Sprintf("player-%05d", 50*from+i))
+				}
+				_, err := second.rooms.Do(t.Context(), "42", room.Reserve{Session: "party", Users: party})
+				redistest.ErrorIf(t, err != nil, "%v", err)
+			})
+		}
+		users.Wait()
+		synctest.Wait()
+		reads.Store(0)
+		if now, err := second.rooms.Read(t.Context(), "42"); err != nil || now.Count() != members+1 {
+			t.Fatal(now.Count(), err)
+		}
+		redistest.OK(t, redistest.Err(second.rooms.Do(t.Context(), "42", room.Close{})))
+		_, last := member.lastRead()
+		redistest.ErrorIf(t, last != `{"event":"lost","room":"42","reason":"closed"}`, "the member got %.200s", last)
+		for _, v := range watchers {
+			if _, last := v.lastRead(); !strings.HasPrefix(last, `{"event":"snapshot","room":"42"`) || !strings.HasSuffix(last, `"users":[]}`) {
+				t.Errorf("a watcher got %.200s", last)
+			}
+		}
+		n := reads.Load()
+		redistest.ErrorIf(t, n != 1, "the room was read %d times for %d watchers", n, len(watchers))
+	})
+}
+
+// slowConn lets a client read so slowly that events pile up, but always something.
+type slowConn struct {
+	net.Conn
+	mu  sync.Mutex
+	rnd *rand.Rand
+}
+
+func (c *slowConn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	pause := time.Duration(c.rnd.IntN(200)) * time.Millisecond
+	c.mu.Unlock()
+	time.Sleep(pause)
+	return c.Conn.Read(p[:min(len(p), 4096)])
+}
+
+// Clients that read slowly, but read, are members and watchers of a room in which much happens. They
+// stay connected, never see a gap or a room without themselves, no more than the queue is kept for
+// each of them, and in the end they know the room as it is.
+func TestSlowReader_KeepsUp(t *testing.T) {
+	redistest.Thorough(t)
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			if seed > 0 {
+				redistest.Thorough(t)
+			}
+			synctest.Test(t, func(t *testing.T) { writeToSlowReaders(t, seed) })
+		})
+	}
+}
+
+func writeToSlowReaders(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	const most = 8 << 10
+	var n counters
+	first := start(t, room.Rules{}, Options{MaxQueue: most, Rate: -1, Trace: n.trace()})
+	second := first.beside(t, room.Rules{}, Options{})
+	var slow []*oracle
+	for i := range 6 {
+		first.pipes.wrapNear = func(c net.Conn) net.Conn { return &slowConn{Conn: c, rnd: rand.New(rand.NewPCG(seed, uint64(i)))} }
+		o := first.connectOracle(t, fmt.Sprint("slow", i))
+		o.ask(t, []string{"join", "watch"}[i%2], "")
+		slow = append(slow, o)
+	}
+	time.Sleep(time.Minute)
+	for i := range 3000 {
+		user := fmt.Sprintf("%s-%d", strings.Repeat("x", 20), rnd.IntN(300))
+		var action room.Action = room.Join{User: user, Session: "s"}
+		switch {
+		case i%500 == 499:
+			time.Sleep(time.Duration(rnd.IntN(20)) * time.Second)
+		case rnd.IntN(3) == 0:
+			action = room.Leave{User: user, Session: "s"}
+			fallthrough
+		default:
+			_, _ = second.rooms.Do(t.Context(), "42", action)
+		}
+		time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
+		if kept := first.Stats().MostQueued; kept > 2*most+64+512 {
+			t.Fatalf("%d bytes are kept for a client", kept)
+		}
+	}
+	time.Sleep(10 * time.Minute)
+	now, err := second.rooms.Read(t.Context(), "42")
+	redistest.OK(t, err)
+	for _, o := range slow {
+		if err := o.knows(now); err != nil || o.gone {
+			t.Errorf("seed %d: %s gone %v, %v", seed, o.user, o.gone, err)
+		}
+		o.report(t)
+	}
+	redistest.ErrorIf(t, n.refused.Load() == 0, "seed %d: no queue was ever full", seed)
+}
+
+// A client that stops reading is closed with 4008 after the write time-out: it reads that, and what
+// was being written, if it goes on soon.
+func TestSlowReader_StopsReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n counters
+		s := start(t, room.Rules{}, Options{WriteTimeout: 2 * time.Second, PingInterval: time.Hour, MaxQueue: 2000, Trace: n.trace()})
+		a := s.connectIdle(t, "a")
+		a.exchange(watch42, `{"id":4,"room":"42","epoch":"","version":0,"count":0,"users":[]}`)
+		for i := range 50 {
+			s.joins(t, fmt.Sprint("b", i), "42")
+		}
+		redistest.FatalIf(t, s.Connections() != 1 || n.tooSlow.Load() != 0, "it is closed at once")
+		time.Sleep(3 * time.Second)
+		redistest.ErrorIf(t, n.tooSlow.Load() != 1, "it is not closed")
+		a.expect(`{"event":"changes","room":"42","version":1,"from":0,"changes":[{"type":"join","user":"b0","seat":0}]}`)
+		a.expectClose(protocol.CloseTooSlow)
+	})
+}
+
+// A long frame is written as long as the client reads some of it within the write time-out.
+func TestSlowReader_LongFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, sizedRooms{}, Options{WriteTimeout: time.Second, PingInterval: time.Hour})
+		a := s.connectIdle(t, "a")
+		conn := a.ws.NetConn()
+		a.send(`{"id":1,"action":"users","room":"20000"}`)
+		var frame bytes.Buffer
+		buffer := make([]byte, 16<<10)
+		for start := time.Now(); !bytes.HasSuffix(frame.Bytes(), []byte("]}")); {
+			time.Sleep(900 * time.Millisecond)
+			n, err := conn.Read(buffer)
+			redistest.FatalIf(t, err != nil, "after %d bytes, and %v: %v", frame.Len(), time.Since(start), err)
+			frame.Write(buffer[:n])
+		}
+		redistest.ErrorIf(t, frame.Len() < 500_000, "%d bytes", frame.Len())
+	})
 }

@@ -76,8 +76,6 @@ func (k *call) failed(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case k.req.Action == protocol.ActionAuth:
-		return fmt.Errorf("client: auth: %w", err)
 	case k.req.Room == "":
 		return fmt.Errorf("client: %s: %w", k.req.Action, err)
 	}

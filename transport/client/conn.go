@@ -230,10 +230,7 @@ func (c *Conn) drop(reason error) {
 // connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized]
 // if the server does not accept the token; the older one then stays valid.
 func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
-	return c.do(ctx, &call{req: &r})
-}
-
-func (c *Conn) do(ctx context.Context, k *call) (*protocol.Reply, error) {
+	k := newCall(r)
 	reply, _, err := c.roundTrip(ctx, k)
 	return reply, k.failed(err)
 }

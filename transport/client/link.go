@@ -130,19 +130,16 @@ func (l *link) connectedLocked() State {
 
 // connected waits for the first connection.
 func (l *link) connected(ctx context.Context) error {
-	var state State
-	var last error
-	err := l.await(ctx, func() bool {
-		state, last = l.state, l.last
-		return state != Connecting
-	})
+	err := l.await(ctx, func() bool { return l.state != Connecting })
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case err == nil && state == Lost:
-		return last
+	case err == nil && l.state == Lost:
+		return l.last
 	case err == nil:
 		return nil
-	case last != nil:
-		err = fmt.Errorf("%w: %w", err, last)
+	case l.last != nil:
+		err = fmt.Errorf("%w: %w", err, l.last)
 	}
 	return fmt.Errorf("client: not connected: %w", err)
 }

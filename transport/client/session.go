@@ -108,7 +108,7 @@ func (s *session) renew() {
 // remaining returns how long a token lasts by the server's clock, which decides; 0 if the server does not tell
 // the time.
 func (s *session) remaining(expires time.Time) time.Duration {
-	reply, _, err := s.conn.roundTrip(s.ctx, &call{req: &protocol.Request{Action: protocol.ActionPing}})
+	reply, err := s.conn.Do(s.ctx, protocol.Request{Action: protocol.ActionPing})
 	if err != nil {
 		return 0
 	}

@@ -17,21 +17,23 @@ var benchFrames = []struct{ name, frame string }{
 	{"refused", `{"id":1,"action":"join","Room":"42"}`},
 }
 
+func compare(b *testing.B, name string, hand, library func()) {
+	for kind, run := range map[string]func(){"hand": hand, "library": library} {
+		b.Run(name+kind, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}
+
 func BenchmarkDecodeRequest(b *testing.B) {
 	for _, f := range benchFrames {
 		frame := []byte(f.frame)
-		b.Run(f.name+"/hand", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				DecodeRequest(frame)
-			}
-		})
-		b.Run(f.name+"/library", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				var r strictRequest
-				_ = json.Unmarshal(frame, &r, json.RejectUnknownMembers(true))
-			}
+		compare(b, f.name+"/", func() { DecodeRequest(frame) }, func() {
+			var r strictRequest
+			_ = json.Unmarshal(frame, &r, json.RejectUnknownMembers(true))
 		})
 	}
 }
@@ -61,34 +63,16 @@ var toleratesBadUTF8 = jsontext.AllowInvalidUTF8(true)
 func BenchmarkAppendReply(b *testing.B) {
 	list := AppendUsers(nil, []Seated{{User: "李四", Seat: 0}, {User: "王五", Seat: 1}, {User: "张三", Seat: 2}})
 	r := &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "abcdefghijklmnop", Version: 20, Seat: ptr(2), State: State{Count: 3, List: list}}
-	b.Run("hand", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			AppendReply(make([]byte, 0, 300), r)
-		}
-	})
-	b.Run("library", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = json.Marshal(&libraryReply{r.ID, r.Room, r.Epoch, r.Version, r.Seat, r.Count, r.List}, toleratesBadUTF8)
-		}
+	compare(b, "", func() { AppendReply(make([]byte, 0, 300), r) }, func() {
+		_, _ = json.Marshal(&libraryReply{r.ID, r.Room, r.Epoch, r.Version, r.Seat, r.Count, r.List}, toleratesBadUTF8)
 	})
 }
 
 func BenchmarkAppendEvent(b *testing.B) {
 	e := &Event{Event: EventChanges, Room: "42", Epoch: "abcdefghijklmnop", Version: 20, From: 19,
 		Changes: []Change{{Type: ChangeJoin, User: "赵六", Seat: 0}}}
-	b.Run("hand", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			AppendEvent(make([]byte, 0, 200), e)
-		}
-	})
-	b.Run("library", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_, _ = json.Marshal(&libraryEvent{e.Event, e.Room, e.Epoch, e.Version, e.From, e.Changes}, toleratesBadUTF8)
-		}
+	compare(b, "", func() { AppendEvent(make([]byte, 0, 200), e) }, func() {
+		_, _ = json.Marshal(&libraryEvent{e.Event, e.Room, e.Epoch, e.Version, e.From, e.Changes}, toleratesBadUTF8)
 	})
 }
 
@@ -98,17 +82,8 @@ func BenchmarkAppendUsers(b *testing.B) {
 		for i := range users {
 			users[i] = Seated{User: fmt.Sprint("player-", i), Seat: i}
 		}
-		b.Run(fmt.Sprint(n, "/hand"), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				AppendUsers(nil, users)
-			}
-		})
-		b.Run(fmt.Sprint(n, "/library"), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = json.Marshal(users, toleratesBadUTF8)
-			}
+		compare(b, fmt.Sprint(n, "/"), func() { AppendUsers(nil, users) }, func() {
+			_, _ = json.Marshal(users, toleratesBadUTF8)
 		})
 	}
 }

@@ -7,48 +7,6 @@ import (
 	"testing"
 )
 
-func TestDecodeRequestAccepts(t *testing.T) {
-	tests := []struct {
-		name, frame string
-		want        Request
-	}{
-		{"join", `{"id":1,"action":"join","room":"42"}`, Request{ID: 1, Action: "join", Room: "42"}},
-		{"join with seat", `{"id":2,"action":"join","room":"42","seat":2}`,
-			Request{ID: 2, Action: "join", Room: "42", Seat: ptr(2)}},
-		{"seat 0 is a seat", `{"id":2,"action":"join","room":"42","seat":0}`,
-			Request{ID: 2, Action: "join", Room: "42", Seat: ptr(0)}},
-		{"largest seat", `{"id":2,"action":"join","room":"42","seat":65535}`,
-			Request{ID: 2, Action: "join", Room: "42", Seat: ptr(65535)}},
-		{"leave", `{"id":3,"action":"leave","room":"42"}`, Request{ID: 3, Action: "leave", Room: "42"}},
-		{"users", `{"id":4,"action":"users","room":"42"}`, Request{ID: 4, Action: "users", Room: "42"}},
-		{"watch", `{"id":5,"action":"watch","room":"42"}`, Request{ID: 5, Action: "watch", Room: "42"}},
-		{"unwatch", `{"id":6,"action":"unwatch","room":"42"}`, Request{ID: 6, Action: "unwatch", Room: "42"}},
-		{"id 0", `{"id":0,"action":"users","room":"42"}`, Request{Action: "users", Room: "42"}},
-		{"largest id", `{"id":9007199254740991,"action":"users","room":"42"}`,
-			Request{ID: 9007199254740991, Action: "users", Room: "42"}},
-		{"any order and spacing", " {\"room\" : \"42\",\r\n\t\"action\":\"join\", \"id\": 5 } \n",
-			Request{ID: 5, Action: "join", Room: "42"}},
-		{"escapes mean what they stand for", `{"\u0069d":6,"action":"\u006aoin","room":"\u5f20\ud83c\udccf"}`,
-			Request{ID: 6, Action: "join", Room: "张🃏"}},
-		{"room ids are not judged here", `{"id":7,"action":"join","room":"{张三} \u0000"}`,
-			Request{ID: 7, Action: "join", Room: "{张三} \x00"}},
-		{"auth", `{"id":9,"action":"auth","token":"a.b.c"}`, Request{ID: 9, Action: "auth", Token: "a.b.c"}},
-		{"tokens are not judged here", `{"token":"","action":"auth","id":9}`, Request{ID: 9, Action: "auth"}},
-		{"nor is an empty one", `{"id":8,"action":"join","room":""}`, Request{ID: 8, Action: "join"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := DecodeRequest([]byte(tt.frame))
-			if err != nil {
-				t.Fatalf("refused: %v", err)
-			}
-			if !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("got %+v, want %+v", got, tt.want)
-			}
-		})
-	}
-}
-
 const noID = -1
 
 func TestDecodeRequestRefuses(t *testing.T) {

@@ -8,34 +8,20 @@ import (
 )
 
 func TestRetryable(t *testing.T) {
-	tests := []struct {
-		err   *Error
-		code  string
-		retry bool
-	}{
-		{ErrBadRequest, "bad_request", false},
-		{ErrUnknownAction, "unknown_action", false},
-		{ErrUnauthorized, "unauthorized", false},
-		{ErrForbidden, "forbidden", false},
-		{ErrRoomFull, "room_full", false},
-		{ErrClosed, "closed", false},
-		{ErrBanned, "banned", false},
-		{ErrConflict, "conflict", false},
-		{ErrRateLimited, "rate_limited", true},
-		{ErrTooLarge, "too_large", false},
-		{ErrSeatTaken, "seat_taken", false},
-		{ErrDuplicateUser, "duplicate_user", false},
-		{ErrNotMember, "not_member", false},
-		{ErrBusy, "busy", true},
-		{ErrUnavailable, "unavailable", true},
-		{ErrUnknown, "unknown", false},
-		{ErrInternal, "internal", false},
-		{NewError("of a later version", ""), "of a later version", false},
-	}
-	for _, tt := range tests {
-		if tt.err.Code != tt.code || tt.err.Retry != tt.retry || retryable(tt.code) != tt.retry {
-			t.Errorf("%s: got %+v, retryable %t, want %t", tt.code, *tt.err, retryable(tt.code), tt.retry)
+	all := []*Error{ErrBadRequest, ErrUnknownAction, ErrUnauthorized, ErrForbidden, ErrRoomFull, ErrClosed, ErrBanned,
+		ErrConflict, ErrSeatTaken, ErrDuplicateUser, ErrNotMember, ErrRateLimited, ErrTooLarge, ErrBusy,
+		ErrUnavailable, ErrUnknown, ErrInternal}
+	var retry []string
+	for i, code := range Codes() {
+		if all[i].Code != code {
+			t.Errorf("an error with the code %s, want %s", all[i].Code, code)
 		}
+		if all[i].Retry {
+			retry = append(retry, code)
+		}
+	}
+	if got := fmt.Sprint(retry); got != "[rate_limited busy unavailable]" || NewError("of a later version", "").Retry {
+		t.Errorf("retryable are %s", got)
 	}
 }
 

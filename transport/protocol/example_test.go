@@ -1,7 +1,6 @@
 package protocol_test
 
 import (
-	"errors"
 	"fmt"
 
 	"roomd/transport/protocol"
@@ -48,10 +47,4 @@ func ExampleDecodeFrame() {
 	// Output:
 	// reply 1 room_full: room 42 is full
 	// room 42 is at 20 by a join of 赵六 on seat 0
-}
-
-func ExampleError_Is() {
-	err := fmt.Errorf("joining: %w", protocol.NewError(protocol.CodeRoomFull, "room %s is full", "42"))
-	fmt.Println(errors.Is(err, protocol.ErrRoomFull), errors.Is(err, protocol.ErrBusy))
-	// Output: true false
 }

@@ -20,6 +20,11 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 		name, frame string // behind the id and the action
 		want        Request
 	}{
+		{"join with seat", `"join","room":"42","seat":0`, Request{Seat: ptr(0)}},
+		{"largest seat", `"join","room":"42","seat":65535`, Request{Seat: ptr(65535)}},
+		{"leave", `"leave","room":"42"`, Request{}},
+		{"any order and spacing", "\"users\"\r\n,\t\"room\" : \"42\"", Request{}},
+		{"escapes mean what they stand for", `"\u0077atch","room":"4\u0032"`, Request{}},
 		{"ready", `"ready","room":"42","value":true`, Request{Value: true}},
 		{"not ready", `"ready","value":false,"room":"42"`, Request{}},
 		{"set", `"set","room":"42","data":{"round":2}`, Request{Data: `{"round":2}`}},
@@ -63,7 +68,7 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 				t.Fatalf("refused: %v", err)
 			}
 			tt.want.ID, tt.want.Room = 1, "42"
-			tt.want.Action, _, _ = strings.Cut(tt.frame[1:], `"`)
+			tt.want.Action, _, _ = strings.Cut(strings.Replace(tt.frame[1:], `\u0077`, "w", 1), `"`)
 			if !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
@@ -72,6 +77,22 @@ func TestRequestsOfMembersAndAdmins(t *testing.T) {
 				t.Errorf("wrote %s, read back as %+v, %v", AppendRequest(nil, &got), back, err)
 			}
 		})
+	}
+}
+
+// Ids and tokens are not judged here.
+func TestDecodeRequest_WithoutRoom42(t *testing.T) {
+	for frame, want := range map[string]Request{
+		`{"id":0,"action":"users","room":"42"}`:                       {Action: "users", Room: "42"},
+		`{"id":9007199254740991,"action":"users","room":"42"}`:        {ID: MaxID, Action: "users", Room: "42"},
+		` {"id":7,"action":"join","room":"{张三} \u0000\ud83c\udccf"} `: {ID: 7, Action: "join", Room: "{张三} \x00🃏"},
+		`{"id":8,"action":"join","room":""}`:                          {ID: 8, Action: "join"},
+		`{"token":"","action":"auth","id":9}`:                         {ID: 9, Action: "auth"},
+		`{"\u0069d":9,"action":"auth","token":"a.b.c"}`:               {ID: 9, Action: "auth", Token: "a.b.c"},
+	} {
+		if got, err := DecodeRequest([]byte(frame)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", frame, got, err, want)
+		}
 	}
 }
 

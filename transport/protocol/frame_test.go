@@ -110,6 +110,10 @@ func TestFrameShapes(t *testing.T) {
 			&Event{Event: EventSnapshot, Room: "42", Epoch: "e1", Version: 20, State: State{Users: []Seated{}}},
 			`{"event":"snapshot","room":"42","epoch":"e1","version":20,"count":0,"users":[]}`},
 		{"a ping", &Reply{ID: ptr(int64(8)), Time: 946684800000}, `{"id":8,"time":946684800000}`},
+		{"private data, and what was said",
+			&Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 3, State: State{Private: map[string]JSON{"b": "1", "a": "[2]"}, Host: "a", Users: []Seated{}},
+				Said: []Said{{Epoch: "e0", Version: 7, User: "a", Text: "hi"}, {Version: 2, Data: "null", To: []string{"a"}}}},
+			`{"id":1,"room":"42","epoch":"e1","version":3,"count":0,"private":{"a":[2],"b":1},"host":"a","said":[{"epoch":"e0","version":7,"user":"a","text":"hi"},{"version":2,"data":null,"to":["a"]}],"users":[]}`},
 		{"a join after a kick", &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 6, Reason: ReasonKicked, Text: "too loud", Error: NewError(CodeConflict, "m")},
 			`{"id":1,"room":"42","epoch":"e1","version":6,"reason":"kicked","text":"too loud","error":{"code":"conflict","message":"m","retry":false}}`},
 		{"a join after a move", &Reply{ID: ptr(int64(1)), Room: "42", Epoch: "e1", Version: 6, Reason: ReasonMoved, To: "43", Error: NewError(CodeConflict, "m")},
@@ -145,28 +149,18 @@ func encode(before string, f Frame) string {
 	panic("no such frame")
 }
 
-// A frame is valid JSON also if its fields are not set, or are not UTF-8.
+// A frame is valid JSON also if its fields are not set, or are not UTF-8. A refusal carries no result.
 func TestEncodeIsAlwaysJSON(t *testing.T) {
-	tests := []struct {
-		name  string
-		frame Frame
-		want  string
-	}{
-		{"nil users of a snapshot", &Event{Event: EventSnapshot},
-			`{"event":"snapshot","room":"","epoch":"","version":0,"count":0,"users":[]}`},
-		{"nil changes", &Event{Event: EventChanges},
-			`{"event":"changes","room":"","epoch":"","version":0,"from":0,"changes":[]}`},
-		{"bad UTF-8", &Reply{Error: &Error{Code: "a\xff", Message: "b\xfe"}},
-			"{\"error\":{\"code\":\"a\uFFFD\",\"message\":\"b\uFFFD\",\"retry\":false}}"},
-		{"a refusal carries no result", &Reply{Room: "42", Epoch: "e", Version: 5, Seat: ptr(1), State: State{Data: "1", Users: []Seated{}}, Error: &Error{}},
-			`{"room":"42","error":{"code":"","message":"","retry":false}}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := encode("", tt.frame); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
-		})
+	result := Reply{Room: "42", Epoch: "e", Version: 5, Seat: ptr(1), State: State{Data: "1", Users: []Seated{}}, Error: &Error{}}
+	for want, frame := range map[string]Frame{
+		`{"event":"snapshot","room":"","epoch":"","version":0,"count":0,"users":[]}`: &Event{Event: EventSnapshot},
+		`{"event":"changes","room":"","epoch":"","version":0,"from":0,"changes":[]}`: &Event{Event: EventChanges},
+		"{\"error\":{\"code\":\"a\uFFFD\",\"message\":\"b\uFFFD\",\"retry\":false}}": &Reply{Error: &Error{Code: "a\xff", Message: "b\xfe"}},
+		`{"room":"42","error":{"code":"","message":"","retry":false}}`:               &result,
+	} {
+		if got := encode("", frame); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 
@@ -212,37 +206,24 @@ func TestDecodeFrame(t *testing.T) {
 }
 
 func TestAppendRequest(t *testing.T) {
-	tests := []struct {
-		req  Request
-		want string
-	}{
-		{Request{ID: 1, Action: ActionJoin, Room: "42"}, `{"id":1,"action":"join","room":"42"}`},
-		{Request{ID: 2, Action: ActionJoin, Room: "4\"2", Seat: ptr(0)},
-			`{"id":2,"action":"join","room":"4\"2","seat":0}`},
-		{Request{ID: MaxID, Action: ActionLeave, Room: "张<三>"},
-			`{"id":9007199254740991,"action":"leave","room":"张<三>"}`},
-		{Request{ID: 3, Action: ActionAuth, Token: "a.b.c"}, `{"id":3,"action":"auth","token":"a.b.c"}`},
-		{Request{ID: 3, Action: ActionPing}, `{"id":3,"action":"ping"}`},
-		{Request{ID: 3, Action: ActionJoin, Room: "42", Seat: ptr(1), Expect: ptr(uint64(7)), Epoch: "e"},
-			`{"id":3,"action":"join","room":"42","seat":1,"expect":7,"epoch":"e"}`},
-		{Request{ID: 3, Action: ActionUsers}, `{"id":3,"action":"users","room":""}`},
-		{Request{ID: 4, Action: ActionReady, Room: "42"}, `{"id":4,"action":"ready","room":"42","value":false}`},
-		{Request{ID: 5, Action: ActionSet, Room: "42", Scope: ScopeMember, Data: `{"a": 1}`, Expect: ptr(uint64(18)), Epoch: "e"},
-			`{"id":5,"action":"set","room":"42","scope":"member","data":{"a": 1},"expect":18,"epoch":"e"}`},
-		{Request{ID: 6, Action: ActionSay, Room: "42", Text: "a<b", To: []string{"x", "y"}},
-			`{"id":6,"action":"say","room":"42","text":"a<b","to":["x","y"]}`},
-		{Request{ID: 7, Action: ActionKick, Room: "42", User: "x", Text: "t", Ban: 60},
-			`{"id":7,"action":"kick","room":"42","user":"x","text":"t","ban":60}`},
-		{Request{ID: 8, Action: ActionConfigure, Room: "42", Settings: &room.Settings{Capacity: 4, Data: room.DataAdmins}},
-			`{"id":8,"action":"configure","room":"42","settings":{"capacity":4,"data":"admins"}}`},
-	}
-	for _, tt := range tests {
-		got := AppendRequest([]byte("x"), &tt.req)
-		if string(got) != "x"+tt.want {
-			t.Errorf("got  %s\nwant x%s", got, tt.want)
+	for want, req := range map[string]Request{
+		`{"id":2,"action":"join","room":"4\"2","seat":0}`:                 {ID: 2, Action: ActionJoin, Room: "4\"2", Seat: ptr(0)},
+		`{"id":9007199254740991,"action":"leave","room":"张<三>"}`:          {ID: MaxID, Action: ActionLeave, Room: "张<三>"},
+		`{"id":3,"action":"ping"}`:                                        {ID: 3, Action: ActionPing},
+		`{"id":4,"action":"ready","room":"42","value":false}`:             {ID: 4, Action: ActionReady, Room: "42"},
+		`{"id":6,"action":"say","room":"42","text":"a<b","to":["x","y"]}`: {ID: 6, Action: ActionSay, Room: "42", Text: "a<b", To: []string{"x", "y"}},
+		`{"id":7,"action":"kick","room":"42","user":"x","ban":60}`:        {ID: 7, Action: ActionKick, Room: "42", User: "x", Ban: 60},
+		`{"id":5,"action":"set","room":"42","scope":"member","data":{"a": 1},"expect":18,"epoch":"e"}`: {ID: 5, Action: ActionSet,
+			Room: "42", Scope: ScopeMember, Data: `{"a": 1}`, Expect: ptr(uint64(18)), Epoch: "e"},
+		`{"id":8,"action":"configure","room":"42","settings":{"capacity":4,"data":"admins"}}`: {ID: 8, Action: ActionConfigure,
+			Room: "42", Settings: &room.Settings{Capacity: 4, Data: room.DataAdmins}},
+	} {
+		got := AppendRequest([]byte("x"), &req)
+		if string(got) != "x"+want {
+			t.Errorf("got  %s\nwant x%s", got, want)
 		}
-		if back, err := DecodeRequest(got[1:]); err != nil || !reflect.DeepEqual(back, tt.req) {
-			t.Errorf("read back as %+v, %v, want %+v", back, err, tt.req)
+		if back, err := DecodeRequest(got[1:]); err != nil || !reflect.DeepEqual(back, req) {
+			t.Errorf("read back as %+v, %v, want %+v", back, err, req)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -77,13 +75,13 @@ func (r Receiver) name() string {
 
 // Check fails if two receivers have the same URL.
 func Check(receivers []Receiver) error {
-	all := slices.Clone(receivers)
-	slices.SortFunc(all, func(a, b Receiver) int { return cmp.Compare(a.URL, b.URL) })
-	for i := 1; i < len(all); i++ {
-		if all[i].URL == all[i-1].URL {
+	known := make(map[string]bool, len(receivers))
+	for _, r := range receivers {
+		if known[r.URL] {
 			return fmt.Errorf("the same receiver at %s is there twice; one URL is one receiver, whatever stands "+
-				"behind #", all[i].Host())
+				"behind #", r.Host())
 		}
+		known[r.URL] = true
 	}
 	return nil
 }

@@ -188,8 +188,8 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // runs before the wait
 	type serving struct {
-		stop func()
-		over chan struct{}
+		context.Context // ends when the referee of the room has stopped
+		stop            context.CancelFunc
 	}
 	served := make(map[string]serving)
 	for list := range rooms {
@@ -199,18 +199,13 @@ func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 		listed := make(map[string]bool, len(list))
 		for _, id := range list {
 			listed[id] = true
-			if is, there := served[id]; there {
-				select {
-				case <-is.over:
-				default:
-					continue
-				}
+			if is, there := served[id]; there && is.Err() == nil {
+				continue
 			}
 			room, stop := context.WithCancel(ctx)
-			over := make(chan struct{})
-			served[id] = serving{stop, over}
+			served[id] = serving{room, stop}
 			all.Go(func() {
-				defer close(over)
+				defer stop()
 				if err := c.Serve(room, id); room.Err() == nil {
 					c.log().Error("the referee has stopped", "room", id, "error", err)
 				}

@@ -61,17 +61,6 @@ func TestKick_AndBan(t *testing.T) {
 	}
 }
 
-// Closing a room has everybody leave, and lets nobody in.
-func TestClose_Room(t *testing.T) {
-	w := newWorld(t, false, Options{})
-	w.join("42", "a", "b")
-	w.must("DELETE", "/api/rooms/42", "", `"version":3,"count":0`)
-	w.must("GET", "/api/rooms/42", "", `"closed":true`, `"users":[]`)
-	if _, err := w.players.Do(t.Context(), "42", room.Join{User: "a", Session: "s"}); !errors.Is(err, room.ErrRoomClosed) {
-		t.Errorf("a join: %v", err)
-	}
-}
-
 // Data are replaced only if nobody has replaced them since the version that If-Match names; other
 // changes of the room do not count.
 func TestData_ComparedAndSet(t *testing.T) {

@@ -110,11 +110,6 @@ func (w *world) tryNoFeed() {
 	w.do(call{method: "GET", path: "/api/feed", operator: true, status: 404, want: []string{"--feed"}})
 }
 
-// A node without a feed says so.
-func TestFeed_None(t *testing.T) {
-	newWorld(t, false, Options{}).tryNoFeed()
-}
-
 // A gap says what is missing, and has the room as who has authority over it sees that.
 func TestFeed_Gap(t *testing.T) {
 	w := newWorld(t, false, Options{})

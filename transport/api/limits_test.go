@@ -156,16 +156,6 @@ func TestLimits_AtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A request that takes too long ends before the HTTP server would cut it off.
-func TestTimeout_Answer(t *testing.T) {
-	w := newWorld(t, false, Options{Timeout: time.Millisecond})
-	w.api.rooms = &slow{w.rooms, make(chan struct{}, 1), nil}
-	r := w.do(call{method: "GET", path: "/api/rooms", status: 503, want: []string{`"code":"busy"`, "1ms"}})
-	if r.Header.Get("Retry-After") != "5" {
-		t.Errorf("Retry-After: %s", r.Header.Get("Retry-After"))
-	}
-}
-
 // failing fails as it is told.
 type failing struct {
 	Rooms

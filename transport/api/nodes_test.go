@@ -2,14 +2,12 @@ package api
 
 import (
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"roomd/lockmgr/redisconn/pause"
-	"roomd/lockmgr/redistest"
 	"roomd/room/coordinator"
 	"roomd/transport/auth"
 )
@@ -103,30 +101,4 @@ func TestNodes_Listed(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the node does not hear that it is to stop")
 	}
-}
-
-func TestLobby_Contains(t *testing.T) {
-	w := newWorld(t, false, Options{})
-	for _, id := range []string{"lobby", "table-1", "table-2", "vip-table-1"} {
-		w.join(id, "x")
-	}
-	for query, want := range map[string]string{
-		"contains=table-1":                     "table-1 vip-table-1",
-		"contains=table&prefix=table":          "table-1 table-2",
-		"contains=table&after=table-1&limit=1": "table-2",
-		"contains=nothing":                     "",
-		"contains=":                            "lobby table-1 table-2 vip-table-1",
-	} {
-		r := w.do(call{method: "GET", path: "/api/rooms?" + query, status: 200})
-		var page struct{ Rooms []struct{ Room string } }
-		redistest.OK(t, json.Unmarshal(r.body, &page, json.MatchCaseInsensitiveNames(true)))
-		var got []string
-		for _, one := range page.Rooms {
-			got = append(got, one.Room)
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %s, want %s", query, got, want)
-		}
-	}
-	w.do(call{method: "GET", path: "/api/rooms?contains=%2F", status: 400, want: []string{`"field":"contains"`}})
 }

@@ -246,9 +246,7 @@ func TestOperatorsPage_Violation(t *testing.T) {
 	p.until("checks", tile("good"))
 	redis, ctx := server.Client(), t.Context()
 	all := redis.HGetAll(ctx, "Room:42:Users").Val()
-	if len(all) != 2 {
-		t.Fatalf("%v has %v", redis.Keys(ctx, "*").Val(), all)
-	}
+	redistest.FatalIf(t, len(all) != 2, "%v has %v", redis.Keys(ctx, "*").Val(), all)
 	redis.HSet(ctx, "Room:42:Users", "张三", all["李四"])
 	p.until("a violation", tile("bad")+` && document.querySelector("#problems-list a strong").textContent === "Room 42 differs"`)
 	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("Wrong now: Room 42 differs.")`)

@@ -60,9 +60,8 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 		} {
 			p.eval(`location.hash = ""; 0`)
 			p.until(tt.title, problem(tt.title))
-			if size.name != "small" && p.eval(inView(problem(tt.title))) != "true" {
-				t.Errorf("%s: one has to scroll for %q", size.name, tt.title)
-			}
+			redistest.ErrorIf(t, size.name != "small" && p.eval(inView(problem(tt.title))) != "true",
+				"%s: one has to scroll for %q", size.name, tt.title)
 			p.fits(size.name + ", overview")
 			p.click(`#problems-list li:nth-child(` + p.eval(`[...document.querySelectorAll("#problems-list .problem")].indexOf(`+problem(tt.title)+`) + 1`) + `) a`)
 			p.until(fmt.Sprintf("what is wrong behind %q, without scrolling", tt.title), inView(tt.there)) // the hidden view may have it already

@@ -2,17 +2,28 @@ package node
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"math/big"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"roomd/lockmgr/redistest"
+	"roomd/lockmgr/redistest/certs"
 	"roomd/room"
 	"roomd/room/coordinator/inspect"
+	"roomd/transport/protocol"
 )
 
 // check runs "roomd check" on a Redis, and returns its lines without the address of the server.
@@ -221,4 +232,111 @@ func TestCheck_Sentinel(t *testing.T) {
 	wantLine(t, lines, levelWarn, "replicas", "--replicas 1")
 	wantLine(t, check(t, exitFailed, "--redis", "redis://"+s.Addrs()[0]), levelFail, "redis", "redis+sentinel://")
 	wantLine(t, check(t, exitFailed, "--redis", s.Replica().URL()), levelFail, "redis", "read-only replica")
+}
+
+// Whether others will accept the certificates of a node, today and soon, is told.
+func TestCheck_Certificates(t *testing.T) {
+	t.Parallel()
+	authority := certs.New(t)
+	pair := func(left time.Duration) []string {
+		cert, key := authority.IssueUntil("localhost", time.Now().Add(left))
+		return []string{"--tls-cert", cert, "--tls-key", key}
+	}
+	for _, tt := range []struct {
+		what        string
+		flags       []string
+		level, text string
+	}{
+		{"a good one", pair(110 * time.Minute), levelOK, "--tls-cert expires at 20"},
+		{"one that expires soon", pair(10 * time.Minute), levelWarn, "--tls-cert expires soon, at 20"},
+		{"an expired one", pair(-time.Minute), levelFail, "--tls-cert expired at 20"},
+		{"one of tomorrow", pair(24 * time.Hour), levelFail, "--tls-cert is not valid before 20"},
+		{"the key of another", []string{"--tls-cert", pair(time.Hour)[1], "--tls-key", pair(time.Hour)[3]}, levelFail, "--tls-key: "},
+	} {
+		code := 0
+		if tt.level == levelFail {
+			code = exitFailed
+		}
+		t.Run(tt.what, func(t *testing.T) { wantLine(t, check(t, code, tt.flags...), tt.level, "tls", tt.text) })
+	}
+	cert, key := authority.IssueUntil("node", time.Now().Add(-time.Minute))
+	wantLine(t, check(t, exitFailed, "--redis", "rediss://127.0.0.1:1", "--redis-cert", cert, "--redis-key", key), levelFail, "tls", "Redis will refuse it")
+}
+
+// A certificate that names its host only as its subject, as old scripts make them, is accepted by no client.
+func TestCheck_CertificateWithoutNames(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	redistest.OK(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	redistest.OK(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	redistest.OK(t, err)
+	file := func(kind string, der []byte) string {
+		return writeFile(t, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
+	}
+	lines := check(t, exitFailed, "--tls-cert", file("CERTIFICATE", cert), "--tls-key", file("PRIVATE KEY", private))
+	wantLine(t, lines, levelFail, "tls", "subjectAltName")
+}
+
+// A check asks Redis with the same password files as a node.
+func TestCheck_PasswordFile(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--requirepass", "hidden")
+	wantLine(t, check(t, 0, "--redis", "redis://"+server.Addr(), "--redis-password-file", writeFile(t, "hidden\n")), levelOK, "rights", "all that a node does")
+}
+
+// A program that has kept users in Redis before has left its lists there. A player hears that trying again will not
+// help, an operator which key it is, and nothing is written; "roomd check" and the log say so once.
+func TestForeign_ListsOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t) // miniredis words its errors otherwise
+	rdb := server.Client()
+	redistest.OK(t, rdb.RPush(t.Context(), "Room:42:Users", "李四", "王五").Err())
+	redistest.OK(t, rdb.Set(t.Context(), "Room:43:Users", `["李四","王五"]`, 0).Err())
+	before := rdb.Dump(t.Context(), "Room:42:Users").Val() + rdb.Dump(t.Context(), "Room:43:Users").Val()
+	n, log := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--redis", server.URL(), "--log-format", "json")
+	c := dial(t, n.URL(), "张三")
+	for id, kind := range map[string]string{"42": "list", "43": "string"} {
+		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: id})
+		refusal, is := errors.AsType[*protocol.Error](err)
+		if !is || refusal.Code != protocol.CodeInternal || refusal.Retry || !strings.Contains(refusal.Message, "another program's") ||
+			!strings.Contains(refusal.Message, "nothing was written") || strings.Contains(refusal.Message, "李四") {
+			t.Errorf("a player of room %s hears %v", id, err)
+		}
+		status, problem := getProblem(t, "http://"+n.AdminAddr()+"/api/rooms/"+id)
+		if status != http.StatusInternalServerError || problem.Code != protocol.CodeInternal || problem.Retry ||
+			!strings.Contains(problem.Detail, "Room:"+id+":Users is a "+kind+" and not a hash") || !strings.Contains(problem.Detail, "rename or delete") {
+			t.Errorf("an operator who looks at room %s hears %d %+v", id, status, problem)
+		}
+	}
+	if after := rdb.Dump(t.Context(), "Room:42:Users").Val() + rdb.Dump(t.Context(), "Room:43:Users").Val(); after != before {
+		t.Error("the lists are not what they were")
+	}
+	wantLine(t, check(t, 0, "--redis", server.URL()), levelWarn, "rooms", "2 rooms refuse every action, since another program has written under their keys, the first of them Room:42:Users, which is a list")
+	c.Close()
+	if lines := log(); strings.Count(lines, `"requests fail: internal"`) > 2 || !strings.Contains(lines, ":Users is a ") { // over WebSockets, and over HTTP
+		t.Errorf("the log says\n%s", lines)
+	}
+}
+
+func getProblem(t *testing.T, url string) (status int, problem struct {
+	Code, Detail string
+	Retry        bool
+}) {
+	t.Helper()
+	status, text := get(t, url)
+	redistest.OK(t, json.Unmarshal([]byte(text), &problem))
+	return status, problem
+}
+
+// A search finds the keys of rooms only, and a Redis without any is fine.
+func TestForeign_None(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	redistest.OK(t, rdb.RPush(t.Context(), "Rooms:42:Users", "a").Err())
+	redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Users", "a", "1").Err())
+	wantLine(t, check(t, 0, "--redis", server.URL()), levelOK, "rooms", "no key")
 }

@@ -34,9 +34,7 @@ func TestConfig_Precedence(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	want := map[string]string{"rate": path + ":1", "burst": "ROOMD_BURST", "max-rooms": "the command line", "allow-origin": path + ":4", "config": "ROOMD_CONFIG"}
-	if fmt.Sprint(cfg.origins) != fmt.Sprint(want) {
-		t.Errorf("from %v, want %v", cfg.origins, want)
-	}
+	redistest.ErrorIf(t, fmt.Sprint(cfg.origins) != fmt.Sprint(want), "from %v, want %v", cfg.origins, want)
 	t.Setenv("ROOMD_BURST", "0") // of a value that does not count the file says nothing
 	if _, err := parse(t); err == nil || strings.Contains(err.Error(), path) {
 		t.Error(err)
@@ -77,9 +75,7 @@ func TestConfig_Values(t *testing.T) {
 		path := settingsFile(t, text)
 		cfg, err := parse(t, "--config", path)
 		if want == "" && strings.HasSuffix(text, "&") {
-			if err == nil {
-				t.Errorf("%q is accepted", text)
-			}
+			redistest.ErrorIf(t, err == nil, "%q is accepted", text)
 			continue
 		}
 		if err != nil {
@@ -155,9 +151,7 @@ func TestConfig_Wrong(t *testing.T) {
 		}
 		want[0] = path + want[0]
 		for _, part := range want {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%.50q: no %q in %v", text, part, err)
-			}
+			redistest.ErrorIf(t, !strings.Contains(err.Error(), part), "%.50q: no %q in %v", text, part, err)
 		}
 	}
 }
@@ -221,15 +215,13 @@ func TestConfig_Example(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{read(t, deploy+"roomd.yaml"), regexp.MustCompile(`(?m)^#(\S+:|  - )`).ReplaceAllString(read(t, deploy+"roomd.yaml"), "$1")} {
 		cfg, err := parse(t, "--config", settingsFile(t, text))
-		if err != nil || cfg.Listen != ":8080" || cfg.DrainDelay != 5*time.Second {
-			t.Errorf("%v\n%s", err, text)
-		}
+		redistest.ErrorIf(t, err != nil || cfg.Listen != ":8080" || cfg.DrainDelay != 5*time.Second,
+			"%v\n%s", err, text)
 	}
 	for _, line := range regexp.MustCompile(`(?m)^#?(\S+):(.*)$`).FindAllStringSubmatch(read(t, deploy+"roomd.yaml"), -1) {
 		for _, flag := range flags(t, "serve") {
-			if flag.Name == line[1] && strings.Contains(line[2], "# live") && !flag.Tag.Has("live") {
-				t.Errorf("%s is not live", flag.Name)
-			}
+			redistest.ErrorIf(t, flag.Name == line[1] && strings.Contains(line[2], "# live") && !flag.Tag.Has("live"),
+				"%s is not live", flag.Name)
 		}
 	}
 }

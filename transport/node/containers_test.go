@@ -37,9 +37,7 @@ func read(t *testing.T, name string) string {
 func find(t *testing.T, text, pattern string) []string {
 	t.Helper()
 	found := regexp.MustCompile("(?m)" + pattern).FindStringSubmatch(text)
-	if found == nil || slices.Contains(found, "") {
-		t.Fatalf("nothing is like %s", pattern)
-	}
+	redistest.FatalIf(t, found == nil || slices.Contains(found, ""), "nothing is like %s", pattern)
 	return found[1:]
 }
 
@@ -57,18 +55,15 @@ func asNode(t *testing.T, args []string, dir string, secrets []string) config {
 	if err == nil {
 		err = validate(cfg)
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", args, err)
-	}
+	redistest.FatalIf(t, err != nil, "%s: %v", args, err)
 	return cfg
 }
 
 // checkStop checks that who stops a node waits for the whole drain.
 func checkStop(t *testing.T, cfg config, patience time.Duration) {
 	t.Helper()
-	if patience < cfg.DrainDelay+2*drainTimeout {
-		t.Errorf("a node that is stopped gets %v, and may need %v", patience, cfg.DrainDelay+2*drainTimeout)
-	}
+	redistest.ErrorIf(t, patience < cfg.DrainDelay+2*drainTimeout,
+		"a node that is stopped gets %v, and may need %v", patience, cfg.DrainDelay+2*drainTimeout)
 }
 
 func TestImage_Dockerfile(t *testing.T) {
@@ -76,9 +71,7 @@ func TestImage_Dockerfile(t *testing.T) {
 	file := read(t, deploy+"Dockerfile")
 	redistest.Equal(t, "Go:", find(t, file, `^ARG GO_VERSION=(\S+)$`)[0], find(t, read(t, top+"go.mod"), `^go (\S+)$`)[0])
 	built := find(t, file, `^RUN CGO_ENABLED=0 .* go build .* -o (\S+) (\./\S+)$`)
-	if _, err := os.Stat(top + built[1] + "/main.go"); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, redistest.Err(os.Stat(top+built[1]+"/main.go")))
 	copied := find(t, file, `^COPY --from=build (\S+) (\S+)$`)
 	redistest.Equal(t, "copied:", copied[0], built[0])
 	redistest.Equal(t, "started:", find(t, file, `^ENTRYPOINT \["([^"]+)"\]$`)[0], copied[1])
@@ -159,9 +152,8 @@ func TestCompose_Nodes(t *testing.T) {
 		checkStop(t, cfg, service.StopGrace)
 		redistest.Equal(t, "Redis:", cfg.Redis, "redis+sentinel://"+strings.Join(sentinels, ",")+"/mymaster")
 		redistest.Equal(t, "trusted:", fmt.Sprint(cfg.TrustProxy), fmt.Sprintf("[%s/32]", c.address(t, "proxy")))
-		if service.Ulimits.Nofile < cfg.MaxConnections+2000 {
-			t.Errorf("%s: %d files for %d clients", name, service.Ulimits.Nofile, cfg.MaxConnections)
-		}
+		redistest.ErrorIf(t, service.Ulimits.Nofile < cfg.MaxConnections+2000,
+			"%s: %d files for %d clients", name, service.Ulimits.Nofile, cfg.MaxConnections)
 		if !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s may more than it needs", name)
 		}
@@ -170,9 +162,7 @@ func TestCompose_Nodes(t *testing.T) {
 		}
 		find(t, read(t, deploy+"compose/haproxy.cfg"), `^  server (`+name+` `+name+cfg.Listen+`)$`)
 		find(t, read(t, deploy+"compose/prometheus.yaml"), `static_configs: .*"(`+name+cfg.AdminListen+`)"`)
-		if _, err := os.Stat(filepath.Join(deploy, "compose", service.Build.Context, service.Build.Dockerfile)); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, redistest.Err(os.Stat(filepath.Join(deploy, "compose", service.Build.Context, service.Build.Dockerfile))))
 	}
 	redistest.Equal(t, "nodes:", nodes, 3)
 }
@@ -197,9 +187,8 @@ func TestCompose_Files(t *testing.T) {
 			}
 		}
 		for _, secret := range service.Secrets {
-			if c.Secrets[secret].File != "secrets/"+secret {
-				t.Errorf("%s wants the secret %s, which is %q", name, secret, c.Secrets[secret].File)
-			}
+			redistest.ErrorIf(t, c.Secrets[secret].File != "secrets/"+secret,
+				"%s wants the secret %s, which is %q", name, secret, c.Secrets[secret].File)
 		}
 	}
 	for _, name := range []string{"prometheus.yaml", "grafana.yaml", "grafana-dashboards.yaml"} {
@@ -222,15 +211,12 @@ func TestCompose_Proxy(t *testing.T) {
 	silence, err := time.ParseDuration(find(t, file, `^  timeout tunnel (\S+)$`)[0])
 	cfg, wrong := parse(t)
 	redistest.OK(t, errors.Join(err, wrong))
-	if silence <= 2*cfg.PingInterval {
-		t.Errorf("the proxy cuts off who is silent for %v", silence)
-	}
+	redistest.ErrorIf(t, silence <= 2*cfg.PingInterval, "the proxy cuts off who is silent for %v", silence)
 	find(t, file, `^  http-request set-header (X-Forwarded-For) %\[src\]$`)
 	for _, part := range regexp.MustCompile(`(?m)^  log-format "(.*)"$`).FindAllStringSubmatch(file, -1) {
 		for field := range strings.FieldsSeq(part[1]) {
-			if !slices.Contains([]string{"%ci", "%b/%s", "%ST", "%Tt", "%HM", "%HP"}, field) {
-				t.Errorf("the log has %s: can that have a token?", field)
-			}
+			redistest.ErrorIf(t, !slices.Contains([]string{"%ci", "%b/%s", "%ST", "%Tt", "%HM", "%HP"}, field),
+				"the log has %s: can that have a token?", field)
 		}
 	}
 }
@@ -249,9 +235,7 @@ func at(t *testing.T, tree any, path string) any {
 		default:
 			tree = nil
 		}
-		if tree == nil {
-			t.Fatalf("%s: there is no %s", path, step)
-		}
+		redistest.FatalIf(t, tree == nil, "%s: there is no %s", path, step)
 	}
 	return tree
 }
@@ -361,9 +345,7 @@ func TestRelease_Files(t *testing.T) {
 	for _, build := range at(t, release, "builds").([]any) {
 		main := fmt.Sprint(at(t, build, "main"))
 		redistest.Equal(t, "program:", at(t, build, "binary"), any(filepath.Base(main)))
-		if _, err := os.Stat(top + main + "/main.go"); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, redistest.Err(os.Stat(top+main+"/main.go")))
 		redistest.Equal(t, "static:", at(t, build, "env.0"), any("CGO_ENABLED=0"))
 		programs = append(programs, fmt.Sprint(filepath.Base(main), at(t, build, "goos"), at(t, build, "goarch")))
 	}
@@ -390,8 +372,6 @@ func TestManual_ThreeNodes(t *testing.T) {
 		}
 	}
 	for _, folder := range regexp.MustCompile(`(?m)^cd (\S+)$|apply -k (\S+)$`).FindAllStringSubmatch(section, -1) {
-		if _, err := os.Stat(top + folder[1] + folder[2]); err != nil {
-			t.Error(err)
-		}
+		redistest.OK(t, redistest.Err(os.Stat(top+folder[1]+folder[2])))
 	}
 }

@@ -2,8 +2,10 @@ package node
 
 import (
 	"encoding/json"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,9 +35,7 @@ func playedLittle(t *testing.T) exported {
 	all := make(exported)
 	for name := range n.scrape() {
 		parts := labelled.FindStringSubmatch(name)
-		if parts == nil {
-			t.Fatalf("a metric that cannot be read: %s", name)
-		}
+		redistest.FatalIf(t, parts == nil, "a metric that cannot be read: %s", name)
 		if all[parts[1]] == nil {
 			all[parts[1]] = map[string][]string{}
 		}
@@ -75,14 +75,10 @@ func TestManual_KnowsTheMetrics(t *testing.T) {
 	slices.Sort(documented)
 	names := playedLittle(t).families()
 	for _, name := range names {
-		if !slices.Contains(documented, name) {
-			t.Errorf("%s is not in the manual", name)
-		}
+		redistest.ErrorIf(t, !slices.Contains(documented, name), "%s is not in the manual", name)
 	}
 	for _, name := range documented {
-		if !slices.Contains(names, name) {
-			t.Errorf("%s is in the manual, and is not exported", name)
-		}
+		redistest.ErrorIf(t, !slices.Contains(names, name), "%s is in the manual, and is not exported", name)
 	}
 }
 
@@ -108,13 +104,11 @@ func (all exported) checkExpr(t *testing.T, expr string) (found int) {
 		labels = slices.AppendSeq(labels, maps.Keys(known))
 		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
 			values, ok := known[l[1]]
-			if !ok && !slices.Contains(fromPrometheus, l[1]) {
-				t.Errorf("%s: %s has no label %s", expr, s[1], l[1])
-			}
+			redistest.ErrorIf(t, !ok && !slices.Contains(fromPrometheus, l[1]),
+				"%s: %s has no label %s", expr, s[1], l[1])
 			for value := range strings.SplitSeq(l[3], "|") {
-				if ok && !slices.Contains(values, value) {
-					t.Errorf("%s: %s of %s is never %q", expr, l[1], s[1], value)
-				}
+				redistest.ErrorIf(t, ok && !slices.Contains(values, value),
+					"%s: %s of %s is never %q", expr, l[1], s[1], value)
 			}
 		}
 	}
@@ -148,9 +142,8 @@ func TestDeploy_Alerts(t *testing.T) {
 	all, seen := playedLittle(t), map[string]bool{}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
-			if all.checkExpr(t, rule.Expr) == 0 && !strings.HasPrefix(rule.Expr, "up{") {
-				t.Errorf("%s: %s names no metric", rule.Alert, rule.Expr)
-			}
+			redistest.ErrorIf(t, all.checkExpr(t, rule.Expr) == 0 && !strings.HasPrefix(rule.Expr, "up{"),
+				"%s: %s names no metric", rule.Alert, rule.Expr)
 			if seen[rule.Alert] || rule.Alert == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["runbook"] == "" {
 				t.Errorf("%s is there twice, or lacks a severity, a summary or a runbook", rule.Alert)
 			}
@@ -162,15 +155,12 @@ func TestDeploy_Alerts(t *testing.T) {
 				}
 			}
 			for _, s := range selector.FindAllStringSubmatch(rule.Annotations["runbook"], -1) {
-				if all[s[1]] == nil && all[s[1]+"_bucket"] == nil {
-					t.Errorf("the runbook of %s names %s, which is not there", rule.Alert, s[1])
-				}
+				redistest.ErrorIf(t, all[s[1]] == nil && all[s[1]+"_bucket"] == nil,
+					"the runbook of %s names %s, which is not there", rule.Alert, s[1])
 			}
 		}
 	}
-	if len(seen) < 12 {
-		t.Errorf("only %d alerts", len(seen))
-	}
+	redistest.ErrorIf(t, len(seen) < 12, "only %d alerts", len(seen))
 }
 
 // The dashboard asks its one input for what is exported.
@@ -193,13 +183,84 @@ func TestDeploy_Dashboard(t *testing.T) {
 	redistest.OK(t, json.Unmarshal(text, &board))
 	all, input := playedLittle(t), source{"prometheus", "${" + board.Inputs[0].Name + "}"}
 	for _, p := range board.Panels {
-		if p.Type != "row" && (p.Datasource != input || len(p.Targets) == 0) {
-			t.Errorf("%s asks %+v, %d times", p.Title, p.Datasource, len(p.Targets))
-		}
+		redistest.ErrorIf(t, p.Type != "row" && (p.Datasource != input || len(p.Targets) == 0),
+			"%s asks %+v, %d times", p.Title, p.Datasource, len(p.Targets))
 		for _, target := range p.Targets {
-			if target.Datasource != input || all.checkExpr(t, target.Expr) == 0 {
-				t.Errorf("%s: %s names no metric, or asks another data source", p.Title, target.Expr)
+			redistest.ErrorIf(t, target.Datasource != input || all.checkExpr(t, target.Expr) == 0,
+				"%s: %s names no metric, or asks another data source", p.Title, target.Expr)
+		}
+	}
+}
+
+// logged matches what logs a message at info, warn or error, now or later, and the message, of which a text may
+// have several parts.
+var logged = regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|[^.]\bwarn\(|\bWarnOver\([^"]*|slog\.Level(?:Info|Warn|Error),` +
+	`|\b(?:Changed|Unusable):|\bmessage(?:, \w+)? :?=)\s*(?:fmt\.Sprintf\()?` +
+	`"((?:[^"\\]|\\.)*(?:" \+\s+"(?:[^"\\]|\\.)*)*)"[^:]`)
+
+// parts is what stands between two parts of a text.
+var parts = regexp.MustCompile(`" \+\s+"`)
+
+// logLines returns the messages that a node can log at info, warn or error, up to what differs from line to line,
+// each with its place.
+func logLines(t *testing.T) map[string]string {
+	t.Helper()
+	lines := make(map[string]string)
+	for _, root := range []string{top + "transport", top + "room", top + "lockmgr"} {
+		redistest.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && path == top+"transport/client" {
+				return filepath.SkipDir // no part of a node
+			}
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			for _, found := range logged.FindAllSubmatch(source, -1) {
+				message, _, _ := strings.Cut(parts.ReplaceAllString(string(found[1]), ""), "%")
+				if message != "" {
+					lines[strings.TrimSpace(message)] = path
+				}
+			}
+			return err
+		}))
+	}
+	return lines
+}
+
+// The manual says of each line at info, warn or error what it means and what to do, and of no other.
+func TestManual_LogLines(t *testing.T) {
+	t.Parallel()
+	rows := make(map[string]bool)
+	for _, row := range regexp.MustCompile("(?m)^\\| `(.+?)` \\| (info|warn|error) \\| .+ \\| .+ \\|$").FindAllStringSubmatch(roomdtest.Manual(t, "log.md"), -1) {
+		rows[row[1]] = true
+	}
+	lines := logLines(t)
+	redistest.FatalIf(t, len(lines) < 20, "only %d messages were found in the code", len(lines))
+	for message, place := range lines {
+		redistest.ErrorIf(t, !rows[message], "%s: the table lacks %q", place, message)
+	}
+	for message := range rows {
+		redistest.ErrorIf(t, lines[message] == "", "the table has %q, which nothing logs", message)
+	}
+}
+
+// The manual names each flag of a node in "Flags by task", and no flag that there is not.
+func TestManual_Flags(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(roomdtest.Manual(t, "configuration.md"), "\n## Flags by task\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	all := map[string]bool{"help": true, "version": true, "ca": true} // of wscat
+	known := model(t)
+	for _, c := range known.Children {
+		for _, flag := range c.Flags {
+			all[flag.Name] = true
+			if c == known.DefaultCmd && flag.Name != "help" && flag.Name != "version" && !strings.Contains(section, "--"+flag.Name) {
+				t.Errorf("Flags by task lacks --%s", flag.Name)
 			}
 		}
+	}
+	others := regexp.MustCompile("(?:docker|kubectl|roomload|redis-server|redis-cli|curl|jq) [^`\n]*") // what they take is theirs
+	for _, name := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(others.ReplaceAllString(roomdtest.Manual(t, "*.md"), ""), -1) {
+		redistest.ErrorIf(t, !all[name[1]], "there is no flag --%s", name[1])
 	}
 }

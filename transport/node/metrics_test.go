@@ -44,9 +44,7 @@ func TestMetrics_Game(t *testing.T) {
 	join(t, b, "42")
 	refused := func(what string, err error) {
 		t.Helper()
-		if err == nil {
-			t.Errorf("%s is not refused", what)
-		}
+		redistest.ErrorIf(t, err == nil, "%s is not refused", what)
 	}
 	_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
 	refused("a third player", err)
@@ -108,9 +106,7 @@ func TestMetrics_Game(t *testing.T) {
 	again := n.dial("a")
 	join(t, again, "42")
 	n.expect(series{`roomd_connections_closed_total{code="4001"}`: 1})
-	if _, err := again.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"}); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, redistest.Err(again.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"})))
 	b.Close()
 	c.Close()
 	n.expect(series{`roomd_connections`: 1, `roomd_members`: 0, `roomd_rooms`: 0, `roomd_actions_total{kind="leave",result="ok"}`: 3})
@@ -133,9 +129,7 @@ func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to
 	defer slow.Close()
 	redistest.OK(t, slow.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"action":"watch","room":"crowded"}`)))
 	reader := n.dial("reader")
-	if _, err := reader.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "crowded"}); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(reader.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "crowded"})))
 	n.expect(series{`roomd_connections`: 2, `roomd_watchers`: 2, `roomd_rooms`: 1, `roomd_members`: 0})
 	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "late"}); err == nil {
 		t.Error("a client beyond the limit is connected")
@@ -174,7 +168,5 @@ func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to
 	})
 	stop()
 	crowd.Wait()
-	if err := other.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, other.Close(t.Context()))
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"syscall"
@@ -279,9 +278,7 @@ func TestPage_NamesAsText(t *testing.T) {
 	for seat, name := range names[1:] {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
-		if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "<b>hello</b> from " + name}); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, redistest.Err(c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "<b>hello</b> from " + name})))
 		p.until("the name", fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"] .name').textContent.normalize() === %s.normalize()`, seat+1, quote(name)))
 	}
 	p.until("the messages", `document.querySelectorAll("#talk .said").length === 5`)
@@ -354,12 +351,6 @@ func TestPage_LargeRoom(t *testing.T) {
 // operate does something as an operator.
 func operate(t *testing.T, admin, path, body string) {
 	t.Helper()
-	answer, err := http.Post("http://"+admin+path, "application/json", strings.NewReader(body))
-	redistest.OK(t, err)
-	defer answer.Body.Close()
-	defer http.DefaultClient.CloseIdleConnections() // no goroutine is left
-	if answer.StatusCode >= 300 {
-		text, _ := io.ReadAll(answer.Body)
-		t.Fatalf("%s: %s %s", path, answer.Status, text)
-	}
+	status, text, _ := ask(t, http.MethodPost, "http://"+admin+path, body)
+	redistest.FatalIf(t, status >= 300, "%s: %d %s", path, status, text)
 }

@@ -1,14 +1,11 @@
 package node
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,22 +21,7 @@ type reloading struct {
 	t       *testing.T
 	file    string
 	hangups chan os.Signal
-
-	mu  sync.Mutex
-	log bytes.Buffer // guarded by mu
-}
-
-// Write takes what the node logs.
-func (r *reloading) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.Write(p)
-}
-
-func (r *reloading) logged() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.String()
+	log     record
 }
 
 // startReloading starts a node with a file of that text. It ends with the test.
@@ -49,23 +31,7 @@ func startReloading(t *testing.T, text string, args ...string) *reloading {
 	cfg, err := parse(t, append([]string{"--listen", "127.0.0.1:0", "--config", r.file}, args...)...)
 	redistest.OK(t, err)
 	cfg.hangups = r.hangups
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, done := make(chan *Node, 1), make(chan error, 1)
-	go func() { done <- run(ctx, cfg, r, func(n *Node) { ready <- n }) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-done:
-			redistest.OK(t, err)
-		case <-time.After(20 * time.Second):
-			t.Error("the node does not end")
-		}
-	})
-	select {
-	case r.Node = <-ready:
-	case err := <-done:
-		t.Fatal(err)
-	}
+	r.Node, _ = runNode(t, cfg, &r.log)
 	return r
 }
 
@@ -79,14 +45,14 @@ func (r *reloading) reload(text string) (log string) {
 // hangUp sends a SIGHUP, and returns what the node logged when it has read the file.
 func (r *reloading) hangUp() (log string) {
 	r.t.Helper()
-	before := len(r.logged())
+	before := len(r.log.String())
 	select {
 	case r.hangups <- syscall.SIGHUP:
 	case <-time.After(20 * time.Second):
 		r.t.Fatal("nobody takes the signal")
 	}
 	redistest.Until(r.t, "the file is read again", func() bool {
-		log = r.logged()[before:]
+		log = r.log.String()[before:]
 		return strings.Contains(log, "the configuration was read again") || strings.Contains(log, "the configuration cannot be used")
 	})
 	return log
@@ -94,19 +60,14 @@ func (r *reloading) hangUp() (log string) {
 
 func (r *reloading) dial(user string) *client.Conn {
 	r.t.Helper()
-	c, err := client.Dial(r.t.Context(), r.URL(), client.Options{User: user})
-	redistest.OK(r.t, err)
-	r.t.Cleanup(func() { c.Close() })
-	return c
+	return dial(r.t, r.URL(), user)
 }
 
 // contains fails the test for each text that is not in the log.
 func contains(t *testing.T, log string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !strings.Contains(log, text) {
-			t.Errorf("no %q in\n%s", text, log)
-		}
+		redistest.ErrorIf(t, !strings.Contains(log, text), "no %q in\n%s", text, log)
 	}
 }
 
@@ -192,9 +153,7 @@ func TestReload_NeedsRestart(t *testing.T) {
 		log := r.reload(text)
 		contains(t, log, `"setting":"lock-ttl","is":"3s","wanted":"4s"`, `"setting":"redis","is":"embedded","wanted":"Redis at h:1"`,
 			`"setting":"auth-secret","is":"","wanted":"(secret)"`, `"setting":"lock-wait"`, `"setting":"allow-origin"`, fmt.Sprintf(`"changed":%d,"need_restart":5`, 1-i))
-		if strings.Contains(log, "hidden") {
-			t.Errorf("the log has a secret:\n%s", log)
-		}
+		redistest.ErrorIf(t, strings.Contains(log, "hidden"), "the log has a secret:\n%s", log)
 	}
 	if got := r.Settings(); got["burst"] != "6" || got["lock_ttl"] != "3s" || got["auth"] != "none" {
 		t.Errorf("%v", got)
@@ -242,12 +201,12 @@ func TestReload_Garbage(t *testing.T) {
 func TestReload_LogAndDrain(t *testing.T) {
 	t.Parallel()
 	r := startReloading(t, "log-level: warn\n", "--log-format", "json")
-	if log := r.logged(); log != "" {
+	if log := r.log.String(); log != "" {
 		t.Errorf("at level warn a quiet node logs %s", log)
 	}
 	r.reload("log-level: debug\ndrain-delay: 1ms\n")
 	join(t, r.dial("a"), "42")
-	redistest.Until(t, "requests are logged", func() bool { return strings.Contains(r.logged(), `"message":"request"`) })
+	redistest.Until(t, "requests are logged", func() bool { return strings.Contains(r.log.String(), `"message":"request"`) })
 }
 
 // A flag and a variable stay before the file, also when that is read again.

@@ -3,6 +3,8 @@ package node
 import (
 	"bytes"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,18 +28,13 @@ func TestSettings_Logged(t *testing.T) {
 	log := runInside(t, func(*Node) {}, "--allow-origin", "https://a.example", "--allow-origin", "https://b.example", "--log-format", "console")
 	line := regexp.MustCompile(`(?m)^.* this is .*$`).FindString(log)
 	want := `settings="--listen=127.0.0.1:0 --allow-origin=https://a.example,https://b.example --auth-secret='(secret)' --grace=7s"`
-	if !strings.Contains(line, "this is roomd ") || !strings.HasSuffix(line, want) {
-		t.Errorf("the line is\n%s\nwant\n%s", line, want)
-	}
+	redistest.ErrorIf(t, !strings.Contains(line, "this is roomd ") || !strings.HasSuffix(line, want),
+		"the line is\n%s\nwant\n%s", line, want)
 	log = runInside(t, func(*Node) {}, "--log-level", "debug")
 	for _, want := range []string{"--lock-ttl=3s", "--max-queue=262144", "--duplicate=replace", "--insecure=false"} {
-		if !strings.Contains(log, want) {
-			t.Errorf("at level debug there is no %s:\n%s", want, log)
-		}
+		redistest.ErrorIf(t, !strings.Contains(log, want), "at level debug there is no %s:\n%s", want, log)
 	}
-	if strings.Contains(log, "hidden") {
-		t.Errorf("the log has the secret:\n%s", log)
-	}
+	redistest.ErrorIf(t, strings.Contains(log, "hidden"), "the log has the secret:\n%s", log)
 }
 
 // What a flag holds that names a secret by itself is never shown.
@@ -93,9 +90,8 @@ func TestSettings_NodeTTL(t *testing.T) {
 		cfg, err := parse(t, args...)
 		redistest.OK(t, err)
 		all, err := settings(&cli{Serve: cfg}, "")
-		if err != nil || !strings.Contains(inForce(all, true), want) {
-			t.Errorf("%v: %s, %v", args, inForce(all, true), err)
-		}
+		redistest.ErrorIf(t, err != nil || !strings.Contains(inForce(all, true), want),
+			"%v: %s, %v", args, inForce(all, true), err)
 	}
 }
 
@@ -145,5 +141,46 @@ func TestMatchSettings(t *testing.T) {
 	cfg, err := parse(t, "--match-settings", "[]")
 	if redistest.OK(t, err); cfg.clients().MatchSettings == nil {
 		t.Error("an empty list bounds nothing")
+	}
+}
+
+// tellFlags are the flags of a node that tells a backend, which takes everything.
+func tellFlags(t *testing.T) []string {
+	t.Helper()
+	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(backend.Close)
+	secret := writeFile(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+	return []string{"--journal", "10000", "--feed", "100000", "--webhook", backend.URL + "/hidden?key=hidden", "--webhook-secret-file", secret}
+}
+
+// The log shows where commits are sent, and nothing that may be secret.
+func TestWebhooks_Flags(t *testing.T) {
+	t.Parallel()
+	given := tellFlags(t)
+	cfg, err := parse(t, given...)
+	redistest.OK(t, err)
+	parts, err := nodeConfig(cfg, slog.New(slog.DiscardHandler))
+	redistest.OK(t, err)
+	parts.Redis.Close()
+	if to := parts.Webhooks.Receivers; len(to) != 1 || !strings.HasSuffix(to[0].URL, "/hidden?key=hidden") {
+		t.Errorf("%+v", to)
+	}
+	var log bytes.Buffer
+	written, _ := newLog(cfg, &log)
+	if err = logSettings(written, cfg, ""); err != nil || !strings.Contains(log.String(), "--webhook=http://127.0.0.1:") || strings.Contains(log.String(), "hidden") {
+		t.Errorf("%v\n%s", err, &log)
+	}
+	for want, args := range map[string][]string{
+		"--feed":                {"--webhook", "https://game.example", "--webhook-secret-file", "x"},
+		"--journal":             {"--feed", "10"},
+		"--webhook-secret-file": {"--webhook", "https://game.example", "--feed", "10", "--journal", "10"},
+		"twice":                 {"--webhook", "https://game.example", "--webhook", "https://game.example#kinds=join", "--webhook-secret-file", "x", "--feed", "10", "--journal", "10"},
+	} {
+		if err := parseAndValidate(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if _, err := parse(t, "--webhook", "https://u:hidden@game.example"); err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Error(err)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"roomd/lockmgr/redistest"
@@ -63,9 +65,7 @@ func TestToken_Made(t *testing.T) {
 				t.Fatalf("exit code %d: %s", code, &stderr)
 			}
 			token, rest, _ := strings.Cut(stdout.String(), "\n")
-			if rest != "" {
-				t.Errorf("the token is not alone: %q", &stdout)
-			}
+			redistest.ErrorIf(t, rest != "", "the token is not alone: %q", &stdout)
 			c, err := client.Dial(t.Context(), url, client.Options{Token: client.StaticToken(token)})
 			redistest.OK(t, err)
 			defer c.Close()
@@ -90,23 +90,31 @@ func startNode(t *testing.T, args ...string) (n *Node, log func() string) {
 	t.Helper()
 	cfg, err := parse(t, args...)
 	redistest.OK(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	var stderr bytes.Buffer
+	stderr := new(record)
+	n, end := runNode(t, cfg, stderr)
+	return n, func() string {
+		end()
+		return stderr.String()
+	}
+}
+
+// runNode runs roomd until the test ends, or end is called.
+func runNode(t *testing.T, cfg config, stderr io.Writer) (n *Node, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan *Node, 1), make(chan error, 1)
-	go func() { done <- run(ctx, cfg, &stderr, func(n *Node) { ready <- n }) }()
+	go func() { done <- run(ctx, cfg, stderr, func(n *Node) { ready <- n }) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		redistest.OK(t, redistest.Receive(t, done, "the end of the node"))
+	})
 	select {
 	case n = <-ready:
 	case err := <-done:
 		t.Fatal(err)
 	}
-	return n, func() string {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		return stderr.String()
-	}
+	t.Cleanup(end)
+	return n, end
 }
 
 // What is wrong with a key is said in one line that names the flag, and not the secret.
@@ -144,9 +152,7 @@ func TestToken_UnusableKeys(t *testing.T) {
 		}
 	}
 	t.Setenv("ROOMD_AUTH_SECRET", "")
-	if _, err := parse(t); err != nil {
-		t.Error(err)
-	}
+	redistest.OK(t, redistest.Err(parse(t)))
 	var stderr bytes.Buffer
 	if code := command(room.Rules{}, nil, &stderr, &stderr); code != exitWrongUse || !strings.Contains(stderr.String(), "0 bytes") {
 		t.Errorf("an empty secret in the environment: exit code %d: %s", code, &stderr)

@@ -62,7 +62,7 @@ func (o *box) step(id, what string, words []string) {
 	switch what {
 	case "open": // behind what is left of an earlier one
 		if r == nil {
-			o.byID[id] = o.Room(func() { o.wanted = append(o.wanted, id) })
+			o.byID[id] = new(o.Room(func() { o.wanted = append(o.wanted, id) }))
 		}
 		o.byID[id].End()
 		o.byID[id].Gate(true, false)

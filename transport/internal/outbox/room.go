@@ -46,8 +46,8 @@ func shows(at, other room.Position) bool {
 }
 
 // Room returns a queue for a room's events, which accepts none before Begin.
-func (o *Outbox) Room(stale func()) *Room {
-	return &Room{out: o, stale: stale, ended: true}
+func (o *Outbox) Room(stale func()) Room {
+	return Room{out: o, stale: stale, ended: true}
 }
 
 // Begin makes an ended queue accept events for a viewer. It first queues the rest of its earlier life. It reports

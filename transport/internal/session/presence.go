@@ -38,8 +38,8 @@ type presence struct {
 	membership membership.Membership
 	watch      watching
 
-	queue       *outbox.Room // constant
-	unsubscribe func()       // ends the subscription; nil without one
+	queue       outbox.Room
+	unsubscribe func() // ends the subscription; nil without one
 
 	busy     int           // running requests that may change the membership, plus running actions of the recovery
 	deferred []*room.Event // events that came while busy; the result decides how to judge them

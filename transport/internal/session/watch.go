@@ -115,9 +115,7 @@ func (s *Session) judgeRooms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.presences {
-		if p.queue != nil {
-			p.queue.SetViewer(s.viewer(p.room))
-		}
+		p.queue.SetViewer(s.viewer(p.room))
 		p.tellLocked(nil, false, p.endWatchLocked())
 		p.settleLocked()
 	}

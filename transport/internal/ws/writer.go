@@ -228,11 +228,13 @@ func (f *flusher) add(w *writer) {
 	f.ready = append(f.ready, w)
 	if f.goroutines == 0 || len(f.ready) > f.goroutines*flushesAtOnce && f.goroutines < runtime.GOMAXPROCS(0) {
 		f.goroutines++
-		f.running.Go(f.run)
+		f.running.Add(1)
+		go f.run() // running.Go would allocate twice
 	}
 }
 
 func (f *flusher) run() {
+	defer f.running.Done()
 	try, _ := f.tries.Get().(*attempt)
 	if try == nil {
 		try = newAttempt()

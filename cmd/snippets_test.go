@@ -41,7 +41,7 @@ import (
 )
 
 var _ = []any{context.Background, hmac.New, sha256.New, base64.StdEncoding, errors.New, fmt.Print, http.StatusOK, slices.Max[[]int],
-	strconv.Itoa, strings.Cut, time.Now, lockmgr.New, cachefill.New, room.At, client.Connect, referee.Config{}, protocol.ErrUnknown, node.Main}
+	strconv.Itoa, strings.Cut, time.Now, lockmgr.New, cachefill.New, room.Forbid, client.Connect, referee.Config{}, protocol.ErrUnknown, node.Main}
 `
 
 // given is what the snippets of a document take from the reader's program.

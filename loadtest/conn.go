@@ -274,11 +274,8 @@ func settingsOf(s *room.Settings) (settings check.Settings) {
 	if s == nil {
 		return settings
 	}
-	settings = check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(one(string(s.Labels)))}
-	if s.Host != room.HostNone { // Redis does not have HostNone
-		settings.Host = s.Host.String()
-	}
-	return settings
+	return check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(one(string(s.Labels))),
+		Host: string(s.Host)}
 }
 
 // ChangeOf converts a change to the checkers' form.

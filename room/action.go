@@ -198,6 +198,10 @@ type InvalidError struct {
 	Problem string
 }
 
+func invalid(field, problem string, args ...any) error {
+	return &InvalidError{field, fmt.Sprintf(problem, args...)}
+}
+
 func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 
 // Is makes errors.Is(err, ErrInvalid) true.

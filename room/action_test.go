@@ -25,8 +25,9 @@ func TestCheck_CopiesNothing(t *testing.T) {
 // Actions come out of Check in their normal form, those too in which only a name is not.
 func TestCheck_NormalForm(t *testing.T) {
 	const typed, normal = "u\u0308", "ü"
+	seat := new(3)
 	for _, tt := range []struct{ is, want Action }{
-		{Join{User: typed, Session: "s", Seat: At(3), Existing: true}, Join{User: normal, Session: "s", Seat: At(3), Existing: true}},
+		{Join{User: typed, Session: "s", Seat: seat, Existing: true}, Join{User: normal, Session: "s", Seat: seat, Existing: true}},
 		{Leave{User: typed, Session: "s", Reason: ReasonTimeout}, Leave{User: normal, Session: "s", Reason: ReasonTimeout}},
 		{Keep{User: typed, Session: "s"}, Keep{User: normal, Session: "s"}},
 		{Detach{User: typed, Session: "s"}, Detach{User: normal, Session: "s"}},

@@ -51,7 +51,7 @@ func maySetData(r *Room, user, session string, by Origin, what string) error {
 	if _, err := activeMember(r, user, session, by); err != nil {
 		return err
 	}
-	if r.state.settings.Data != DataMembers {
+	if r.state.settings.Data != "" {
 		return Forbid("the settings of room %s let only admins set %s", r.ID, what)
 	}
 	return nil
@@ -141,7 +141,7 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 		return nil, err
 	}
 	if n := len(a.Hands); n < 1 || n > MaxGroup {
-		return nil, &InvalidError{"hands", fmt.Sprintf("must be of 1 to %d users, not %d", MaxGroup, n)}
+		return nil, invalid("hands", "must be of 1 to %d users, not %d", MaxGroup, n)
 	}
 	hands := make([]Hand, 0, len(a.Hands))
 	for _, hand := range a.Hands {
@@ -149,7 +149,7 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(hands, func(h Hand) bool { return h.User == hand.User }) {
-			return nil, &InvalidError{"hands", fmt.Sprintf("names %s twice", hand.User)}
+			return nil, invalid("hands", "names %s twice", hand.User)
 		}
 		hands = append(hands, hand)
 	}
@@ -160,8 +160,8 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 // check returns the hand in its normal form. only says that there are no other hands: errors name user or data.
 func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if normal.User, err = ParseUser(h.User); err != nil {
-		if invalid, ok := errors.AsType[*InvalidError](err); ok && !only {
-			err = &InvalidError{"hands", fmt.Sprintf("names %.32q, and a user %s", h.User, invalid.Problem)}
+		if of, ok := errors.AsType[*InvalidError](err); ok && !only {
+			err = invalid("hands", "names %.32q, and a user %s", h.User, of.Problem)
 		}
 		return normal, err
 	}
@@ -182,7 +182,7 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		switch seat = m.Seat; {
 		case len(a.Hands) != 1 || a.Hands[0].User != a.User:
 			return 0, Forbid("only admins set the private data of others")
-		case r.state.settings.Data != DataMembers:
+		case r.state.settings.Data != "":
 			return 0, Forbid("the settings of room %s let only admins set private data", r.ID)
 		}
 	}

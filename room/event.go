@@ -117,7 +117,7 @@ func (e *Event) Concerns(user string) bool {
 	for i := range e.commit.Updates { // by index: they are large, and every watcher looks at them
 		switch u := &e.commit.Updates[i]; {
 		case u.User == user && (u.Type.OfMember() || u.Type == kindBan),
-			u.Type == kindSettings && u.detail().Settings != nil && u.Settings.Watch != WatchAll:
+			u.Type == kindSettings && u.detail().Settings != nil && u.Settings.Watch != "":
 			return true
 		}
 	}
@@ -204,7 +204,7 @@ func (s Snapshot) WatchRule(user string) WatchRule {
 	if s.state == nil {
 		return WatchRule{}
 	}
-	return WatchRule{s.Settings.Watch != WatchAll, s.state.bans[user]}
+	return WatchRule{s.Settings.Watch != "", s.state.bans[user]}
 }
 
 // After returns the rule for a user after an event.
@@ -220,7 +220,7 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 		case u.Type == kindBan && u.User == user:
 			w.until = u.detail().Until
 		case u.Type == kindSettings && u.detail().Settings != nil:
-			w.onlyMembers = u.Settings.Watch != WatchAll
+			w.onlyMembers = u.Settings.Watch != ""
 		}
 	}
 	return w

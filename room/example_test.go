@@ -64,7 +64,7 @@ func ExampleSeating_teams() {
 	rules := room.Rules{Seating: teams{room.Capacity(4), map[string]bool{"王五": true, "张三": true, "周八": true}}}
 	table := room.NewRoom("42", room.Position{}, map[string]room.Member{})
 	for _, join := range []room.Join{
-		{User: "王五", Session: "s"}, {User: "李四", Session: "s"}, {User: "张三", Session: "s", Seat: room.At(1)},
+		{User: "王五", Session: "s"}, {User: "李四", Session: "s"}, {User: "张三", Session: "s", Seat: new(1)},
 		{User: "张三", Session: "s"}, {User: "周八", Session: "s"},
 	} {
 		seat, err := table.Apply(join, rules, room.Origin{})

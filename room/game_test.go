@@ -99,7 +99,7 @@ func TestData(t *testing.T) {
 		{0, SetData{User: "b", Session: "s", Data: `2`, Expect: ExpectVersion("e", 4)}, "data b0 false 2"}, // 5
 		{0, SetData{User: "b", Session: "s", Data: `null`}, "data b0 false"},
 		{0, SetData{Data: `3`, Expect: ExpectVersion("", 5)}, "the data of room 42 has changed since version 5"},
-		{0, Configure{Settings: Settings{Data: 2}}, "data must be members or admins"},
+		{0, Configure{Settings: Settings{Data: "x"}}, "data must be members or admins"},
 		{0, Configure{Settings: Settings{Data: DataAdmins}}, "settings 0 false"}, // 7
 		{0, SetData{User: "a", Session: "s", Data: `3`}, "the settings of room 42 let only admins set its data"},
 		{0, SetData{Data: `3`, Expect: ExpectVersion("e", 7)}, "data 0 false 3"},
@@ -125,7 +125,7 @@ func TestPrivateData(t *testing.T) {
 	large := `"` + strings.Repeat("x", defaultPrivateData) + `"`
 	r := play(t, Rules{}, []turn{
 		{0, Join{User: "a", Session: "s"}, "join a0"},
-		{0, Join{User: "b", Session: "s", Seat: At(40)}, "join b40"},
+		{0, Join{User: "b", Session: "s", Seat: new(40)}, "join b40"},
 		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", ` {"cards": 1} `}}}, `private a0 false {"cards":1}`}, // 3
 		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"a", `{"cards":1}`}}}, ""},
 		{0, Deal{User: "a", Session: "s", Hands: []Hand{{"b", `1`}}}, "only admins set the private data of others"},
@@ -180,7 +180,7 @@ func TestPrivateData(t *testing.T) {
 func TestMessages(t *testing.T) {
 	play(t, Rules{}, []turn{
 		{0, Join{User: "a", Session: "s"}, "join a0"},
-		{0, Join{User: "b", Session: "s", Seat: At(3)}, "join b3"},
+		{0, Join{User: "b", Session: "s", Seat: new(3)}, "join b3"},
 		{0, Say{Text: "hi"}, "message 0 false  hi"},
 		{0, Say{User: "a", Session: "s", Data: "null", To: []string{"b"}}, "message a0 false null  [b"},
 		{0, Say{User: "b", Session: "s", Text: "hi"}, "message b3 false  hi"},
@@ -313,7 +313,7 @@ func TestParties(t *testing.T) {
 		many[i] = fmt.Sprint(i)
 	}
 	play(t, Rules{Seating: Capacity(4)}, []turn{
-		{0, Join{User: "a", Session: "s", Seat: At(1)}, "join a1, settings 0 false"},
+		{0, Join{User: "a", Session: "s", Seat: new(1)}, "join a1, settings 0 false"},
 		{0, Reserve{Session: "r", Users: []string{"b", "c", "d", "e"}}, "room 42 has 3 of 4 seats free, and not 4"},
 		{0, Reserve{Session: "r", Users: []string{"b", "b"}}, "users names b twice"},
 		{0, Reserve{Session: "r", Users: []string{}}, "users must name 1 to 64 users, not 0"},

@@ -1,7 +1,6 @@
 package room
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"unicode/utf8"
 )
@@ -21,7 +20,7 @@ func (c Claim) prove(r *Room, by Origin) error {
 	if c == (Claim{}) {
 		return nil
 	}
-	if r.state.settings.Host == HostNone {
+	if r.state.settings.Host == "" {
 		return Forbid("only admins may do that in room %s: its settings give it no host", r.ID)
 	}
 	if _, err := activeMember(r, c.User, c.Session, by); err != nil {
@@ -185,7 +184,7 @@ func (Swap) about() (Kind, string, bool) { return kindSwap, "", true }
 
 func (a Swap) check(Rules) (_ Action, err error) {
 	if len(a.Users) != 2 {
-		return nil, &InvalidError{"users", fmt.Sprintf("must name 2 users, not %d", len(a.Users))}
+		return nil, invalid("users", "must name 2 users, not %d", len(a.Users))
 	}
 	if a.Users, err = parseUsers("users", a.Users); err == nil {
 		a.As, err = a.As.check()

@@ -110,7 +110,7 @@ func TestHost_ClocksDiffer(t *testing.T) {
 	r := NewRoom("42", Position{"e", 7, ""}, map[string]Member{"d": {Seat: 3, Session: "s", At: 500}})
 	join := func(user string, seat int, at int64) {
 		t.Helper()
-		if _, err := r.Apply(Join{User: user, Session: "s", Seat: At(seat)}, Rules{}, Origin{Node: "n", At: at}); err != nil {
+		if _, err := r.Apply(Join{User: user, Session: "s", Seat: new(seat)}, Rules{}, Origin{Node: "n", At: at}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,12 +176,12 @@ func TestHost_Claims(t *testing.T) {
 		"the host closes":                     {do: Close{As: a}},
 		"the host closes the door":            {do: configured(func(s *Settings) { s.Closed = true })},
 		"the host wants more seats":           {do: configured(func(s *Settings) { s.Capacity = 6 })},
-		"the host lets everybody watch":       {do: configured(func(s *Settings) { s.Watch = WatchAll })},
+		"the host lets everybody watch":       {do: configured(func(s *Settings) { s.Watch = "" })},
 		"the host puts labels on":             {do: configured(func(s *Settings) { s.Labels = MakeLabels(map[string]string{"mode": "fast"}) })},
 		"the host keeps the room":             {configured(func(s *Settings) { s.Keep = true }), ErrForbidden, "settings.keep: "},
-		"the host lets members set data":      {configured(func(s *Settings) { s.Data = DataMembers }), ErrForbidden, "settings.data: "},
+		"the host lets members set data":      {configured(func(s *Settings) { s.Data = "" }), ErrForbidden, "settings.data: "},
 		"the host has messages kept":          {configured(func(s *Settings) { s.History = 9 }), ErrForbidden, "settings.history: "},
-		"the host turns the setting off":      {configured(func(s *Settings) { s.Host = HostNone }), ErrForbidden, "settings.host: "},
+		"the host turns the setting off":      {configured(func(s *Settings) { s.Host = "" }), ErrForbidden, "settings.host: "},
 		"the host takes too many seats away":  {configured(func(s *Settings) { s.Capacity = 1 }), ErrInvalid, "capacity "},
 		"another member kicks":                {Kick{User: "a", As: b}, ErrForbidden, "only the host of room 42 and admins may do that, and b is not the host"},
 		"another member closes":               {Close{As: b}, ErrForbidden, "b is not the host"},

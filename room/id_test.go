@@ -77,7 +77,7 @@ func TestBadActionsNameTheField(t *testing.T) {
 	for field, a := range map[string]Action{
 		"action":   nil,
 		"session":  Join{User: "a", Session: ""},
-		"seat":     Join{User: "a", Session: "s", Seat: At(MaxSeats)},
+		"seat":     Join{User: "a", Session: "s", Seat: new(MaxSeats)},
 		"capacity": Configure{Settings: Settings{Capacity: MaxSeats + 1}},
 		"user":     Leave{User: "", Session: "s"},
 	} {
@@ -85,7 +85,7 @@ func TestBadActionsNameTheField(t *testing.T) {
 		checkInvalid(t, err, field, "")
 	}
 	for _, seat := range []int{-2, MaxSeats} {
-		_, err := Check(Join{User: "a", Session: "s", Seat: At(seat)}, Rules{})
+		_, err := Check(Join{User: "a", Session: "s", Seat: new(seat)}, Rules{})
 		checkInvalid(t, err, "seat", fmt.Sprint(seat))
 	}
 	for _, a := range []Action{Upkeep{Stray: "n"}, Upkeep{Evict: "n"}, Upkeep{Renew: "e"}} { // clients cannot ask for them

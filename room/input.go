@@ -34,14 +34,14 @@ func CheckID(id string) error {
 	}
 	for _, c := range id {
 		if !isNameRune(c) {
-			return &InvalidError{"room", fmt.Sprintf("may hold only A-Z a-z 0-9 . _ -, not %q", c)}
+			return invalid("room", "may hold only A-Z a-z 0-9 . _ -, not %q", c)
 		}
 	}
 	if id == "." || id == ".." {
-		return &InvalidError{"room", fmt.Sprintf("may not be %q", id)}
+		return invalid("room", "may not be %q", id)
 	}
 	if len(id) < 1 || len(id) > MaxIDLength {
-		return &InvalidError{"room", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxIDLength, len(id))}
+		return invalid("room", "must be 1 to %d characters long, not %d", MaxIDLength, len(id))
 	}
 	return nil
 }
@@ -58,19 +58,19 @@ func ParseUser(name string) (string, error) {
 	case !utf8.ValidString(name):
 		return "", &InvalidError{"user", "is not valid UTF-8"}
 	case len(name) > maxUserBytes:
-		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxUserLength, utf8.RuneCountInString(name))}
+		return "", invalid("user", "must be 1 to %d characters long, not %d", MaxUserLength, utf8.RuneCountInString(name))
 	}
 	typed := name
 	name = norm.NFC.String(name)
 	if strings.Count(name, joiner) != strings.Count(typed, joiner) {
-		return "", &InvalidError{"user", fmt.Sprintf("may not hold more than %d combining marks in a row", maxMarks)}
+		return "", invalid("user", "may not hold more than %d combining marks in a row", maxMarks)
 	}
 	if n := utf8.RuneCountInString(name); n < 1 || n > MaxUserLength {
-		return "", &InvalidError{"user", fmt.Sprintf("must be 1 to %d characters long, not %d", MaxUserLength, n)}
+		return "", invalid("user", "must be 1 to %d characters long, not %d", MaxUserLength, n)
 	}
 	for _, r := range name {
 		if unicode.IsControl(r) {
-			return "", &InvalidError{"user", fmt.Sprintf("may not hold the control character %U", r)}
+			return "", invalid("user", "may not hold the control character %U", r)
 		}
 	}
 	return name, nil
@@ -94,7 +94,7 @@ func checkActor(user, session string) (normal string, err error) {
 
 func checkSessionID(id string) error {
 	if id == "" || len(id) > maxSession {
-		return &InvalidError{"session", fmt.Sprintf("must be 1 to %d bytes long, not %d", maxSession, len(id))}
+		return invalid("session", "must be 1 to %d bytes long, not %d", maxSession, len(id))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func checkSessionID(id string) error {
 // parseUsers returns 1 to MaxGroup different names in their normal form.
 func parseUsers(field string, names []string) ([]string, error) {
 	if len(names) < 1 || len(names) > MaxGroup {
-		return nil, &InvalidError{field, fmt.Sprintf("must name 1 to %d users, not %d", MaxGroup, len(names))}
+		return nil, invalid(field, "must name 1 to %d users, not %d", MaxGroup, len(names))
 	}
 	users, seen := make([]string, len(names)), make(map[string]bool, len(names))
 	for i, name := range names {
@@ -111,7 +111,7 @@ func parseUsers(field string, names []string) ([]string, error) {
 			return nil, &InvalidError{fmt.Sprintf("%s[%d]", field, i), err.(*InvalidError).Problem}
 		}
 		if seen[user] {
-			return nil, &InvalidError{field, fmt.Sprintf("names %s twice", user)}
+			return nil, invalid(field, "names %s twice", user)
 		}
 		users[i], seen[user] = user, true
 	}
@@ -141,16 +141,16 @@ func parseData(field, text string, limit int) (string, error) {
 	case len(v) > limit:
 		return "", tooLong(field, len(v), limit)
 	case depth > maxDepth:
-		return "", &InvalidError{field, fmt.Sprintf("must be at most %d levels deep, not %d", maxDepth, depth)}
+		return "", invalid(field, "must be at most %d levels deep, not %d", maxDepth, depth)
 	}
 	if number := strangeNumber(v); number != "" {
-		return "", &InvalidError{field, fmt.Sprintf("has the number %.32s, which not every JSON reader can hold; send it as a string", number)}
+		return "", invalid(field, "has the number %.32s, which not every JSON reader can hold; send it as a string", number)
 	}
 	return string(v), nil
 }
 
 func tooLong(field string, size, limit int) error {
-	return &InvalidError{field, fmt.Sprintf("must be at most %d bytes long, not %d", limit, size)}
+	return invalid(field, "must be at most %d bytes long, not %d", limit, size)
 }
 
 func depthOf(v jsontext.Value) (deepest int) {

@@ -9,11 +9,11 @@ import (
 type Join struct {
 	User, Session string
 
-	Seat     SeatChoice // for a user who is not in the room; zero is the lowest free one
-	Mode     JoinMode   // zero is a new session
-	Existing bool       // begin no room: if there is none, fail with ErrNoRoom
-	Begin    *Settings  // for a room that has not begun; one that has begun must have their labels: [ErrOtherLabels]
-	Yield    bool       // never replace a connected session, whatever Rules say: fail with ErrDuplicate
+	Seat     *int      // counted from 0, for a user who is not in the room; nil or AnySeat is the lowest free one
+	Mode     JoinMode  // zero is a new session
+	Existing bool      // begin no room: if there is none, fail with ErrNoRoom
+	Begin    *Settings // for a room that has not begun; one that has begun must have their labels: [ErrOtherLabels]
+	Yield    bool      // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
 	// removed the user since, the join fails with an [ErrConflict] that has [RefusedError].Gone, even in another epoch: it must not undo a removal
@@ -23,16 +23,8 @@ type Join struct {
 	dead string // a node that is known to be dead; "" for none
 }
 
-// SeatChoice is the seat that a join requests. The zero value requests none.
-type SeatChoice struct{ above int } // the seat plus one, so that zero is none
-
-// At requests a seat, counted from 0, or any with [AnySeat].
-func At(seat int) SeatChoice { return SeatChoice{seat + 1} }
-
 // AnySeat is passed to a [Seating] if the join requests no seat.
 const AnySeat = -1
-
-func (c SeatChoice) seat() int { return c.above - 1 }
 
 // JoinMode says from which other sessions of the user a join takes the seat over.
 type JoinMode int
@@ -60,17 +52,26 @@ func (a Join) about() (Kind, string, bool) { return KindJoin, a.User, false }
 
 func (a Join) check(rules Rules) (Action, error) {
 	user, err := checkSession(a.User, a.Session)
-	switch seat := a.Seat.seat(); {
+	switch seat := a.seat(); {
 	case err != nil:
 		return nil, err
 	case seat < AnySeat || seat >= rules.most():
 		return nil, invalidSeat(seat, rules.most())
 	}
-	if err := a.Begin.checkBegin(rules); err != nil || user == a.User {
-		return nil, err
+	if a.User == user && a.Begin == nil {
+		return nil, nil
 	}
 	a.User = user
-	return a, nil
+	a.Begin, err = a.Begin.checkBegin(rules)
+	return a, err
+}
+
+// seat returns the requested seat.
+func (a Join) seat() int {
+	if a.Seat == nil {
+		return AnySeat
+	}
+	return *a.Seat
 }
 
 func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
@@ -97,7 +98,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 		return 0, absent(r, a.User) // the user was taken out
 	}
 	back := a.Mode == JoinAgain
-	seat, err := rules.seat(r, a.User, a.Seat.seat(), back)
+	seat, err := rules.seat(r, a.User, a.seat(), back)
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ type Reserve struct {
 func (Reserve) about() (Kind, string, bool) { return kindReserve, "", true }
 
 func (a Reserve) check(rules Rules) (_ Action, err error) {
-	if err := a.Begin.checkBegin(rules); err != nil {
+	if a.Begin, err = a.Begin.checkBegin(rules); err != nil {
 		return nil, err
 	}
 	if a.Users, err = parseUsers("users", a.Users); err != nil {

@@ -250,7 +250,7 @@ func (r *Room) Settings() (s Settings, settled bool) { return r.state.settings, 
 // stays host, even while away. A room without a host costs only a comparison.
 func (r *Room) appoint() {
 	host := ""
-	if r.state.settings.Host != HostNone {
+	if r.state.settings.Host != "" {
 		if host = r.state.host; host == "" || !r.members.has(host) {
 			host = r.members.longestSeated()
 		}

@@ -30,15 +30,15 @@ func TestRules(t *testing.T) {
 			{Leave{User: "王五", Session: "s2"}, 1, nil}, {Join{User: "赵六", Session: "s4"}, 1, nil},
 		}, "李四@0 赵六@1 张三@2", "+李四@0 +王五@1 +张三@2 -王五@1 +赵六@1"},
 		{"the seat asked for", 4, []step{
-			{Join{User: "a", Session: "s", Seat: At(2)}, 2, nil}, {Join{User: "b", Session: "s", Seat: At(2)}, 0, ErrSeatTaken}, {Join{User: "b", Session: "s", Seat: At(0)}, 0, nil},
+			{Join{User: "a", Session: "s", Seat: new(2)}, 2, nil}, {Join{User: "b", Session: "s", Seat: new(2)}, 0, ErrSeatTaken}, {Join{User: "b", Session: "s", Seat: new(0)}, 0, nil},
 			{Join{User: "c", Session: "s"}, 1, nil}, {Join{User: "d", Session: "s"}, 3, nil},
 		}, "b@0 c@1 a@2 d@3", "+a@2 +b@0 +c@1 +d@3"},
 		{"capacity", 2, []step{
-			{Join{User: "a", Session: "s"}, 0, nil}, {Join{User: "b", Session: "s"}, 1, nil}, {Join{User: "c", Session: "s"}, 0, ErrFull}, {Join{User: "c", Session: "s", Seat: At(0)}, 0, ErrFull},
+			{Join{User: "a", Session: "s"}, 0, nil}, {Join{User: "b", Session: "s"}, 1, nil}, {Join{User: "c", Session: "s"}, 0, ErrFull}, {Join{User: "c", Session: "s", Seat: new(0)}, 0, ErrFull},
 			{Join{User: "b", Session: "s"}, 1, nil}, {Leave{User: "a", Session: "s"}, 0, nil}, {Join{User: "c", Session: "s"}, 0, nil},
 		}, "c@0 b@1", "+a@0 +b@1 -a@0 +c@0"},
 		{"joining again keeps the seat", 0, []step{
-			{Join{User: "a", Session: "s", Seat: At(3)}, 3, nil}, {Join{User: "a", Session: "s"}, 3, nil}, {Join{User: "a", Session: "s", Seat: At(1)}, 3, nil}, {Join{User: "a", Session: "new"}, 3, nil},
+			{Join{User: "a", Session: "s", Seat: new(3)}, 3, nil}, {Join{User: "a", Session: "s"}, 3, nil}, {Join{User: "a", Session: "s", Seat: new(1)}, 3, nil}, {Join{User: "a", Session: "new"}, 3, nil},
 			{Leave{User: "a", Session: "s"}, 0, ErrDuplicate}, {Leave{User: "a", Session: "new"}, 3, nil},
 		}, "", "+a@3 -a@3"},
 		{"leaving what one is not in", 0, []step{{Leave{User: "a", Session: "s"}, 0, ErrNotMember}}, "", ""},
@@ -115,7 +115,7 @@ func TestRulesHoldForAnyActions(t *testing.T) {
 			var a Action = join
 			switch rapid.IntRange(0, 2).Draw(t, "what") {
 			case 1:
-				join.Seat = At(rapid.IntRange(0, rules.Seats()-1).Draw(t, "seat") % 8)
+				join.Seat = new(rapid.IntRange(0, rules.Seats()-1).Draw(t, "seat") % 8)
 				a = join
 			case 2:
 				a = Leave{User: user, Session: session}

@@ -38,10 +38,10 @@ const (
 // Check returns an [InvalidError] that names the invalid rule.
 func (r Rules) Check() error {
 	if n := r.Seats(); n < 1 || n > MaxSeats {
-		return &InvalidError{"Seating", fmt.Sprintf("must have from 1 to %d seats, not %d", MaxSeats, n)}
+		return invalid("Seating", "must have from 1 to %d seats, not %d", MaxSeats, n)
 	}
 	if r.Name != "" && CheckID(r.Name) != nil {
-		return &InvalidError{"Name", fmt.Sprintf("must be of A-Z a-z 0-9 . _ -, not %q", r.Name)}
+		return invalid("Name", "must be of A-Z a-z 0-9 . _ -, not %q", r.Name)
 	}
 	return r.Limits.check()
 }
@@ -123,7 +123,7 @@ func ask(s Seating, in *Room, user string, asked int) (seat int, err error) {
 }
 
 func invalidSeat(seat, all int) error {
-	return &InvalidError{"seat", fmt.Sprintf("must be from 0 to %d, not %d", all-1, seat)}
+	return invalid("seat", "must be from 0 to %d, not %d", all-1, seat)
 }
 
 // seats returns how many seats the room has. Its settings bind every node, even one whose rules have fewer.

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,22 +15,39 @@ import (
 // Settings are decided for one room. They are stored with the room, count as versions of it, and bind every node,
 // whatever its Rules are. A room gets those of the Rules with its first commit, so that all nodes agree about it.
 //
-// The tags are the table of the settings: JSON name, largest number or choices (the zero value first), meaning, and
-// whether the host may change it. See [SettingFields]. [Configure] sets all except readOnly ones.
+// The tags are the table of the settings: JSON name, largest number or choices (the default first), meaning, and
+// whether the host may change it. See [SettingFields]. [Configure] sets all except readOnly ones. A default choice is "" in the normal form.
 type Settings struct {
-	Capacity int         `json:"capacity" minimum:"0" maximum:"65536" host:"may" doc:"How many seats there are; 0 is as many as there can be."`
-	Closed   bool        `json:"closed,omitzero" host:"may" doc:"Nobody comes in; members stay, and come back."`
-	Keep     bool        `json:"keep,omitzero" doc:"The room is kept when it is empty."`
-	Data     DataPolicy  `json:"data,omitzero" enum:"members,admins" default:"members" doc:"Who may set the room's data."`
-	Watch    WatchPolicy `json:"watch,omitzero" enum:"all,members" default:"all" host:"may" doc:"Who may watch the room and see its members. Admins may in any case."`
-	Labels   Labels      `json:"labels,omitzero" host:"may" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
-	Host     HostPolicy  `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
-	History  int         `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
+	Capacity int    `json:"capacity" minimum:"0" maximum:"65536" host:"may" doc:"How many seats there are; 0 is as many as there can be."`
+	Closed   bool   `json:"closed,omitzero" host:"may" doc:"Nobody comes in; members stay, and come back."`
+	Keep     bool   `json:"keep,omitzero" doc:"The room is kept when it is empty."`
+	Data     Choice `json:"data,omitzero" enum:"members,admins" default:"members" doc:"Who may set the room's data."`
+	Watch    Choice `json:"watch,omitzero" enum:"all,members" default:"all" host:"may" doc:"Who may watch the room and see its members. Admins may in any case."`
+	Labels   Labels `json:"labels,omitzero" host:"may" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
+	Host     Choice `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
+	History  int    `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
 
 	// Default says that a player began the room, and nobody has configured it: these are the settings of the Rules.
 	// Such a room is of no use when it is empty. Only Redis has this field.
 	Default bool `json:"default,omitzero" readOnly:"true"`
 }
+
+// Choice is the value of a setting that has a few: "" for the default, or its name in JSON.
+type Choice string
+
+// UnmarshalText accepts any name; an empty one is unknown. [Configure] refuses an unknown one, [Settings.Adapt]
+// replaces it.
+func (c *Choice) UnmarshalText(name []byte) error {
+	*c = cmp.Or(Choice(name), "unknown")
+	return nil
+}
+
+// The choices of Settings that are not the default.
+const (
+	DataAdmins   Choice = "admins"  // only somebody with authority over the room sets its data
+	WatchMembers Choice = "members" // only members watch the room and list its members; by default all but banned users do
+	HostLongest  Choice = "longest" // the first member is the host; when the host leaves, the member who joined first
+)
 
 // Adapt makes settings usable that a later version, or somebody by hand, has written to Redis: an unknown choice
 // becomes the last one, a number the nearest, and labels are left out. [Configure] refuses such settings.
@@ -42,25 +60,29 @@ func (s *Settings) Adapt() {
 			if value.Check() != nil {
 				*value = ""
 			}
-		case choice:
-			if !slices.Contains(f.Values, value.String()) {
-				_ = value.UnmarshalText([]byte(f.Values[len(f.Values)-1])) // it accepts any name
+		case *Choice:
+			if f.normalize(value); *value != "" && !slices.Contains(f.Values, string(*value)) {
+				*value = Choice(f.Values[len(f.Values)-1])
 			}
 		}
 	}
 }
 
-// choice is implemented by pointers to fields whose values have names.
-type choice interface {
-	String() string
-	UnmarshalText(name []byte) error
+// Named returns the settings with the names of default choices in place of "".
+func (s Settings) Named() Settings {
+	for _, f := range SettingFields {
+		if choice, is := f.In(&s).(*Choice); is && *choice == "" {
+			*choice = Choice(f.Values[0])
+		}
+	}
+	return s
 }
 
 // Setting describes a field of [Settings].
 type Setting struct {
 	Name   string   // in JSON
 	Most   int      // of a number: the maximum; the minimum is 0
-	Values []string // of a choice; the first is the zero value, the last replaces unknown ones
+	Values []string // of a choice; the first is the default, the last replaces unknown ones
 	Doc    string
 	Host   bool // the host of the room may change it
 	index  int
@@ -87,84 +109,15 @@ func describeSettings() (all []Setting) {
 	return all
 }
 
-// In returns a pointer to the field: *int, *bool, *Labels, or one to a choice with String and UnmarshalText.
+// In returns a pointer to the field: *int, *bool, *Choice for a choice, or *Labels.
 func (f Setting) In(s *Settings) any {
 	return reflect.ValueOf(s).Elem().Field(f.index).Addr().Interface()
 }
 
-// DataPolicy says who may set a room's data.
-type DataPolicy int
-
-// The choices of Settings.Data.
-const (
-	DataMembers DataPolicy = iota // every member
-	DataAdmins                    // only somebody with authority over the room
-)
-
-// WatchPolicy says who may watch a room, and list its members.
-type WatchPolicy int
-
-// The choices of Settings.Watch.
-const (
-	WatchAll     WatchPolicy = iota // everybody except banned users
-	WatchMembers                    // only members
-)
-
-// HostPolicy says which member is the host of a room. The host may [Kick], [Close] and [Configure], with a [Claim].
-type HostPolicy int
-
-// The choices of Settings.Host.
-const (
-	HostNone    HostPolicy = iota // nobody
-	HostLongest                   // the first member; when the host leaves, the member who joined first
-)
-
-func choices(setting string) []string {
-	i := slices.IndexFunc(SettingFields, func(f Setting) bool { return f.Name == setting })
-	return SettingFields[i].Values
-}
-
-func choiceName(setting string, choice int) string {
-	if names := choices(setting); choice >= 0 && choice < len(names) {
-		return names[choice]
+func (f Setting) normalize(choice *Choice) {
+	if string(*choice) == f.Values[0] {
+		*choice = ""
 	}
-	return "unknown"
-}
-
-// String returns the choice's name in JSON.
-func (p DataPolicy) String() string { return choiceName("data", int(p)) }
-
-// MarshalText returns the name.
-func (p DataPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText accepts any name. [Configure] refuses an unknown one, and [Settings.Adapt] replaces it.
-func (p *DataPolicy) UnmarshalText(name []byte) error {
-	*p = DataPolicy(slices.Index(choices("data"), string(name)))
-	return nil
-}
-
-// String returns the choice's name in JSON.
-func (p WatchPolicy) String() string { return choiceName("watch", int(p)) }
-
-// MarshalText returns the name.
-func (p WatchPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText accepts any name. [Configure] refuses an unknown one, and [Settings.Adapt] replaces it.
-func (p *WatchPolicy) UnmarshalText(name []byte) error {
-	*p = WatchPolicy(slices.Index(choices("watch"), string(name)))
-	return nil
-}
-
-// String returns the choice's name in JSON.
-func (p HostPolicy) String() string { return choiceName("host", int(p)) }
-
-// MarshalText returns the name.
-func (p HostPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// UnmarshalText accepts any name. [Configure] refuses an unknown one, and [Settings.Adapt] replaces it.
-func (p *HostPolicy) UnmarshalText(name []byte) error {
-	*p = HostPolicy(slices.Index(choices("host"), string(name)))
-	return nil
 }
 
 // Unused reports whether an empty room with these settings is of no use, and so is not listed: nobody has configured
@@ -174,19 +127,24 @@ func (s Settings) Unused() bool { return s.Default || s.Closed && !s.Keep }
 // Seats returns how many seats there are.
 func (s Settings) Seats() int { return Capacity(s.Capacity).Seats() }
 
-func (s Settings) check(rules Rules) error {
+// check returns the settings in their normal form, or an InvalidError.
+func (s Settings) check(rules Rules) (Settings, error) {
 	if most := rules.most(); s.Capacity < 0 || s.Capacity > most {
-		return &InvalidError{"capacity", fmt.Sprintf("must be from 0 (as many as there can be) to %d, not %d", most, s.Capacity)}
+		return s, invalid("capacity", "must be from 0 (as many as there can be) to %d, not %d", most, s.Capacity)
 	}
 	for _, f := range SettingFields {
-		if n, is := f.In(&s).(*int); is && f.Name != "capacity" && (*n < 0 || *n > f.Most) {
-			return &InvalidError{f.Name, fmt.Sprintf("must be from 0 to %d, not %d", f.Most, *n)}
-		}
-		if choice, is := f.In(&s).(fmt.Stringer); is && !slices.Contains(f.Values, choice.String()) {
-			return &InvalidError{f.Name, "must be " + strings.Join(f.Values, " or ")}
+		switch value := f.In(&s).(type) {
+		case *int:
+			if f.Name != "capacity" && (*value < 0 || *value > f.Most) {
+				return s, invalid(f.Name, "must be from 0 to %d, not %d", f.Most, *value)
+			}
+		case *Choice:
+			if f.normalize(value); *value != "" && !slices.Contains(f.Values, string(*value)) {
+				return s, invalid(f.Name, "must be %s", strings.Join(f.Values, " or "))
+			}
 		}
 	}
-	return s.Labels.Check()
+	return s, s.Labels.Check()
 }
 
 // Configure replaces a room's settings. It needs authority over the room, or a [Claim] of its host; the host may not
@@ -201,10 +159,10 @@ func (Configure) about() (Kind, string, bool) { return kindSettings, "", false }
 
 func (a Configure) check(rules Rules) (_ Action, err error) {
 	a.Settings.Default = false
-	if a.As, err = a.As.check(); err != nil {
-		return nil, err
+	if a.As, err = a.As.check(); err == nil {
+		a.Settings, err = a.Settings.check(rules)
 	}
-	return a, a.Settings.check(rules)
+	return a, err
 }
 
 func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
@@ -223,9 +181,9 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 	s := a.Settings
 	switch last := r.members.seats.highest(); {
 	case r.Count() > s.Seats():
-		return 0, &InvalidError{"capacity", fmt.Sprintf("must not be less than the %d members, is %d", r.Count(), s.Capacity)}
+		return 0, invalid("capacity", "must not be less than the %d members, is %d", r.Count(), s.Capacity)
 	case last >= s.Seats():
-		return 0, &InvalidError{"capacity", fmt.Sprintf("must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)}
+		return 0, invalid("capacity", "must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)
 	}
 	if !r.state.settled || r.state.settings != s {
 		r.update(Update{Type: kindSettings, Detail: &Detail{Settings: &s}})
@@ -245,11 +203,12 @@ func (s Settings) checkHost(now Settings) error {
 }
 
 // checkBegin is check for the settings of a new room. Nil is valid.
-func (s *Settings) checkBegin(rules Rules) error {
+func (s *Settings) checkBegin(rules Rules) (*Settings, error) {
 	if s == nil {
-		return nil
+		return nil, nil
 	}
-	return s.check(rules)
+	normal, err := s.check(rules)
+	return &normal, err
 }
 
 // begin gives these settings, with Default, to a room that has none. It fails with ErrOtherLabels if the room has
@@ -285,17 +244,8 @@ func MakeLabels(from map[string]string) Labels {
 	if len(from) == 0 {
 		return ""
 	}
-	var text strings.Builder
-	for i, name := range slices.Sorted(maps.Keys(from)) {
-		text.WriteByte("{,"[min(i, 1)])
-		n, _ := json.Marshal(name)
-		v, _ := json.Marshal(from[name])
-		text.Write(n)
-		text.WriteByte(':')
-		text.Write(v)
-	}
-	text.WriteByte('}')
-	return Labels(text.String())
+	text, _ := json.Marshal(from, json.Deterministic(true))
+	return Labels(text)
 }
 
 // Map returns the values by name.
@@ -327,14 +277,14 @@ func (l Labels) Include(others Labels) bool {
 func (l Labels) Check() error {
 	all := l.Map()
 	if len(all) > MaxLabels {
-		return &InvalidError{"labels", fmt.Sprintf("must be at most %d, not %d", MaxLabels, len(all))}
+		return invalid("labels", "must be at most %d, not %d", MaxLabels, len(all))
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if len(name) > maxLabelName || !isName(name) {
-			return &InvalidError{"labels", fmt.Sprintf("must have names of 1 to %d of A-Z a-z 0-9 . _ -, not %.40q", maxLabelName, name)}
+			return invalid("labels", "must have names of 1 to %d of A-Z a-z 0-9 . _ -, not %.40q", maxLabelName, name)
 		}
 		if value := all[name]; len(value) > maxLabelValue || !isName(value) {
-			return &InvalidError{"labels." + name, fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -, not %.70q", maxLabelValue, value)}
+			return invalid("labels."+name, "must be 1 to %d of A-Z a-z 0-9 . _ -, not %.70q", maxLabelValue, value)
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func TestNodesWithOtherCapacities(t *testing.T) {
 	if _, err := apply(t, other, Join{User: "c", Session: "s"}, four); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "2 of 2") {
 		t.Errorf("a third member through the node with room for four: %v", err)
 	}
-	if _, err := apply(t, other, Join{User: "c", Session: "s", Seat: At(3)}, four); !errors.Is(err, ErrFull) {
+	if _, err := apply(t, other, Join{User: "c", Session: "s", Seat: new(3)}, four); !errors.Is(err, ErrFull) {
 		t.Errorf("a seat that the room does not have: %v", err)
 	}
 }
@@ -79,10 +79,10 @@ func TestAChangeOfSettings(t *testing.T) {
 		want   string // of the error
 	}{
 		{Join{User: "a", Session: "s"}, ""},
-		{Join{User: "b", Session: "s", Seat: At(1)}, ""},
+		{Join{User: "b", Session: "s", Seat: new(1)}, ""},
 		{Configure{Settings: Settings{Capacity: 1}}, "capacity must not be less than the 2 members, is 1"},
 		{Configure{Settings: Settings{Capacity: 3}}, ""},
-		{Join{User: "c", Session: "s", Seat: At(2)}, ""},
+		{Join{User: "c", Session: "s", Seat: new(2)}, ""},
 		{Leave{User: "a", Session: "s"}, ""},
 		{Configure{Settings: Settings{Capacity: 2}}, "capacity must be more than 2, on which seat c sits, not 2"},
 		{Configure{Settings: Settings{Capacity: 3, Closed: true}}, ""},
@@ -91,7 +91,7 @@ func TestAChangeOfSettings(t *testing.T) {
 		{Configure{Settings: Settings{Capacity: -1}}, "capacity must be from 0 (as many as there can be) to 65536, not -1"},
 		{Configure{Settings: Settings{Capacity: MaxSeats + 1}}, "capacity must be from 0 (as many as there can be) to 65536, not 65537"},
 		{Configure{Settings: Settings{}}, ""},
-		{Join{User: "d", Session: "s", Seat: At(1000)}, ""},
+		{Join{User: "d", Session: "s", Seat: new(1000)}, ""},
 	} {
 		before, version := describeUsers(r.Snapshot().Users()), r.Version
 		_, err := apply(t, r, step.action, rules)
@@ -196,9 +196,13 @@ func TestSettings_JSON(t *testing.T) {
 			t.Errorf("%+v is written as %s, %v", s, written, err)
 		}
 	}
-	var read Settings
-	if err := json.Unmarshal([]byte(`{"capacity":2,"data":"members","watch":"all"}`), &read); err != nil || read != (Settings{Capacity: 2}) {
+	named := Settings{Capacity: 2, Data: "members", Watch: "all", Host: "none"}
+	read, err := named.check(Rules{})
+	if read != (Settings{Capacity: 2}) || err != nil || read.Named() != named {
 		t.Errorf("choices that may be left out: %+v, %v", read, err)
+	}
+	if named.Adapt(); named != read {
+		t.Errorf("such choices in Redis: %+v", named)
 	}
 }
 
@@ -208,10 +212,10 @@ func TestSettings_UnknownChoice(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"capacity":0,"data":"friends","watch":"friends","more":1}`), &s); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Settings{Data: s.Data}).check(Rules{}); err == nil || err.Error() != "data must be members or admins" {
+	if _, err := (Settings{Data: s.Data}).check(Rules{}); err == nil || err.Error() != "data must be members or admins" {
 		t.Error(err)
 	}
-	if err := (Settings{Watch: s.Watch}).check(Rules{}); err == nil || err.Error() != "watch must be all or members" {
+	if _, err := (Settings{Watch: s.Watch}).check(Rules{}); err == nil || err.Error() != "watch must be all or members" {
 		t.Error(err)
 	}
 	r := NewRoom("42", Position{"e", 1, ""}, map[string]Member{"a": {Session: "s"}})

@@ -60,7 +60,7 @@ func TestSwap_ByTheHost(t *testing.T) {
 // arrangements that three have is drawn.
 func TestShuffle(t *testing.T) {
 	g := timed(t)
-	g.must(Join{User: "c", Session: "sc", Seat: At(7)})
+	g.must(Join{User: "c", Session: "sc", Seat: new(7)})
 	before, drawn := g.is.Snapshot().Users(), map[string]bool{}
 	for seed := range uint64(20) {
 		for range 2 {
@@ -93,7 +93,7 @@ func TestSwap_SeatsFitMembers(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(rt, "actions") {
 			one, other := user.Draw(rt, "one"), user.Draw(rt, "other")
 			actions := []Action{
-				Join{User: one, Session: "s", Seat: At(rapid.IntRange(-1, 20).Draw(rt, "seat"))}, Leave{User: one, Session: "s"},
+				Join{User: one, Session: "s", Seat: new(rapid.IntRange(-1, 20).Draw(rt, "seat"))}, Leave{User: one, Session: "s"},
 				Swap{Users: []string{one, other}}, Shuffle{Seed: rapid.Uint64().Draw(rt, "seed")},
 				Release{Users: []string{one}, Target: "43"}, Reserve{Users: []string{one, other}, Session: "x"}, Kick{User: one},
 			}

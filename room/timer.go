@@ -52,9 +52,9 @@ func (a SetTimer) check(rules Rules) (_ Action, err error) {
 	}
 	switch {
 	case CheckID(a.Name) != nil || len(a.Name) > maxTimerName:
-		return nil, &InvalidError{"name", fmt.Sprintf("must be 1 to %d of A-Z a-z 0-9 . _ -", maxTimerName)}
+		return nil, invalid("name", "must be 1 to %d of A-Z a-z 0-9 . _ -", maxTimerName)
 	case a.In < 0 || a.In > MaxTimer:
-		return nil, &InvalidError{"in", fmt.Sprintf("must be from 0 to %d ms, not %d", MaxTimer, a.In)}
+		return nil, invalid("in", "must be from 0 to %d ms, not %d", MaxTimer, a.In)
 	}
 	a.Then, err = a.Then.check(rules)
 	return a, err
@@ -108,7 +108,7 @@ func (a SetTimer) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case !r.begun():
 		return 0, Refuse(ErrNoRoom, "room %s has not begun", r.ID)
 	case !there && timers.Len() == maxTimers:
-		return 0, &InvalidError{"name", fmt.Sprintf("is that of one timer more than the %d that room %s has", maxTimers, r.ID)}
+		return 0, invalid("name", "is that of one timer more than the %d that room %s has", maxTimers, r.ID)
 	}
 	set := &Countdown{Name: a.Name, Due: a.due, Was: was.Due}
 	if a.Then.Close || a.Then.Kick != "" || a.Then.Data != nil {
@@ -141,7 +141,7 @@ func (Txn) about() (Kind, string, bool) { return kindTxn, "", true }
 
 func (a Txn) check(rules Rules) (Action, error) {
 	if n := len(a.Actions); n < 1 || n > MaxTxn {
-		return nil, &InvalidError{"actions", fmt.Sprintf("must be 1 to %d, not %d", MaxTxn, n)}
+		return nil, invalid("actions", "must be 1 to %d, not %d", MaxTxn, n)
 	}
 	actions := make([]Action, len(a.Actions))
 	for i, part := range a.Actions {

@@ -99,9 +99,8 @@ func TestRejoin_LostSeat(t *testing.T) {
 func TestRejoin_EndedByLeave(t *testing.T) {
 	bubble(t, "between two attempts", func(t *testing.T) {
 		first, second, a, b := twoNodes(t, room.Rules{}, Options{})
-		join := room.Join{User: "a", Session: first.session(t, "a"), Seat: room.At(1), Mode: room.JoinAgain}
 		first.hook.setBefore(func(_ context.Context, action room.Action) error {
-			if action == join {
+			if join, is := action.(room.Join); is && join.Mode == room.JoinAgain {
 				return room.ErrUnavailable
 			}
 			return nil

@@ -70,7 +70,7 @@ func anything(random *rand.Rand, user, session string) room.Action {
 	all := []room.Action{
 		room.Join{User: user, Session: session}, room.Join{User: user, Session: session}, room.Join{User: user, Session: session}, room.Join{User: user, Session: session, Mode: room.JoinAgain},
 		room.Leave{User: user, Session: session}, room.Leave{User: user, Session: session, Reason: room.ReasonTimeout}, room.Detach{User: user, Session: session}, room.Keep{User: user, Session: session},
-		room.Configure{Settings: room.Settings{Capacity: 4 + random.IntN(4), History: 3 * random.IntN(3), Closed: random.IntN(3) == 0, Keep: random.IntN(3) == 0, Host: room.HostPolicy(min(random.IntN(3), 1))}},
+		room.Configure{Settings: room.Settings{Capacity: 4 + random.IntN(4), History: 3 * random.IntN(3), Closed: random.IntN(3) == 0, Keep: random.IntN(3) == 0, Host: []room.Choice{"", room.HostLongest}[min(random.IntN(3), 1)]}},
 		room.Ready{User: user, Session: session, Value: random.IntN(2) == 0}, room.SetMemberData{User: user, Session: session, Data: data}, room.SetData{Data: data}, room.SetData{Data: ""},
 		room.Say{User: user, Session: session, Text: "hi"}, room.Deal{Hands: []room.Hand{{User: user, Data: data}}},
 		room.SetTimer{Name: "turn", In: int64(random.IntN(50)), Then: room.Effect{Data: []byte(data)}}, room.SetTimer{Name: "turn", Stop: true}, room.Shuffle{Seed: random.Uint64()}, room.Reserve{Session: "party" + session, Users: []string{user}}, room.Release{Users: []string{user}},

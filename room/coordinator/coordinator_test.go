@@ -52,7 +52,7 @@ func TestDo_BadInput(t *testing.T) {
 	for field, err := range map[string]error{
 		"room":     second(c.Do(t.Context(), "a b", room.Join{User: "a", Session: "s"})),
 		"user":     second(c.Do(t.Context(), "42", room.Join{User: "a\n", Session: "s"})),
-		"seat":     second(c.Do(t.Context(), "42", room.Join{User: "a", Session: "s", Seat: room.At(room.MaxSeats)})),
+		"seat":     second(c.Do(t.Context(), "42", room.Join{User: "a", Session: "s", Seat: new(room.MaxSeats)})),
 		"session":  second(c.Do(t.Context(), "42", room.Join{User: "a", Session: ""})),
 		"capacity": second(c.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: -1}})),
 	} {

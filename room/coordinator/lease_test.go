@@ -42,10 +42,10 @@ func TestLease_StalledNode(t *testing.T) {
 		stalled.node.Wait()
 		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
 		expectRoom(t, mustRead(t, other, "42"), "b@1", 0)
-		mustDo(t, stalled, "42", room.Join{User: "c", Session: "s", Seat: room.At(2)})
+		mustDo(t, stalled, "42", room.Join{User: "c", Session: "s", Seat: new(2)})
 		redistest.ErrorIf(t, stalled.Node() == "stalled", "it kept its name")
 		redistest.Receive(t, rejoin, "being told to join again")
-		mustDo(t, stalled, "42", room.Join{User: "a", Session: "s", Seat: room.At(0)})
+		mustDo(t, stalled, "42", room.Join{User: "a", Session: "s", Seat: new(0)})
 		for user, text := range rdb.HGetAll(t.Context(), "Room:42:Users").Val() {
 			m, _ := store.ParseMember(text)
 			redistest.ErrorIf(t, user != "b" && m.Node != stalled.Node(), "%s is a member of %s", user, m.Node)

@@ -39,14 +39,14 @@ func TestRoom_NotWhole(t *testing.T) {
 		do    func(t *testing.T, c, other *Coordinator)
 	}{
 		"by an action that changes something": {true, func(t *testing.T, c, _ *Coordinator) {
-			mustDo(t, c, "42", room.Join{User: "y", Session: "s", Seat: room.At(9)})
+			mustDo(t, c, "42", room.Join{User: "y", Session: "s", Seat: new(9)})
 			mustDo(t, c, "42", room.Leave{User: "y", Session: "s"})
 		}},
 		"by an action that changes nothing": {true, func(t *testing.T, c, _ *Coordinator) {
 			expectRefused(t, "leave", c, "42", room.Leave{User: "nobody", Session: "s"}, room.ErrNotMember)
 		}},
 		"by a node that has no copy": {false, func(t *testing.T, _, other *Coordinator) {
-			mustDo(t, other, "42", room.Join{User: "y", Session: "s", Seat: room.At(9)})
+			mustDo(t, other, "42", room.Join{User: "y", Session: "s", Seat: new(9)})
 			mustDo(t, other, "42", room.Leave{User: "y", Session: "s"})
 		}},
 		"by who only reads": {false, func(t *testing.T, _, other *Coordinator) {
@@ -90,7 +90,7 @@ func TestRoom_NotWhole(t *testing.T) {
 					if last == nil || !told || last.Epoch != s.Epoch || last.Version != s.Version {
 						t.Errorf("the watcher was told a snapshot: %v, and last %+v; the room is at version %d of %s", told, last, s.Version, s.Epoch)
 					}
-					if r := mustDo(t, other, "42", room.Join{User: "z", Session: "s", Seat: room.At(8)}); r.Epoch != s.Epoch || r.Version != s.Version+1 {
+					if r := mustDo(t, other, "42", room.Join{User: "z", Session: "s", Seat: new(8)}); r.Epoch != s.Epoch || r.Version != s.Version+1 {
 						t.Errorf("afterwards version %d of %s, after version %d of %s", r.Version, r.Epoch, s.Version, s.Epoch)
 					}
 				})

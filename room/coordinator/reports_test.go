@@ -46,7 +46,7 @@ func TestReports(t *testing.T) {
 		}
 		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		expectRefused(t, "a taken seat", c, "42", room.Join{User: "c", Session: "s", Seat: room.At(0)}, room.ErrSeatTaken)
+		expectRefused(t, "a taken seat", c, "42", room.Join{User: "c", Session: "s", Seat: new(0)}, room.ErrSeatTaken)
 		r := silent.reportOf(t, c.Node(), func(r *NodeReport) bool { return r.Totals.Actions == 3 })
 		if r.Node != c.Node() || r.Address != "here:1" || r.Version != "v7" || r.Totals.Commits != 2 || r.Totals.Failed != 0 ||
 			r.Totals.LockHolds < 2 || r.P99.Action <= 0 || r.Load.Goroutines == 0 || r.Load.MemoryBytes == 0 || time.Since(time.UnixMilli(r.Started)) > time.Minute {

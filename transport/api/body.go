@@ -174,13 +174,14 @@ func expectation(f reflect.StructField) string {
 	}
 	switch f.Type.Kind() {
 	case reflect.Int:
+		return "a whole number"
+	case reflect.String:
 		name, _ := bodyField(f)
 		for _, s := range room.SettingFields {
 			if s.Name == name && s.Values != nil {
 				return strings.Join(s.Values, " or ")
 			}
 		}
-		return "a whole number"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Struct:

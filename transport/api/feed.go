@@ -326,7 +326,7 @@ func changeOf(c *room.Change, at time.Time) change {
 		one.To = c.Target
 	}
 	if c.Settings != nil {
-		one.Settings = new(settings(*c.Settings))
+		one.Settings = new(settings(c.Settings.Named()))
 	}
 	if c.Timer != nil {
 		switch one.Name = c.Timer.Name; {

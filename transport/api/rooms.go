@@ -97,7 +97,7 @@ func readRoom(q *request) (*answer, error) {
 
 // stateOf returns a room for a viewer, at a time by the clock that all nodes share, in ms since 1970.
 func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomState {
-	body := roomState{position: at(id, s), Settings: settings(s.Settings), Data: jsonOf(s.Data), Host: s.Host(),
+	body := roomState{position: at(id, s), Settings: settings(s.Settings.Named()), Data: jsonOf(s.Data), Host: s.Host(),
 		Users: make([]member, 0, s.Count())}
 	body.Timers = timers(protocol.TimersOf(s.Timers(), now))
 	private := s.Private(viewer)
@@ -150,15 +150,15 @@ func dataOf(a room.Action, now room.Snapshot) string {
 
 // settings are room.Settings with all fields shown. The description takes the rest from [room.SettingFields].
 type settings struct {
-	Capacity int              `json:"capacity" required:"false"`
-	Closed   bool             `json:"closed" required:"false"`
-	Keep     bool             `json:"keep" required:"false"`
-	Data     room.DataPolicy  `json:"data" required:"false"`
-	Watch    room.WatchPolicy `json:"watch" required:"false"`
-	Labels   room.Labels      `json:"labels" required:"false"`
-	Host     room.HostPolicy  `json:"host" required:"false"`
-	History  int              `json:"history" required:"false"`
-	Default  bool             `json:"-"`
+	Capacity int         `json:"capacity" required:"false"`
+	Closed   bool        `json:"closed" required:"false"`
+	Keep     bool        `json:"keep" required:"false"`
+	Data     room.Choice `json:"data" required:"false"`
+	Watch    room.Choice `json:"watch" required:"false"`
+	Labels   room.Labels `json:"labels" required:"false"`
+	Host     room.Choice `json:"host" required:"false"`
+	History  int         `json:"history" required:"false"`
+	Default  bool        `json:"-"`
 }
 
 func configure(q *request, in settings) (*answer, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"iter"
 
-	"encoding"
 	"fmt"
 	"slices"
 	"strconv"
@@ -177,10 +176,10 @@ func (d *decoder) setting(s *room.Settings, f room.Setting, value jsontext.Value
 		*into, wrong = truth(value)
 	case *room.Labels:
 		*into, wrong = labels(value)
-	case encoding.TextUnmarshaler:
+	case *room.Choice:
 		var name string
-		if name, wrong = d.choice(value, f.Values...); wrong == "" {
-			_ = into.UnmarshalText([]byte(name)) // any text is valid here
+		if name, wrong = d.choice(value, f.Values...); name != f.Values[0] { // else it is the default
+			*into = room.Choice(name)
 		}
 	}
 	return wrong

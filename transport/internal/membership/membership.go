@@ -170,7 +170,7 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	case Doubtful, Returned, Unsure:
 		return room.Keep{User: user, Session: session}, true
 	case Missing:
-		return room.Join{User: user, Session: session, Mode: room.JoinAgain, Seat: room.At(m.Seat)}, true
+		return room.Join{User: user, Session: session, Mode: room.JoinAgain, Seat: new(m.Seat)}, true
 	case Following:
 		// Expect makes the refusal of a user who was removed again say why.
 		return room.Join{User: user, Session: session, Mode: room.JoinMoved, Expect: room.ExpectVersion("", 0)}, true

@@ -12,10 +12,7 @@ import (
 
 func join(r *request) {
 	s := r.session
-	action := room.Join{User: s.User, Session: s.ID, Expect: r.in.Condition()}
-	if r.in.Seat != nil {
-		action.Seat = room.At(*r.in.Seat)
-	}
+	action := room.Join{User: s.User, Session: s.ID, Seat: r.in.Seat, Expect: r.in.Condition()}
 	r.enter(action, func(result room.Result, err error) {
 		if errors.Is(err, room.ErrConflict) {
 			r.refuseConflict(result.Snapshot, err)

@@ -221,7 +221,7 @@ func (s *retention) idleOf(r *room.Room) string {
 	switch has := r.State(); {
 	case r.Count() > 0 || settings.Keep:
 		return ""
-	case settings.Default && (settings.Host != room.HostNone || len(has.Bans) == 0 && len(has.Gone) == 0):
+	case settings.Default && (settings.Host != "" || len(has.Bans) == 0 && len(has.Gone) == 0):
 		return s.unused
 	}
 	return s.idle

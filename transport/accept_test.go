@@ -179,9 +179,8 @@ func TestHandshake_WaysToSendToken(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			if c.ws.Subprotocol() != protocol.Subprotocol || strings.Contains(fmt.Sprint(res.Header), token) {
-				t.Errorf("%s: the response has %v", name, res.Header)
-			}
+			redistest.ErrorIf(t, c.ws.Subprotocol() != protocol.Subprotocol || strings.Contains(fmt.Sprint(res.Header), token),
+				"%s: the response has %v", name, res.Header)
 			if tt.frame != "" {
 				c.exchange(tt.frame, fmt.Sprintf(`{"id":1,"user":"李四","expires":%d}`, time.Now().Add(time.Hour).Unix()))
 			}
@@ -259,9 +258,8 @@ func TestHandshake_Unauthorized(t *testing.T) {
 		s.Handler().ServeHTTP(answer, request)
 		body := answer.Body.String()
 		code := map[int]string{400: "bad_request", 401: "unauthorized"}[tt.status]
-		if answer.Code != tt.status || !strings.Contains(body, tt.want) || !strings.Contains(body, `"code":"`+code+`"`) || holdsPartOf(body, good) {
-			t.Errorf("%s %.80v: %d %s, want %d with %q", tt.path, tt.header, answer.Code, body, tt.status, tt.want)
-		}
+		redistest.ErrorIf(t, answer.Code != tt.status || !strings.Contains(body, tt.want) || !strings.Contains(body, `"code":"`+code+`"`) || holdsPartOf(body, good),
+			"%s %.80v: %d %s, want %d with %q", tt.path, tt.header, answer.Code, body, tt.status, tt.want)
 		if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") != (tt.status == 401) {
 			t.Errorf("%d with WWW-Authenticate: %q", tt.status, challenge)
 		}
@@ -352,9 +350,8 @@ func TestOrigin_Bad(t *testing.T) {
 	} {
 		_, err := parseOrigins([]string{bad})
 		var invalid *room.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != "AllowOrigins" || !strings.Contains(err.Error(), "not \""+bad) {
-			t.Errorf("%q: %v", bad, err)
-		}
+		redistest.ErrorIf(t, !errors.As(err, &invalid) || invalid.Field != "AllowOrigins" || !strings.Contains(err.Error(), "not \""+bad),
+			"%q: %v", bad, err)
 	}
 }
 
@@ -364,7 +361,6 @@ func TestOrigin_Two(t *testing.T) {
 	request, answer := httptest.NewRequest("GET", "/ws?user=a", nil), httptest.NewRecorder()
 	request.Header["Origin"] = []string{"https://a.example", "https://b.example"}
 	s.Handler().ServeHTTP(answer, request)
-	if answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "https://a.example, https://b.example") {
-		t.Errorf("%d %s", answer.Code, answer.Body)
-	}
+	redistest.ErrorIf(t, answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "https://a.example, https://b.example"),
+		"%d %s", answer.Code, answer.Body)
 }

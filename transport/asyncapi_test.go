@@ -163,9 +163,8 @@ func TestDescription_Requests(t *testing.T) {
 					frame += "}"
 					_, refused := protocol.DecodeRequest([]byte(frame))
 					found, err := match(d.requests, frame)
-					if err != nil || (refused == nil) != slices.Equal(found, []string{action}) || refused != nil && len(found) > 0 {
-						t.Fatalf("%s\nthe server: %v\nasyncapi.yaml: %q, %v", frame, refused, found, err)
-					}
+					redistest.FatalIf(t, err != nil || (refused == nil) != slices.Equal(found, []string{action}) || refused != nil && len(found) > 0,
+						"%s\nthe server: %v\nasyncapi.yaml: %q, %v", frame, refused, found, err)
 					tried++
 					if refused == nil {
 						taken[action]++
@@ -200,9 +199,8 @@ func TestDescription_IsWhole(t *testing.T) {
 	}
 	operations, _ := json.Marshal(d.content["operations"])
 	for name := range d.at("components", "messages") {
-		if !strings.Contains(string(operations), fmt.Sprintf("#/channels/session/messages/%s\"", name)) {
-			t.Errorf("no operation has the message %s", name)
-		}
+		redistest.ErrorIf(t, !strings.Contains(string(operations), fmt.Sprintf("#/channels/session/messages/%s\"", name)),
+			"no operation has the message %s", name)
 		redistest.ErrorIf(t, d.at("channels", "session", "messages")[name] == nil,
 			"the channel has no message %s", name)
 	}

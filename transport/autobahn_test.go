@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 
@@ -195,15 +196,9 @@ func TestAutobahn_UTF8(t *testing.T) {
 		{"6.4.3", []string{text(whole)[:6+len(greek)], text(whole)[6+len(greek) : 6+len(greek)+4]}, "close 1007"},
 		{"6.4.4", []string{text(whole)[:6+12], text(whole)[6+12 : 6+13]}, "close 1007"},
 	}
-	for group, texts := range utf8Texts() {
-		for i, content := range texts {
-			content, valid := strings.CutPrefix(content, "+")
-			want := "close 1007"
-			if valid {
-				want = "bad_request"
-			}
-			cases = append(cases, frameCase{fmt.Sprintf("6.%d.%d", group+5, i+1), together(text(content)), want})
-		}
+	for i, content := range utf8Texts { // of 6.5 to 6.23
+		want := map[bool]string{true: "bad_request", false: "close 1007"}[utf8.ValidString(content)]
+		cases = append(cases, frameCase{fmt.Sprint("6.", i), together(text(content)), want})
 	}
 	runCases(t, cases)
 }
@@ -217,54 +212,13 @@ func byteByByte(content string) (frames []string) {
 	return append(frames, last(content[len(content)-1:]))
 }
 
-// utf8Texts are the texts of 6.5 to 6.23, those that are valid UTF-8 behind a plus sign.
-func utf8Texts() [][]string {
-	var prefixes []string
-	for i := range len(greek) {
-		prefix := greek[:i+1]
-		if strings.ToValidUTF8(prefix, "") == prefix {
-			prefix = "+" + prefix
-		}
-		prefixes = append(prefixes, prefix)
-	}
-	run := func(from, to byte, between string) (s string) {
-		for c := from; c < to; c++ {
-			s += string([]byte{c}) + between
-		}
-		return s
-	}
-	missing := []string{
-		"\xc0", "\xe0\x80", "\xf0\x80\x80", "\xf8\x80\x80\x80", "\xfc\x80\x80\x80\x80",
-		"\xdf", "\xef\xbf", "\xf7\xbf\xbf", "\xfb\xbf\xbf\xbf", "\xfd\xbf\xbf\xbf\xbf",
-	}
-	nonCharacters := []string{"+\ufffe", "+\uffff"}
-	for plane := rune(0x10000); plane <= 0x100000; plane += 0x10000 {
-		nonCharacters = append(nonCharacters, "+"+string(plane+0xfffe), "+"+string(plane+0xffff))
-	}
-	return [][]string{
-		{"+hello$world", "+hello¢world", "+hello€world", "+hello\U00024b62world", "+" + greek},
-		prefixes,
-		{"+\x00", "+\u0080", "+\u0800", "+\U00010000"},
-		{"\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80"},
-		{"+\x7f", "+\u07ff", "+\uffff", "+\U0010ffff"},
-		{"\xf7\xbf\xbf\xbf", "\xfb\xbf\xbf\xbf\xbf", "\xfd\xbf\xbf\xbf\xbf\xbf"},
-		{"+\ud7ff", "+\ue000", "+\ufffd", "+\U0010ffff", highest},
-		{"\x80", "\xbf", "\x80\xbf", "\x80\xbf\x80", "\x80\xbf\x80\xbf", "\x80\xbf\x80\xbf\x80", "\x80\xbf\x80\xbf\x80\xbf", run(0x80, 0xbf, "")},
-		{run(0xc0, 0xdf, " "), run(0xe0, 0xef, " "), run(0xf0, 0xf7, " "), run(0xf8, 0xfb, " "), run(0xfc, 0xfd, " ")},
-		missing,
-		{strings.Join(missing, "")},
-		{"\xfe", "\xff", "\xfe\xfe\xff\xff"},
-		{"\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xf8\x80\x80\x80\xaf", "\xfc\x80\x80\x80\x80\xaf"},
-		{"\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf8\x87\xbf\xbf\xbf", "\xfc\x83\xbf\xbf\xbf\xbf"},
-		{"\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf8\x80\x80\x80\x80", "\xfc\x80\x80\x80\x80\x80"},
-		{"\xed\xa0\x80", "\xed\xad\xbf", "\xed\xae\x80", "\xed\xaf\xbf", "\xed\xb0\x80", "\xed\xbe\x80", "\xed\xbf\xbf"},
-		{
-			"\xed\xa0\x80\xed\xb0\x80", "\xed\xa0\x80\xed\xbf\xbf", "\xed\xad\xbf\xed\xb0\x80", "\xed\xad\xbf\xed\xbf\xbf",
-			"\xed\xae\x80\xed\xb0\x80", "\xed\xae\x80\xed\xbf\xbf", "\xed\xaf\xbf\xed\xb0\x80", "\xed\xaf\xbf\xed\xbf\xbf",
-		},
-		nonCharacters,
-		{"+\ufff9", "+\ufffa", "+\ufffb", "+\ufffc", "+\ufffd", "+\ufffe", "+\uffff"},
-	}
+// utf8Texts have the first, the last and the longest of what is UTF-8, and what is not for one reason each.
+var utf8Texts = []string{
+	greek, greek[:2], greek[:3], greek[:len(greek)-1], "\x00", "\x7f", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\ufffd", "\ufffe",
+	"\uffff", "\U00010000", "\U0001fffe", "\U0010ffff", highest, "\xf8\x88\x80\x80\x80", "\xfd\xbf\xbf\xbf\xbf\xbf", "\x80", "\xbf\x80",
+	"\xc0 \xc1 \xdf ", "\xe0 ", "\xf0 ", "\xc0", "\xe0\x80", "\xf0\x80\x80", "\xdf", "\xef\xbf", "\xf7\xbf\xbf", "\xfe", "\xff", "\xfe\xfe\xff\xff",
+	"\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xc0\x80", "\xed\xa0\x80", "\xed\xbf\xbf",
+	"\xed\xa0\x80\xed\xb0\x80",
 }
 
 func TestFlood_Fragments(t *testing.T) {

@@ -152,9 +152,7 @@ func readUntil(t *testing.T, c net.Conn, end string) {
 		if n += m; bytes.Contains(all[:n], []byte(end)) {
 			return
 		}
-		if err != nil {
-			t.Fatalf("%v after %q", err, all[:n])
-		}
+		redistest.FatalIf(t, err != nil, "%v after %q", err, all[:n])
 	}
 }
 

@@ -17,21 +17,28 @@ import (
 	"roomd/room/coordinator"
 )
 
-// sizedRooms answers reads. The room with the id 9 has nine members; the room 9s, too, and
-// takes nine seconds.
-type sizedRooms struct{ Rooms }
+// noRooms do nothing, where a test needs nothing of them.
+type noRooms struct{ Rooms }
 
-func (sizedRooms) AnswerFor(func(room, session string) bool) {}
+func (noRooms) AnswerFor(func(room, session string) bool) {}
 
-func (sizedRooms) Match(context.Context, coordinator.Wanted, func(context.Context, string, *room.Settings) (room.Result, error)) error {
+func (noRooms) Match(context.Context, coordinator.Wanted,
+	func(context.Context, string, *room.Settings) (room.Result, error)) error {
 	return room.ErrUnavailable
 }
 
-func (sizedRooms) Now() int64 { return 0 }
+func (noRooms) Move(context.Context, string, string, string, ...string) (left, joined room.Result, err error) {
+	return left, joined, room.ErrUnavailable
+}
 
-func (sizedRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
+func (noRooms) Now() int64                                           { return 0 }
+func (noRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
+func (noRooms) Ping(context.Context) error                           { return nil }
+func (noRooms) Ready(context.Context) error                          { return nil }
 
-func (sizedRooms) Ping(context.Context) error { return nil }
+// sizedRooms answers reads. The room with the id 9 has nine members; the room 9s, too, and
+// takes nine seconds.
+type sizedRooms struct{ noRooms }
 
 func (sizedRooms) Read(_ context.Context, id string) (room.Snapshot, error) {
 	if id == "panic" {

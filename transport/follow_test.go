@@ -31,12 +31,11 @@ func (r *hookedRooms) gate(kind room.Kind, seen func()) (open func()) {
 	return func() { close(gate) }
 }
 
-// moveTo moves a user through a node.
-func (s *testNode) moveTo(t *testing.T, from, to, user string) {
+// moveTo moves users through a node.
+func (s *testNode) moveTo(t *testing.T, from, to string, users ...string) {
 	t.Helper()
-	if _, _, err := s.Move(t.Context(), from, to, user); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.Move(t.Context(), from, to, users...)
+	redistest.OK(t, err)
 	synctest.Wait()
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"roomd/lockmgr/redistest"
-	"roomd/room"
 	"roomd/transport/internal/pending"
 	"roomd/transport/protocol"
 )
@@ -149,22 +148,6 @@ func TestLimits_Frame(t *testing.T) {
 		_ = c.raw.Close()
 	}
 	redistest.Equal(t, "traced:", limits.names(), LimitFrame)
-}
-
-// Other limits are traced, too.
-func TestLimits_Traced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var limits tracedLimits
-		s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{MaxRooms: 1, Trace: limits.trace()})
-		a, b := s.connect(t, "a"), s.connect(t, "b")
-		a.send(`{"id":1,"action":"join","room":"1"}`)
-		synctest.Wait()
-		b.send(`{"id":1,"action":"join","room":"1"}`)
-		b.expect(`{"id":1,"room":"1","error":{"code":"room_full","message":"room 1 is full: 1 of 1 seats taken","retry":false}}`)
-		a.send(`{"id":1,"action":"watch","room":"2"}`)
-		synctest.Wait()
-		redistest.Equal(t, "traced:", limits.names(), "members rooms")
-	})
 }
 
 func TestAddress_OfClient(t *testing.T) {

@@ -128,18 +128,16 @@ func TestLog_RefusedOrigins(t *testing.T) {
 			request.Header.Set("Origin", fmt.Sprintf("https://evil-%d.example\n%s", i, strings.Repeat("x", 10_000)))
 			answer := httptest.NewRecorder()
 			s.Handler().ServeHTTP(answer, request)
-			if answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "--allow-origin") {
-				t.Fatalf("answered %d %s", answer.Code, answer.Body)
-			}
+			redistest.FatalIf(t, answer.Code != http.StatusForbidden || !strings.Contains(answer.Body.String(), "--allow-origin"),
+				"answered %d %s", answer.Code, answer.Body)
 		}
 		redistest.OK(t, s.Shutdown(t.Context()))
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 		redistest.FatalIf(t, len(lines) != 2 || len(log.String()) > 2000,
 			"logged %d lines, %d bytes", len(lines), log.Len())
 		for _, part := range []string{"level=WARN", "pages of another origin are refused", `https://evil-0.example\\n`, "--allow-origin"} {
-			if !strings.Contains(lines[0], part) {
-				t.Errorf("the first line does not have %s: %s", part, lines[0])
-			}
+			redistest.ErrorIf(t, !strings.Contains(lines[0], part),
+				"the first line does not have %s: %s", part, lines[0])
 		}
 	})
 }

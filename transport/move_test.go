@@ -16,15 +16,6 @@ import (
 	"roomd/transport/protocol"
 )
 
-// move moves users from room 42 to T through a node.
-func (s *testNode) move(t *testing.T, users ...string) {
-	t.Helper()
-	if _, _, err := s.Move(t.Context(), "42", "T", users...); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
-}
-
 // drain drops what has come.
 func (v *testClient) drain() {
 	synctest.Wait()
@@ -68,7 +59,7 @@ func TestMove_Told(t *testing.T) {
 				}
 				v.drain()
 			}
-			first.move(t, "a", "b")
+			first.moveTo(t, "42", "T", "a", "b")
 			left := eventOf(3, `{"type":"leave","user":"a","seat":1,"reason":"moved","to":"T"}`, `{"type":"leave","user":"b","seat":0,"reason":"moved","to":"T"}`)
 			c.expect(left)
 			for _, v := range []*testClient{a, b} {
@@ -109,7 +100,7 @@ func TestMove_Away(t *testing.T) {
 			a.cut()
 			b.expect(eventAAway)
 			time.Sleep(defaultGrace / 2)
-			second.move(t, "a")
+			second.moveTo(t, "42", "T", "a")
 			time.Sleep(defaultGrace - time.Second)
 			first.expectMembers(t, "T", "a")
 			want := ""
@@ -208,9 +199,8 @@ func moveMeanwhile(t *testing.T, meanwhile string) {
 			in = in || o.User == "a"
 			redistest.ErrorIf(t, o.Away, "%s is away in %s for good", o.User, id)
 		}
-		if in != knows[id] && meanwhile != "cut" && meanwhile != "take over" {
-			t.Errorf("a is in %s: %v, and takes itself for a member: %v", id, in, knows[id])
-		}
+		redistest.ErrorIf(t, in != knows[id] && meanwhile != "cut" && meanwhile != "take over",
+			"a is in %s: %v, and takes itself for a member: %v", id, in, knows[id])
 	}
 }
 

@@ -102,9 +102,7 @@ func TestPrivate_Kept(t *testing.T) {
 		a.ask(`"join"`, `"version":8,"seat":1,"count":2,`+users)
 		a.ask(`"set","scope":"private","data":"hand"`, `"version":9,"count":2`)
 		a.expect(eventOf(9, `{"type":"private","user":"a","seat":1,"data":"hand"}`))
-		if _, _, err := second.Move(t.Context(), "42", "43", "a"); err != nil {
-			t.Fatal(err)
-		}
+		second.moveTo(t, "42", "43", "a")
 		a.expect(`{"event":"lost","room":"42","reason":"moved","to":"43"}`)
 		has := privateOf(t, second, "42") + privateOf(t, second, "43")
 		redistest.ErrorIf(t, has != "map[]map[a:\"hand\"]", "the rooms have %s", has)

@@ -142,84 +142,67 @@ func (s *docSession) connect(user string) *testClient {
 	return s.first.connectIdle(s.t, user)
 }
 
+// does are the actions of admins, all in room 42, that a line in brackets may say.
+var does = map[string][]room.Action{
+	"an admin bans 张三, who watches, for a minute": {room.Kick{User: "张三", Until: 60_000}}, // from now
+	"an admin has 李四 and 王五 swap their seats":     {room.Swap{Users: []string{"李四", "王五"}}},
+	"an admin gives the room a host":              {room.Configure{Settings: room.Settings{Host: room.HostLongest}}},
+	"an admin has room 42 keep 9 messages":        {room.Configure{Settings: room.Settings{History: 9}}},
+	"an admin moves 李四 to room 43":                nil,
+	"an admin kicks 王五, and moves 李四 to room 43":  {room.Kick{User: "王五", Text: "too loud"}},
+}
+
 // happen does what a line in brackets says.
 func (s *docSession) happen(what string) {
 	s.t.Helper()
-	switch what {
-	case "Redis loses all data":
+	number, unit := 0, ""
+	actions, isAdmin := does[what]
+	switch _, _ = fmt.Sscanf(what, "%d %s later", &number, &unit); {
+	case isAdmin:
+		for _, action := range actions {
+			if kick, is := action.(room.Kick); is && kick.Until > 0 {
+				kick.Until += time.Now().UnixMilli()
+				action = kick
+			}
+			s.second.act(s.t, action)
+		}
+		if strings.Contains(what, "moves") {
+			s.second.moveTo(s.t, "42", "43", "李四")
+		}
+	case what == "Redis loses all data":
 		s.first.redis.FlushAll(s.t.Context())
 		time.Sleep(coordinator.DefaultNodeTTL)
-	case "a failure removes 李四, and 王五 joins":
+	case what == "a failure removes 李四, and 王五 joins":
 		s.first.hook.setBefore(func(context.Context, room.Action) error { return room.ErrUnavailable }) // no rejoin
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Leave{User: "李四", Session: s.first.session(s.t, "李四"), Reason: "node"}); err != nil {
-			s.t.Fatal(err)
-		}
-		synctest.Wait()
+		s.second.act(s.t, room.Leave{User: "李四", Session: s.first.session(s.t, "李四"), Reason: "node"})
 		s.second.joins(s.t, "王五", "42")
 		s.first.hook.setBefore(nil)
 		time.Sleep(session.LastPause)
-	case "an admin kicks 王五, and moves 李四 to room 43":
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick{User: "王五", Text: "too loud"}); err != nil {
-			s.t.Fatal(err)
-		}
-		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
-			s.t.Fatal(err)
-		}
-	case "an admin bans 张三, who watches, for a minute":
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Kick{User: "张三", Until: time.Now().Add(time.Minute).UnixMilli()}); err != nil {
-			s.t.Fatal(err)
-		}
-	case "an admin has 李四 and 王五 swap their seats":
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Swap{Users: []string{"李四", "王五"}}); err != nil {
-			s.t.Fatal(err)
-		}
-	case "an admin gives the room a host":
-		if _, err := s.second.rooms.Do(s.t.Context(), "42", room.Configure{Settings: room.Settings{Host: room.HostLongest}}); err != nil {
-			s.t.Fatal(err)
-		}
-	case "an admin moves 李四 to room 43":
-		if _, _, err := s.second.Move(s.t.Context(), "42", "43", "李四"); err != nil {
-			s.t.Fatal(err)
-		}
-	case "an admin has room 42 keep 9 messages":
-		s.second.act(s.t, room.Configure{Settings: room.Settings{History: 9}})
-	case "李四 connects again":
+	case what == "李四 connects again":
 		s.older = s.clients["李四"]
 		s.clients["李四"] = s.first.connectIdle(s.t, "李四")
-	case "the older connection of 李四 hears that 42 is replaced":
-		s.older.expect(fmt.Sprintf(lostReplaced, "42"))
-	case "the older connection of 李四 hears that 43 is replaced":
-		s.older.expect(fmt.Sprintf(lostReplaced, "43"))
-	case "the older connection of 李四 is closed with 4001":
+	case strings.HasPrefix(what, "the older connection of 李四 hears that "):
+		s.older.expect(fmt.Sprintf(lostReplaced, strings.Fields(what)[7]))
+	case what == "the older connection of 李四 is closed with 4001":
 		s.older.expectClose(protocol.CloseReplaced)
-	case "the connection of 李四 breaks":
+	case what == "the connection of 李四 breaks":
 		s.clients["李四"].cut()
 		delete(s.clients, "李四")
-	case "张三 closes with 1000":
+	case what == "张三 closes with 1000":
 		s.clients["张三"].sendClose(websocket.CloseNormalClosure)
-	case "the node cannot reach Redis":
-		s.first.hook.unreachable.Store(true)
+	case what == "the node cannot reach Redis", what == "Redis is back":
+		s.first.hook.unreachable.Store(what != "Redis is back")
 		time.Sleep(2 * healthInterval)
-	case "Redis is back":
-		s.first.hook.unreachable.Store(false)
-		time.Sleep(2 * healthInterval)
-	case "10 seconds later":
-		time.Sleep(defaultGrace)
-	case "2 seconds later":
-		time.Sleep(2 * time.Second)
-	case "3 seconds later":
-		time.Sleep(3 * time.Second)
-	case "20 milliseconds later":
-		time.Sleep(20 * time.Millisecond)
-	case "50 minutes later":
-		time.Sleep(50 * time.Minute)
-	case "60 minutes later the connection of 李四 is closed with 4003":
+	case what == "60 minutes later the connection of 李四 is closed with 4003":
 		time.Sleep(time.Hour - time.Second)
 		s.clients["李四"].expectSilence()
 		time.Sleep(time.Second)
 		s.clients["李四"].expectClose(protocol.CloseUnauthorized)
-	case "the connection of 王五 is closed with 4003":
+	case what == "the connection of 王五 is closed with 4003":
 		s.clients["王五"].expectClose(protocol.CloseUnauthorized)
+	case number > 0:
+		time.Sleep(time.Duration(number) * map[string]time.Duration{"milliseconds": time.Millisecond, "seconds": time.Second,
+			"minutes": time.Minute}[unit])
 	default:
 		s.t.Fatalf("what is %q?", what)
 	}

@@ -188,9 +188,8 @@ func TestRate_ManyConnections(t *testing.T) {
 		other := s.connect(t, "another")
 		other.exchange(usersOf(5), `{"id":5,"room":"1","version":1,"count":1,"users":[{"user":"player-0","seat":0}]}`)
 		wg.Wait()
-		if total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > session.NoopBurst+connections {
-			t.Errorf("got %v", total)
-		}
+		redistest.ErrorIf(t, total["ok"] != defaultBurst || total["close1000"]+total["close4009"] != connections || total["rate_limited"] > session.NoopBurst+connections,
+			"got %v", total)
 		redistest.Equal(t, "traced:", limits.names(), "flood user_rate")
 	})
 }

@@ -20,7 +20,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/room/coordinator"
 	"roomd/transport/internal/ws"
 	"roomd/transport/internal/ws/wstest"
 	"roomd/transport/protocol"
@@ -197,13 +196,12 @@ func runCases(t *testing.T, cases []frameCase) {
 
 // benchRooms answers every request with the same table of four.
 type benchRooms struct {
+	noRooms
 	result room.Result
 
 	mu      sync.Mutex
 	watches []func(*room.Event) // guarded by mu
 }
-
-func (*benchRooms) Now() int64 { return 0 }
 
 func newBenchRooms() *benchRooms {
 	members := make(map[string]room.Member)
@@ -227,21 +225,6 @@ func (r *benchRooms) Watch(_ context.Context, _ string, fn func(*room.Event)) (f
 	r.watches = append(r.watches, fn)
 	return func() {}, nil
 }
-
-func (r *benchRooms) Move(context.Context, string, string, string, ...string) (left, joined room.Result, err error) {
-	return left, joined, room.ErrUnavailable
-}
-
-func (r *benchRooms) Kept(context.Context, string, int) (room.Kept, error) { return room.Kept{}, nil }
-
-func (r *benchRooms) Match(context.Context, coordinator.Wanted, func(context.Context, string, *room.Settings) (room.Result, error)) error {
-	return room.ErrUnavailable
-}
-
-func (r *benchRooms) Ping(context.Context) error  { return nil }
-func (r *benchRooms) Ready(context.Context) error { return nil }
-
-func (r *benchRooms) AnswerFor(func(room, session string) bool) {}
 
 // benchClient sends encoded frames and reads frames of known length, so that what is measured is
 // the server.
@@ -342,9 +325,8 @@ func FuzzConnection(f *testing.F) {
 			switch kind {
 			case websocket.CloseMessage:
 				closed = true
-				if len(content) == 1 || len(content) > 125 || len(content) > 1 && !ws.ValidCloseCode(int(content[0])<<8|int(content[1])) {
-					t.Fatalf("closed with %q", content)
-				}
+				redistest.FatalIf(t, len(content) == 1 || len(content) > 125 || len(content) > 1 && !ws.ValidCloseCode(int(content[0])<<8|int(content[1])),
+					"closed with %q", content)
 			case websocket.TextMessage:
 				if _, err := protocol.DecodeFrame([]byte(content)); err != nil {
 					t.Fatalf("%q: %v", content, err)

@@ -308,9 +308,8 @@ func TestQueue_DataAndTexts(t *testing.T) {
 			for len(reading.frames) > 0 {
 				last = <-reading.frames
 			}
-			if events < 2 || !strings.HasPrefix(last, `{"event":"snapshot","room":"42","version":21`) {
-				t.Errorf("%s: %d events, the last one %.100s", request, events, last)
-			}
+			redistest.ErrorIf(t, events < 2 || !strings.HasPrefix(last, `{"event":"snapshot","room":"42","version":21`),
+				"%s: %d events, the last one %.100s", request, events, last)
 			b.expectOpen()
 		})
 	}

@@ -222,9 +222,8 @@ func TestShutdown_ClientsThatDoNotRead(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), most)
 			defer cancel()
 			err, took := s.Shutdown(ctx), time.Since(start)
-			if !errors.Is(err, want) || took > min(most, defaultDrainSpread+ws.CloseTimeout+2*ws.LingerTimeout) {
-				t.Errorf("drained in %v: %v", took, err)
-			}
+			redistest.ErrorIf(t, !errors.Is(err, want) || took > min(most, defaultDrainSpread+ws.CloseTimeout+2*ws.LingerTimeout),
+				"drained in %v: %v", took, err)
 		})
 	}
 }

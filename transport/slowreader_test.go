@@ -113,14 +113,6 @@ func (v *testClient) lastRead() (frames int, last string) {
 	return frames, last
 }
 
-// version returns the version of room 42.
-func (s *testNode) version(t *testing.T) uint64 {
-	t.Helper()
-	snapshot, err := s.rooms.Read(t.Context(), "42")
-	redistest.OK(t, err)
-	return snapshot.Version
-}
-
 // A room of 6,000 is closed: on another node, watchers and members hear of it, and stay.
 func TestClose_LargeRoom(t *testing.T) {
 	t.Parallel()
@@ -181,65 +173,6 @@ func (c *slowConn) Read(p []byte) (int, error) {
 	c.mu.Unlock()
 	time.Sleep(pause)
 	return c.Conn.Read(p[:min(len(p), 4096)])
-}
-
-// Clients that read slowly, but read, are members and watchers of a room in which much happens. They
-// stay connected, never see a gap or a room without themselves, no more than the queue is kept for
-// each of them, and in the end they know the room as it is.
-func TestSlowReader_KeepsUp(t *testing.T) {
-	redistest.Thorough(t)
-	t.Parallel()
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			if seed > 0 {
-				redistest.Thorough(t)
-			}
-			synctest.Test(t, func(t *testing.T) { writeToSlowReaders(t, seed) })
-		})
-	}
-}
-
-func writeToSlowReaders(t *testing.T, seed uint64) {
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	const most = 8 << 10
-	var n counters
-	first := start(t, room.Rules{}, Options{MaxQueue: most, Rate: -1, Trace: n.trace()})
-	second := first.beside(t, room.Rules{}, Options{})
-	var slow []*oracle
-	for i := range 6 {
-		first.pipes.wrapNear = func(c net.Conn) net.Conn { return &slowConn{Conn: c, rnd: rand.New(rand.NewPCG(seed, uint64(i)))} }
-		o := first.connectOracle(t, fmt.Sprint("slow", i))
-		o.ask(t, []string{"join", "watch"}[i%2], "")
-		slow = append(slow, o)
-	}
-	time.Sleep(time.Minute)
-	for i := range 3000 {
-		user := fmt.Sprintf("%s-%d", strings.Repeat("x", 20), rnd.IntN(300))
-		var action room.Action = room.Join{User: user, Session: "s"}
-		switch {
-		case i%500 == 499:
-			time.Sleep(time.Duration(rnd.IntN(20)) * time.Second)
-		case rnd.IntN(3) == 0:
-			action = room.Leave{User: user, Session: "s"}
-			fallthrough
-		default:
-			_, _ = second.rooms.Do(t.Context(), "42", action)
-		}
-		time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
-		if kept := first.Stats().MostQueued; kept > 2*most+64+512 {
-			t.Fatalf("%d bytes are kept for a client", kept)
-		}
-	}
-	time.Sleep(10 * time.Minute)
-	now, err := second.rooms.Read(t.Context(), "42")
-	redistest.OK(t, err)
-	for _, o := range slow {
-		if err := o.knows(now); err != nil || o.gone {
-			t.Errorf("seed %d: %s gone %v, %v", seed, o.user, o.gone, err)
-		}
-		o.report(t)
-	}
-	redistest.ErrorIf(t, n.refused.Load() == 0, "seed %d: no queue was ever full", seed)
 }
 
 // A client that stops reading is closed with 4008 after the write time-out: it reads that, and what

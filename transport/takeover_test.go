@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	replyALeft = `{"id":2,"room":"42","version":4,"count":1}`
 	eventALost = `{"event":"lost","room":"42","reason":"room_full"}`
 )
 
@@ -121,9 +120,8 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 
 			older.Handle(fmt.Appendf(nil, `{"id":2,"action":%q,"room":"42"}`, action))
 			frame, _ := out.Next()
-			if !strings.Contains(string(frame), `"id":2,"room":"42","error":{"code":"duplicate_user"`) {
-				t.Errorf("the reply is %s", frame)
-			}
+			redistest.ErrorIf(t, !strings.Contains(string(frame), `"id":2,"room":"42","error":{"code":"duplicate_user"`),
+				"the reply is %s", frame)
 			_, err := server.rooms.Do(context.Background(), "42", room.Leave{User: user, Session: older.ID})
 			redistest.ErrorIf(t, !errors.Is(err, room.ErrNotMember),
 				"the older session speaks for the user again (%v)", err)

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 	"roomd/transport/auth"
 )
@@ -53,7 +54,8 @@ func TestWatch_Member(t *testing.T) {
 }
 
 func TestWatch_MaxRooms(t *testing.T) {
-	s := start(t, room.Rules{}, Options{MaxRooms: 2})
+	var limits tracedLimits
+	s := start(t, room.Rules{}, Options{MaxRooms: 2, Trace: limits.trace()})
 	a := s.connect(t, "a")
 	a.exchange(join42, `{"id":1,"room":"42","version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]}`)
 	a.exchange(`{"id":2,"action":"watch","room":"43"}`, `{"id":2,"room":"43","epoch":"","version":0,"count":0,"users":[]}`)
@@ -61,6 +63,7 @@ func TestWatch_MaxRooms(t *testing.T) {
 		a.send(`{"id":3,"action":"` + action + `","room":"44"}`)
 		a.expect(`{"id":3,"room":"44","error":{"code":"bad_request","message":"room is one too many: a connection can be in, or watch, 2 rooms","retry":false}}`)
 	}
+	redistest.Equal(t, "traced:", limits.names(), LimitRooms)
 	a.askAbout("43", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`) // is one of the two
 	a.exchange(`{"id":5,"action":"leave","room":"42"}`, `{"id":5,"room":"42","version":2,"count":0}`)
 	a.send(`{"id":6,"action":"join","room":"a b"}`) // a refused room does not count

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,8 +96,8 @@ func TestWholeView_RedisIsEmptied(t *testing.T) {
 	}
 }
 
-// Redis loses this and that, nodes are cut off, events come late, members are removed, and clients
-// ask for all kinds of things meanwhile. No member is ever shown a room without itself, and in the
+// Redis loses this and that, nodes are cut off, events come late, members are removed, some clients read slowly, and
+// all ask for all kinds of things meanwhile. No member is ever shown a room without itself, and in the
 // end each client knows the room.
 func TestWholeView_NoRoomWithoutItself(t *testing.T) {
 	t.Parallel()
@@ -125,12 +126,18 @@ func runFaults(t *testing.T, random *rand.Rand) {
 	if random.IntN(2) == 0 {
 		rules.Seating = room.Capacity(7)
 	}
-	r.nodes = append(r.nodes, start(t, rules, Options{Rate: -1}))
+	opts := Options{Rate: -1, MaxQueue: []int{0, 1000}[random.IntN(2)]}
+	r.nodes = append(r.nodes, start(t, rules, opts))
 	for range 2 {
-		r.nodes = append(r.nodes, r.nodes[0].beside(t, rules, Options{Rate: -1}))
+		r.nodes = append(r.nodes, r.nodes[0].beside(t, rules, opts))
 	}
 	for i := range 12 { // three of the users have two connections, to different nodes
-		o := r.nodes[(i+i/9)%3].connectOracle(t, fmt.Sprintf("u%d", i%9))
+		node := r.nodes[(i+i/9)%3]
+		node.pipes.wrapNear = nil
+		if i%4 == 3 {
+			node.pipes.wrapNear = func(c net.Conn) net.Conn { return &slowConn{Conn: c, rnd: rand.New(rand.NewPCG(uint64(i), 1))} }
+		}
+		o := node.connectOracle(t, fmt.Sprintf("u%d", i%9))
 		o.rivals = i%9 < 3
 		r.all = append(r.all, o)
 	}

@@ -128,9 +128,8 @@ func TestOperatorsPage_ManyProblems(t *testing.T) {
 		if wide := p.eval(`document.documentElement.scrollWidth - innerWidth`); wide != "0" {
 			t.Errorf("%s: %s px too wide", size.name, wide)
 		}
-		if size.name != "small" && p.eval(inView(`document.querySelector("#problems-list .problem")`)) != "true" {
-			t.Errorf("%s: one has to scroll for the first problem", size.name)
-		}
+		redistest.ErrorIf(t, size.name != "small" && p.eval(inView(`document.querySelector("#problems-list .problem")`)) != "true",
+			"%s: one has to scroll for the first problem", size.name)
 		p.shot("many-" + size.name)
 	}
 	p.until("a few of each", `document.querySelectorAll("#problems-list .problem").length === 13 && document.querySelectorAll("#problems-list button").length === 3`)

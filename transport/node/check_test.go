@@ -217,9 +217,8 @@ func TestCheck_JSON(t *testing.T) {
 			Findings []finding
 		}
 		redistest.OK(t, json.Unmarshal([]byte(check(t, code, "--json", "--redis", url)), &report))
-		if report.OK == nil || *report.OK != ok || len(report.Findings) < 3 || report.Findings[0].Level != levelOK {
-			t.Errorf("%s: %+v", url, report)
-		}
+		redistest.ErrorIf(t, report.OK == nil || *report.OK != ok || len(report.Findings) < 3 || report.Findings[0].Level != levelOK,
+			"%s: %+v", url, report)
 	}
 }
 

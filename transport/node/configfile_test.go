@@ -146,9 +146,8 @@ func TestConfig_Wrong(t *testing.T) {
 			t.Errorf("%.50q is accepted", text)
 			continue
 		}
-		if exitCode(err) != exitWrongUse || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%.50q: exit code %d, more than a line, or a secret: %v", text, exitCode(err), err)
-		}
+		redistest.ErrorIf(t, exitCode(err) != exitWrongUse || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hidden"),
+			"%.50q: exit code %d, more than a line, or a secret: %v", text, exitCode(err), err)
 		want[0] = path + want[0]
 		for _, part := range want {
 			redistest.ErrorIf(t, !strings.Contains(err.Error(), part), "%.50q: no %q in %v", text, part, err)
@@ -166,9 +165,8 @@ func TestConfig_Unreadable(t *testing.T) {
 		for _, args := range [][]string{{"serve"}, {"check"}, {"token", "--user", "a", "--auth-secret", secret}} {
 			var stderr strings.Builder
 			code := command(room.Rules{}, append(args, "--config", path), io.Discard, &stderr)
-			if code != exitFailed || !strings.Contains(stderr.String(), "--config: "+path+": ") || !strings.Contains(stderr.String(), want) {
-				t.Errorf("%v %s: exit code %d, %s", args, path, code, &stderr)
-			}
+			redistest.ErrorIf(t, code != exitFailed || !strings.Contains(stderr.String(), "--config: "+path+": ") || !strings.Contains(stderr.String(), want),
+				"%v %s: exit code %d, %s", args, path, code, &stderr)
 		}
 	}
 }

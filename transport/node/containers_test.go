@@ -154,9 +154,8 @@ func TestCompose_Nodes(t *testing.T) {
 		redistest.Equal(t, "trusted:", fmt.Sprint(cfg.TrustProxy), fmt.Sprintf("[%s/32]", c.address(t, "proxy")))
 		redistest.ErrorIf(t, service.Ulimits.Nofile < cfg.MaxConnections+2000,
 			"%s: %d files for %d clients", name, service.Ulimits.Nofile, cfg.MaxConnections)
-		if !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") || !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
-			t.Errorf("%s may more than it needs", name)
-		}
+		redistest.ErrorIf(t, !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") || !slices.Contains(service.SecurityOpt, "no-new-privileges:true"),
+			"%s may more than it needs", name)
 		for listen, want := range map[string]string{cfg.Listen: ":8080", cfg.AdminListen: ":9090"} {
 			redistest.Equal(t, "listens:", listen, want)
 		}

@@ -254,9 +254,8 @@ func TestManual_Flags(t *testing.T) {
 	for _, c := range known.Children {
 		for _, flag := range c.Flags {
 			all[flag.Name] = true
-			if c == known.DefaultCmd && flag.Name != "help" && flag.Name != "version" && !strings.Contains(section, "--"+flag.Name) {
-				t.Errorf("Flags by task lacks --%s", flag.Name)
-			}
+			redistest.ErrorIf(t, c == known.DefaultCmd && flag.Name != "help" && flag.Name != "version" && !strings.Contains(section, "--"+flag.Name),
+				"Flags by task lacks --%s", flag.Name)
 		}
 	}
 	others := regexp.MustCompile("(?:docker|kubectl|roomload|redis-server|redis-cli|curl|jq) [^`\n]*") // what they take is theirs

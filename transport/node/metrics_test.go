@@ -3,21 +3,15 @@ package node
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
-	"roomd/room"
-	"roomd/room/coordinator"
-	"roomd/transport/client"
 	"roomd/transport/protocol"
 )
 
@@ -110,63 +104,4 @@ func TestMetrics_Game(t *testing.T) {
 	b.Close()
 	c.Close()
 	n.expect(series{`roomd_connections`: 1, `roomd_members`: 0, `roomd_rooms`: 0, `roomd_actions_total{kind="leave",result="ok"}`: 3})
-}
-
-// A client that reads nothing is closed; one that reads gets events that came at once in one
-// frame. Their node hears of a crowd on another one.
-func TestMetrics_SlowClient(t *testing.T) { // alone: it needs the processors to be faster than a client reads
-	server := redistest.Start(t)
-	n := observe(t, server.URL(), nil, "--max-connections", "2")
-	small := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err == nil {
-			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-		}
-		return c, err
-	}
-	slow, _, err := (&websocket.Dialer{NetDialContext: small}).DialContext(t.Context(), n.URL()+"?user=slow", nil)
-	redistest.OK(t, err)
-	defer slow.Close()
-	redistest.OK(t, slow.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"action":"watch","room":"crowded"}`)))
-	reader := n.dial("reader")
-	redistest.OK(t, redistest.Err(reader.Do(t.Context(), protocol.Request{Action: protocol.ActionWatch, Room: "crowded"})))
-	n.expect(series{`roomd_connections`: 2, `roomd_watchers`: 2, `roomd_rooms`: 1, `roomd_members`: 0})
-	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "late"}); err == nil {
-		t.Error("a client beyond the limit is connected")
-	}
-	n.expect(series{`roomd_refused_total{limit="connections"}`: 1})
-
-	other, err := coordinator.New(server.Client(), coordinator.Options{})
-	redistest.OK(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	var crowd sync.WaitGroup
-	crowd.Go(func() {
-		for ctx.Err() == nil { // on a slow machine it may be closed, too
-			select {
-			case <-reader.Done():
-			case <-ctx.Done():
-				return
-			}
-			if again, err := client.Dial(ctx, n.URL(), client.Options{User: "reader"}); err == nil {
-				defer again.Close()
-				_, _ = again.Do(ctx, protocol.Request{Action: protocol.ActionWatch, Room: "crowded"})
-				reader = again
-			}
-		}
-	})
-	for i := range 32 {
-		user := fmt.Sprint(strings.Repeat("long", 12), i)
-		crowd.Go(func() {
-			for ctx.Err() == nil {
-				_, _ = other.Do(t.Context(), "crowded", room.Join{User: user, Session: "s"})
-				_, _ = other.Do(t.Context(), "crowded", room.Leave{User: user, Session: "s"})
-			}
-		})
-	}
-	n.until("a slow client, and merged events", func(s series) bool {
-		return s[`roomd_refused_total{limit="queue"}`] > 0 && s[`roomd_queued_bytes_most`] > 0 && s[`roomd_merged_events_total`] > 0
-	})
-	stop()
-	crowd.Wait()
-	redistest.OK(t, other.Close(t.Context()))
 }

@@ -23,8 +23,6 @@ import (
 	"roomd/room"
 	"roomd/room/coordinator"
 	"roomd/transport"
-	"roomd/transport/client"
-	"roomd/transport/protocol"
 	"roomd/transport/webhook"
 )
 
@@ -34,24 +32,6 @@ func open(t *testing.T, url string) *redisurl.DB {
 	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	return db
-}
-
-func TestTwoNodesOneRoom(t *testing.T) {
-	db := open(t, redisurl.Embedded)
-	var clients []*client.Conn
-	for _, user := range []string{"李四", "张三"} {
-		n, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Redis: db})
-		redistest.OK(t, err)
-		defer n.Shutdown(context.Background())
-		c, err := client.Dial(t.Context(), n.URL(), client.Options{User: user})
-		redistest.OK(t, err)
-		defer c.Close()
-		clients = append(clients, c)
-	}
-	for seat, c := range clients {
-		r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})
-		redistest.ErrorIf(t, err != nil || *r.Seat != seat || r.Count != seat+1, "join: %+v, %v", r, err)
-	}
 }
 
 // unsaved returns a Redis that cannot save, and so refuses to write.
@@ -189,9 +169,8 @@ func TestRegisterer(t *testing.T) {
 	redistest.OK(t, err)
 	_, err = Start(t.Context(), cfg)
 	var invalid *room.InvalidError
-	if !errors.As(err, &invalid) || invalid.Field != "Registerer" || !strings.Contains(invalid.Problem, "WrapRegistererWith") {
-		t.Errorf("another node in the same registry: %v", err)
-	}
+	redistest.ErrorIf(t, !errors.As(err, &invalid) || invalid.Field != "Registerer" || !strings.Contains(invalid.Problem, "WrapRegistererWith"),
+		"another node in the same registry: %v", err)
 	if found := names(t, own); !found["roomd_members"] || !found["roomd_actions_total"] || found["go_goroutines"] {
 		t.Errorf("the registry has %v", found)
 	}

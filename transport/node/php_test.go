@@ -141,62 +141,6 @@ func work(tb testing.TB, rdb *redis.Client, who string, waited time.Duration) {
 	rdb.RPush(ctx, "Trace:42", fmt.Sprintf("out %s %d %d 0", who, count+1, version))
 }
 
-// BenchmarkPHP_Shares measures how two PHP programs with the article's lock, and processes with lockmgr, share a lock that all
-// want all the time; each holds it for about 1.3 ms. The waits are in ms.
-func BenchmarkPHP_Shares(b *testing.B) {
-	needPHPRedis(b)
-	for _, processes := range []int{0, 1, 2, 8} {
-		b.Run(fmt.Sprintf("lockmgr=%d", processes), func(b *testing.B) {
-			server := redistest.Start(b)
-			rdb := server.Client()
-			php := []*exec.Cmd{startPHP(b, server, "php0"), startPHP(b, server, "php1")}
-			redistest.Until(b, "PHP runs", func() bool { return len(last(b, rdb)) > 0 })
-			rdb.Del(b.Context(), "Trace:42")
-			ctx, enough := context.WithCancel(b.Context())
-			var others sync.WaitGroup
-			for range processes {
-				locks, err := lockmgr.New(server.Client(), lockmgr.Options{Prefix: "LockRoom:"})
-				redistest.OK(b, err)
-				defer locks.Close()
-				others.Go(func() {
-					for ctx.Err() == nil {
-						began := time.Now()
-						lock, err := locks.Acquire(b.Context(), "42")
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						work(b, rdb, "go", time.Since(began))
-						_ = lock.Release(b.Context())
-					}
-				})
-			}
-			for rdb.LLen(ctx, "Trace:42").Val() < int64(2*b.N) {
-				_ = pause.For(ctx, 10*time.Millisecond)
-			}
-			h, _ := history(b, rdb)
-			enough()
-			others.Wait()
-			redistest.OK(b, rdb.Set(b.Context(), "Stop:42", "1", 0).Err())
-			for _, cmd := range php {
-				redistest.OK(b, cmd.Wait())
-			}
-			all, _ := history(b, rdb) // with the waits that had not ended
-			php2 := append(h["php0"], h["php1"]...)
-			b.ReportMetric(100*float64(len(php2))/float64(len(php2)+len(h["go"])), "php-%")
-			for who, waits := range map[string][]time.Duration{"php": append(all["php0"], all["php1"]...), "go": all["go"]} {
-				if len(waits) > 0 {
-					slices.Sort(waits)
-					b.ReportMetric(float64(waits[len(waits)/2].Microseconds())/1000, who+"-p50")
-					b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds())/1000, who+"-p99")
-					b.ReportMetric(float64(waits[len(waits)-1].Microseconds())/1000, who+"-max")
-				}
-			}
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
 // entry is a line of the trace.
 type entry struct {
 	in                     bool

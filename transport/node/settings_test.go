@@ -43,9 +43,8 @@ func TestSettings_SecretsAreTagged(t *testing.T) {
 	flags, err := flagsOf(&cli{}, nil)
 	redistest.OK(t, err)
 	for _, flag := range flags {
-		if regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret") {
-			t.Errorf("--%s has no tag that keeps it out of the log", flag.Name)
-		}
+		redistest.ErrorIf(t, regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret"),
+			"--%s has no tag that keeps it out of the log", flag.Name)
 	}
 	cfg, err := parse(t, "--redis", "redis://user:hidden@127.0.0.1:1/3")
 	redistest.OK(t, err)

@@ -62,9 +62,8 @@ func TestTLS(t *testing.T) {
 	res, err := web.Get("https://" + n.Addr() + "/healthz")
 	redistest.OK(t, err)
 	res.Body.Close()
-	if res.StatusCode != 200 || res.Proto != "HTTP/1.1" || !strings.Contains(res.Header.Get("Strict-Transport-Security"), "max-age") {
-		t.Errorf("%s %s %v", res.Proto, res.Status, res.Header)
-	}
+	redistest.ErrorIf(t, res.StatusCode != 200 || res.Proto != "HTTP/1.1" || !strings.Contains(res.Header.Get("Strict-Transport-Security"), "max-age"),
+		"%s %s %v", res.Proto, res.Status, res.Header)
 	for range 10 {
 		plain := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 		if answer, _ := io.ReadAll(plain); !strings.HasPrefix(string(answer), "HTTP/1.0 400") {

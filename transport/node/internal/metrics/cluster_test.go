@@ -43,8 +43,7 @@ func TestRoundTripsOfACluster(t *testing.T) {
 	}{{"commands_total", &commands}, {`round_trip_seconds_count{kind="command"}`, &single}, {`round_trip_seconds_count{kind="pipeline"}`, &pipelines}} {
 		*value.into = read(t, h, "roomd_redis_"+value.of)
 	}
-	if pipelines == 0 || commands < 640 || single+pipelines > commands {
-		t.Errorf("%v commands in %v single requests and %v pipelines", commands, single, pipelines)
-	}
+	redistest.ErrorIf(t, pipelines == 0 || commands < 640 || single+pipelines > commands,
+		"%v commands in %v single requests and %v pipelines", commands, single, pipelines)
 	t.Logf("%v commands in %v single requests and %v pipelines", commands, single, pipelines)
 }

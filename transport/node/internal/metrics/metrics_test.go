@@ -62,9 +62,7 @@ func read(t *testing.T, h http.Handler, name string) float64 {
 	_, rest, found := strings.Cut("\n"+scrape(h), "\n"+name+" ")
 	text, _, _ := strings.Cut(rest, "\n")
 	value, err := strconv.ParseFloat(text, 64)
-	if !found || err != nil {
-		t.Fatalf("%s: %q, %v", name, text, err)
-	}
+	redistest.FatalIf(t, !found || err != nil, "%s: %q, %v", name, text, err)
 	return value
 }
 
@@ -87,9 +85,7 @@ func TestConventions(t *testing.T) {
 	problems, err := testutil.GatherAndLint(m.Registry)
 	redistest.OK(t, err)
 	for _, p := range problems {
-		if strings.HasPrefix(p.Metric, namespace+"_") {
-			t.Errorf("%s: %s", p.Metric, p.Text)
-		}
+		redistest.ErrorIf(t, strings.HasPrefix(p.Metric, namespace+"_"), "%s: %s", p.Metric, p.Text)
 	}
 }
 

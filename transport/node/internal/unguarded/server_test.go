@@ -76,9 +76,8 @@ func TestOneAfterTheOther(t *testing.T) {
 	_, redis, url := serve(t)
 	for seat, user := range []string{"a", "b", "c"} {
 		r := dial(t, url, user, 2).ask("join", "42")
-		if seat < 2 && (r.Error != nil || *r.Seat != seat) || seat == 2 && (r.Error == nil || r.Error.Code != protocol.CodeRoomFull) {
-			t.Errorf("%s: %+v", user, r)
-		}
+		redistest.ErrorIf(t, seat < 2 && (r.Error != nil || *r.Seat != seat) || seat == 2 && (r.Error == nil || r.Error.Code != protocol.CodeRoomFull),
+			"%s: %+v", user, r)
 	}
 	if r := dial(t, url, "d", 0).ask("users", "42"); r.Count != 2 || r.Users[1].User != "b" {
 		t.Errorf("%+v", r)
@@ -106,9 +105,8 @@ func TestTheLaterWriteWins(t *testing.T) {
 	s.lists.client = slow
 	seat, err := s.lists.join(t.Context(), "42", "a", 1, 0)
 	users, _ := other.read(t.Context(), "42")
-	if err != nil || seat != 0 || !slices.Equal(users, []string{"a"}) {
-		t.Errorf("seat %d, %v: the list is %v; want b lost", seat, err, users)
-	}
+	redistest.ErrorIf(t, err != nil || seat != 0 || !slices.Equal(users, []string{"a"}),
+		"seat %d, %v: the list is %v; want b lost", seat, err, users)
 }
 
 // Who waits does it between reading and writing.

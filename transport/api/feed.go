@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator"
 )
@@ -127,17 +128,18 @@ func readFeed(q *request, in feedQuery) (*answer, error) {
 	if !q.api.rooms.HasFeed() {
 		return nil, notFound("this node has no feed; it needs --journal and --feed, as all nodes do")
 	}
-	f := &feed{q: q, filter: FeedFilter{in.Room, in.Kind}, after: in.After, limit: in.Limit}
-	if err := f.filter.Check(); err != nil {
+	r := &FeedReader{Rooms: q.api.rooms, Filter: FeedFilter{in.Room, in.Kind}, Shows: q.mayEnter, Limit: in.Limit,
+		Place: in.After}
+	if err := r.Filter.Check(); err != nil {
 		return nil, err
 	}
 	if len(in.Watch) > 0 {
 		if last := q.Header.Get("Last-Event-ID"); last != "" {
-			f.after = last
+			r.Place = last
 		}
-		return f.watch()
+		return q.watchFeed(r)
 	}
-	page, err := f.read(q.Context())
+	page, err := r.read(q.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -148,19 +150,26 @@ func readFeed(q *request, in feedQuery) (*answer, error) {
 	return ok(body)
 }
 
-// feed is one caller's reading of the feed.
-type feed struct {
-	q      *request
-	filter FeedFilter
-	after  string
-	limit  int
+// FeedReader reads the entries of the feed that a filter selects.
+type FeedReader struct {
+	Rooms interface {
+		Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (coordinator.FeedPage, error)
+		AwaitFeed(ctx context.Context, after string) error
+	}
+	Filter FeedFilter
+	// Shows reports whether to read the entries of a room that Filter selects. Nil reads all.
+	Shows func(id string) bool
+	// Limit is the number of entries that Next looks at.
+	Limit int
+	// Place is the place after which Next reads. Next moves it.
+	Place string
 }
 
-// read returns the next page of entries that the caller wants and may see.
-func (f *feed) read(ctx context.Context) (coordinator.FeedPage, error) {
-	page, err := f.q.api.rooms.Feed(ctx, f.after, f.limit,
-		func(id string) bool { return f.filter.Shows(id) && f.q.mayEnter(id) })
-	page.Entries = slices.DeleteFunc(page.Entries, func(e coordinator.FeedEntry) bool { return !f.filter.Has(&e) })
+// read returns the page after Place, with the selected entries.
+func (r *FeedReader) read(ctx context.Context) (coordinator.FeedPage, error) {
+	page, err := r.Rooms.Feed(ctx, r.Place, r.Limit,
+		func(id string) bool { return r.Filter.Shows(id) && (r.Shows == nil || r.Shows(id)) })
+	page.Entries = slices.DeleteFunc(page.Entries, func(e coordinator.FeedEntry) bool { return !r.Filter.Has(&e) })
 	return page, err
 }
 
@@ -168,50 +177,70 @@ const (
 	feedPages = 1000            // entries read at once for a watcher
 	feedRetry = time.Second     // the pause after a failure
 	feedRead  = 8 * time.Second // how long one read may take
+	feedBytes = 64 << 10        // roughly the size of a write
 )
 
-// watch answers with the feed from a position on, until the caller leaves, the token expires or the node stops.
-func (f *feed) watch() (*answer, error) {
-	if f.q.URL.Query().Has("limit") {
+// Next returns the next entries. It waits up to 15 s for some, and returns none if none come. passed is the new Place
+// if entries before it were left out, otherwise empty.
+func (r *FeedReader) Next(ctx context.Context) (entries []coordinator.FeedEntry, passed string, err error) {
+	waiting, cancel := context.WithTimeout(ctx, watchBeat)
+	defer cancel()
+	for before := r.Place; ; {
+		reading, cancel := context.WithTimeout(ctx, feedRead)
+		page, err := r.read(reading)
+		cancel()
+		if err != nil {
+			return nil, "", err
+		}
+		if r.Place = page.Next; len(page.Entries) == 0 && !page.More {
+			err = r.Rooms.AwaitFeed(waiting, r.Place)
+		}
+		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		switch n := len(page.Entries); {
+		case err != nil && !late:
+			return nil, "", err
+		case n == 0 && !late && !page.More:
+			continue
+		case r.Place != before && (n == 0 || page.Entries[n-1].Next != r.Place):
+			passed = r.Place
+		}
+		return page.Entries, passed, nil
+	}
+}
+
+// watchFeed answers with the feed from a place on, until the caller leaves, the token expires or the node stops.
+func (q *request) watchFeed(r *FeedReader) (*answer, error) {
+	if q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with limit")
 	}
-	f.limit = 1
-	if _, err := f.read(f.q.Context()); err != nil { // an impossible position, or no Redis
+	r.Limit = 1
+	if _, err := r.read(q.Context()); err != nil { // an impossible place, or no Redis
 		return nil, err
 	}
-	f.limit = feedPages
-	return f.q.watchBy(func(ctx context.Context, s *eventStream) {
-		for f.next(ctx, s) == nil {
+	r.Limit = feedPages
+	return q.watchBy(func(ctx context.Context, s *eventStream) {
+		var err error
+		for err == nil {
+			entries, passed, failed := r.Next(ctx)
+			switch {
+			case failed != nil: // Redis does not answer: keep the caller
+				if err = s.write(":\n\n"); err == nil {
+					err = pause.For(ctx, feedRetry)
+				}
+			case len(entries) == 0 && passed == "":
+				err = s.write(":\n\n")
+			default:
+				err = s.writeFeed(entries, passed, q.api.rooms.Now())
+			}
 		}
 	})
 }
 
-// next writes a page, or waits for one.
-func (f *feed) next(ctx context.Context, s *eventStream) error {
-	reading, cancel := context.WithTimeout(ctx, feedRead)
-	page, err := f.read(reading)
-	cancel()
-	if err == nil && len(page.Entries) == 0 && !page.More {
-		f.after = page.Next
-		waiting, cancel := context.WithTimeout(ctx, watchBeat)
-		defer cancel()
-		err = f.q.api.rooms.AwaitFeed(waiting, f.after)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return s.write(":\n\n")
-		}
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		if err := s.write(":\n\n"); err != nil { // Redis does not answer: keep the caller
-			return err
-		}
-		return sleep(ctx, feedRetry)
-	}
+// writeFeed writes entries, and a place after them, unless that is empty.
+func (s *eventStream) writeFeed(entries []coordinator.FeedEntry, passed string, now int64) error {
 	var text strings.Builder
-	for i := range page.Entries {
-		e := &page.Entries[i]
+	for i := range entries {
+		e := &entries[i]
 		name := "commit"
 		if e.Gap != nil {
 			name = "gap"
@@ -220,7 +249,7 @@ func (f *feed) next(ctx context.Context, s *eventStream) error {
 			text.WriteString("id: " + e.Next + "\n")
 		}
 		text.WriteString("event: " + name + "\ndata: ")
-		text.Write(EncodeFeedEntry(e, f.q.api.rooms.Now()))
+		text.Write(EncodeFeedEntry(e, now))
 		text.WriteString("\n\n")
 		if text.Len() >= feedBytes {
 			if err := s.write(text.String()); err != nil {
@@ -229,23 +258,10 @@ func (f *feed) next(ctx context.Context, s *eventStream) error {
 			text.Reset()
 		}
 	}
-	if n := len(page.Entries); page.Next != f.after && (n == 0 || page.Entries[n-1].Next != page.Next) {
-		text.WriteString("id: " + page.Next + "\n\n") // entries that were filtered out need not be read again
+	if passed != "" {
+		text.WriteString("id: " + passed + "\n\n") // entries that were left out need not be read again
 	}
-	f.after = page.Next
 	return s.write(text.String())
-}
-
-// feedBytes is roughly the size of a write.
-const feedBytes = 64 << 10
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // mayEnter reports whether the token gives authority over a room.

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,16 +28,15 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room/coordinator"
 	"roomd/room/ratelog"
+	"roomd/transport/api"
 )
 
 // DefaultTimeout is how long a receiver may take to answer.
 const DefaultTimeout = 10 * time.Second
 
 const (
-	turnPause = time.Second      // between two attempts to become the sending node
-	waitMost  = 15 * time.Second // for new entries
-	readMost  = 10 * time.Second // to read a page of the feed
-	keepEvery = time.Second      // how often the place is saved while the filter drops all entries
+	turnPause = time.Second // between two attempts to become the sending node
+	keepEvery = time.Second // how often the place is saved while the filter drops all entries
 )
 
 // Rooms is the part of a *coordinator.Coordinator that webhooks need.
@@ -168,14 +166,12 @@ func (w *webhook) run(ctx context.Context) {
 // tell sends all entries after a place, and waits for new ones, until ctx ends or Redis does not answer.
 func (w *webhook) tell(ctx context.Context, place string, keep func(place string) error) error {
 	kept := time.Now()
+	reader := api.FeedReader{Rooms: w.rooms, Filter: w.Filter, Limit: maxEntries, Place: place}
 	for {
-		reading, cancel := context.WithTimeout(ctx, readMost)
-		page, err := w.rooms.Feed(reading, place, maxEntries, w.Filter.Shows)
-		cancel()
+		entries, passed, err := reader.Next(ctx)
 		if err != nil {
 			return err
 		}
-		entries := slices.DeleteFunc(page.Entries, func(e coordinator.FeedEntry) bool { return !w.Filter.Has(&e) })
 		for len(entries) > 0 {
 			m := newMessage(entries, w.rooms.Now())
 			if err := w.deliver(ctx, m); err != nil {
@@ -187,21 +183,11 @@ func (w *webhook) tell(ctx context.Context, place string, keep func(place string
 				}
 			}
 		}
-		if page.Next != place && (len(page.Entries) == 0 || page.Entries[len(page.Entries)-1].Next != page.Next) &&
-			time.Since(kept) >= keepEvery {
-			if err := keep(page.Next); err != nil {
+		if passed != "" && time.Since(kept) >= keepEvery {
+			if err := keep(passed); err != nil {
 				return err
 			}
 			kept = time.Now()
-		}
-		if place = page.Next; page.More || len(page.Entries) > 0 {
-			continue
-		}
-		waiting, cancel := context.WithTimeout(ctx, waitMost)
-		err = w.rooms.AwaitFeed(waiting, place)
-		cancel()
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
-			return err
 		}
 	}
 }

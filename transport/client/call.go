@@ -47,8 +47,8 @@ func (k *call) units(field string, d, unit time.Duration, most int64) int64 {
 	return int64((d + unit - 1) / unit)
 }
 
-// frame returns the request's frame. It returns an error for text that would be changed on the way, and for a
-// frame that is so long that the server would end the connection.
+// frame returns the request's frame. It returns an error for text that would be changed on the way, and for a frame
+// that is so long that the server would end the connection.
 func (k *call) frame() ([]byte, error) {
 	type part struct{ field, text string }
 	req := k.req
@@ -121,9 +121,8 @@ type Then struct {
 	Close bool   // closes the room, as CloseRoom does; only for admins
 	Kick  string // removes that user from the room, if present; only for admins
 
-	// Data replaces the room's data by its JSON form, made by [json.Marshal], unless the data have changed
-	// since the timer was set: for example, to pass the turn. Nil changes nothing; json.RawMessage("null")
-	// removes the data.
+	// Data replaces the room's data by its JSON form, made by [json.Marshal], unless the data have changed since the
+	// timer was set: for example, to pass the turn. Nil changes nothing; json.RawMessage("null") removes the data.
 	Data any
 }
 
@@ -135,8 +134,8 @@ type Condition struct {
 
 // Expect makes a request depend on the epoch and version that its sender knew, from a reply, an event or a
 // [ConflictError]. Set, SetMember and SetPrivate then require that the data has not changed since that version;
-// SetTimer and StopTimer that neither the room's data nor a timer has; Configure that the room still has
-// exactly that version. The epoch must be the room's; "" stands for any.
+// SetTimer and StopTimer that neither the room's data nor a timer has; Configure that the room still has exactly that
+// version. The epoch must be the room's; "" stands for any.
 func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
 
 // effect returns the effect of a timer, or nil.

@@ -14,26 +14,25 @@ const (
 	// ChangeSnapshot says that View shows the room: at the start of an iteration, after a reconnect, and where
 	// changes were missed.
 	ChangeSnapshot = "snapshot"
-	// ChangeLost says that this client is no longer a member, although it did not leave. Reason, Text and To
-	// are those of the [LostError].
+	// ChangeLost says that this client is no longer a member, although it did not leave. Reason, Text and To are
+	// those of the [LostError].
 	ChangeLost = "lost"
 )
 
 // maxLag is how many changes a reader may lag behind. A snapshot then replaces them.
 const maxLag = 1024
 
-// Change is one change of a room. Type is one of protocol's Change constants, ChangeSnapshot or ChangeLost. A
-// newer server may send other types, which a program should ignore.
+// Change is one change of a room. Type is one of protocol's Change constants, ChangeSnapshot or ChangeLost. A newer
+// server may send other types, which a program should ignore.
 type Change struct {
 	protocol.Change
-	// Epoch and Version are the room's after all changes of the same event; for a message, those at which it
-	// was said.
+	// Epoch and Version are the room's after all changes of the same event; for a message, those at which it was
+	// said.
 	Epoch   string
 	Version uint64
 	// More says that more changes of the same event follow.
 	More bool
-	// Ends is when the timer of a ChangeCountdown fires, by this client's monotonic clock; zero if it was
-	// cancelled.
+	// Ends is when the timer of a ChangeCountdown fires, by this client's monotonic clock; zero if it was cancelled.
 	Ends time.Time
 	// View is the room at that version, with ChangeSnapshot; otherwise nil.
 	View *View
@@ -80,16 +79,15 @@ func (r *replica) tell(c Change) {
 	}
 }
 
-// Changes returns an iteration over the room's changes. The loop first gets a ChangeSnapshot, and then every
-// later change exactly once, in order. Some versions have no change for this user, such as a message for
-// others. The iteration ends when ctx ends, or when the room has ended; Err then says why. It does not have
-// messages from before the loop, unless the client entered by JoinHistory or WatchHistory. Messages from the
-// time of a lost connection, if the room has kept them, come after the snapshot of the reconnect, with the
-// versions at which they were said.
+// Changes returns an iteration over the room's changes. The loop first gets a ChangeSnapshot, and then every later
+// change exactly once, in order. Some versions have no change for this user, such as a message for others. The
+// iteration ends when ctx ends, or when the room has ended; Err then says why. It does not have messages from before
+// the loop, unless the client entered by JoinHistory or WatchHistory. Messages from the time of a lost connection, if
+// the room has kept them, come after the snapshot of the reconnect, with the versions at which they were said.
 //
-// Iterations are independent of each other, and a room waits for none of them: if an iteration lags by more
-// than 1,024 changes, a ChangeSnapshot replaces them. The loop's body may call anything, including Leave and
-// Close. The iteration still yields changes that arrived before the room ended.
+// Iterations are independent of each other, and a room waits for none of them: if an iteration lags by more than
+// 1,024 changes, a ChangeSnapshot replaces them. The loop's body may call anything, including Leave and Close. The
+// iteration still yields changes that arrived before the room ended.
 func (r *Room) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		f := r.subscribe()

@@ -13,15 +13,15 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Client is a user who stays connected, made by [Connect]. When the connection ends, the client makes another
-// one, to any of its addresses, and restores its rooms. It is safe for concurrent use.
+// Client is a user who stays connected, made by [Connect]. When the connection ends, the client makes another one, to
+// any of its addresses, and restores its rooms. It is safe for concurrent use.
 type Client struct{ link }
 
-// Connect connects a user. It returns when the first connection is made. It fails if cfg is wrong; if the
-// server refuses for good, with an error that wraps the server's [protocol.Error] or is [ErrUnauthorized]; and
-// with the error of [Config.Token]. Otherwise it tries until ctx ends, and tells [Config.OnUnreachable]; then
-// the error is ctx.Err() with the last failure. Once Connect has returned, ctx no longer matters. The caller
-// must Close the client.
+// Connect connects a user. It returns when the first connection is made. It fails if cfg is wrong; if the server
+// refuses for good, with an error that wraps the server's [protocol.Error] or is [ErrUnauthorized]; and with the
+// error of [Config.Token]. Otherwise it tries until ctx ends, and tells [Config.OnUnreachable]; then the error is
+// ctx.Err() with the last failure. Once Connect has returned, ctx no longer matters. The caller must Close the
+// client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -36,10 +36,10 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Join makes the user a member of the room, in any free seat. A member that joins again keeps its seat. While
-// the client reconnects, Join waits until ctx ends. The error holds a [*protocol.Error] if the server refused,
-// is that of Err if the client has ended, or is ctx.Err(). After ctx.Err() the user may still become a member;
-// then Room returns the room.
+// Join makes the user a member of the room, in any free seat. A member that joins again keeps its seat. While the
+// client reconnects, Join waits until ctx ends. The error holds a [*protocol.Error] if the server refused, is that of
+// Err if the client has ended, or is ctx.Err(). After ctx.Err() the user may still become a member; then Room returns
+// the room.
 func (c *Client) Join(ctx context.Context, room string) (*Room, error) {
 	return c.enter(ctx, plainCall(protocol.ActionJoin, room))
 }
@@ -50,24 +50,24 @@ func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, er
 }
 
 // JoinHistory is like Join, and asks for up to n of the last messages that the room has kept according to its
-// settings. The first iteration over the room's changes yields them after its first snapshot, each with the
-// version at which it was said, and then the messages since. JoinHistory adds nothing for a client that is
-// already a member, or watches.
+// settings. The first iteration over the room's changes yields them after its first snapshot, each with the version
+// at which it was said, and then the messages since. JoinHistory adds nothing for a client that is already a member,
+// or watches.
 func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, error) {
 	return c.enter(ctx, historyCall(protocol.ActionJoin, room, n))
 }
 
-// Match makes the user a member of a room that has these labels, among others, and a free seat: the fullest
-// such room. If there is none, Match creates a room with the settings of begin and exactly these labels. Errors
-// are as for Join; no room is full.
+// Match makes the user a member of a room that has these labels, among others, and a free seat: the fullest such
+// room. If there is none, Match creates a room with the settings of begin and exactly these labels. Errors are as for
+// Join; no room is full.
 func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
 	begin.Labels = ""
 	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),
 		Settings: &begin, Key: uuid.NewString()})) // a repeated request with the key finds the same room
 }
 
-// Watch follows the room without joining it. A member may watch, too, and goes on watching when the membership
-// ends. Errors are as for Join.
+// Watch follows the room without joining it. A member may watch, too, and goes on watching when the membership ends.
+// Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
 	return c.enter(ctx, plainCall(protocol.ActionWatch, room))
 }
@@ -92,10 +92,9 @@ func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error
 	return c.do(ctx, plainCall(protocol.ActionUsers, room))
 }
 
-// Kick removes a user from the room and tells the user why, if why is not empty. A ban keeps the user out for
-// that time, even a user who is not in the room. It is rounded up to seconds; with 0 the user may come back at
-// once. Only admins and the room's host may kick: others get [protocol.ErrForbidden]. Other errors are as for
-// [Room.Set].
+// Kick removes a user from the room and tells the user why, if why is not empty. A ban keeps the user out for that
+// time, even a user who is not in the room. It is rounded up to seconds; with 0 the user may come back at once. Only
+// admins and the room's host may kick: others get [protocol.ErrForbidden]. Other errors are as for [Room.Set].
 func (c *Client) Kick(ctx context.Context, room, user, why string, ban time.Duration) (*protocol.Reply, error) {
 	k := newCall(protocol.Request{Action: protocol.ActionKick, Room: room, User: user, Text: why})
 	k.req.Ban = int(k.units("ban", ban, time.Second, protocol.MaxBan))
@@ -118,16 +117,16 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 	return c.do(ctx, plainCall(protocol.ActionClose, room))
 }
 
-// Configure replaces all settings of the room, including those that are zero in s. With a condition made by
-// [Expect], the room must still have exactly that version; otherwise the error is a [*ConflictError]. The host
-// may not change all of the settings. Other errors are as for Kick.
+// Configure replaces all settings of the room, including those that are zero in s. With a condition made by [Expect],
+// the room must still have exactly that version; otherwise the error is a [*ConflictError]. The host may not change
+// all of the settings. Other errors are as for Kick.
 func (c *Client) Configure(ctx context.Context, room string, s room.Settings,
 	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionConfigure, Room: room, Settings: &s}, only...))
 }
 
-// SetPrivateOf replaces the private data of a member, as [Room.SetPrivate] does for the user's own. Errors are
-// as for Kick.
+// SetPrivateOf replaces the private data of a member, as [Room.SetPrivate] does for the user's own. Errors are as for
+// Kick.
 func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 	only ...Condition) (*protocol.Reply, error) {
 	k := setCall(room, protocol.ScopePrivate, data, only)
@@ -137,17 +136,17 @@ func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 	return c.do(ctx, k)
 }
 
-// Txn does several actions in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set,
-// timer, say, kick, swap, shuffle, configure and close, without id, room and expect. With a condition made by
-// [Expect], Txn requires that neither the room's data nor a timer has changed since that version. Only admins
-// may: others get [protocol.ErrForbidden]. Other errors are as for [Room.Set].
+// Txn does several actions in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set, timer,
+// say, kick, swap, shuffle, configure and close, without id, room and expect. With a condition made by [Expect], Txn
+// requires that neither the room's data nor a timer has changed since that version. Only admins may: others get
+// [protocol.ErrForbidden]. Other errors are as for [Room.Set].
 func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request,
 	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionTxn, Room: room, Actions: actions}, only...))
 }
 
-// Close leaves all rooms and ends the client. It returns when the client's goroutines have ended. Waiting
-// requests and the rooms get the error of Err. Closing again does nothing.
+// Close leaves all rooms and ends the client. It returns when the client's goroutines have ended. Waiting requests
+// and the rooms get the error of Err. Closing again does nothing.
 func (c *Client) Close() {
 	c.stop()
 	c.goroutines.Wait()
@@ -196,8 +195,8 @@ func (c *Client) State() State {
 	return c.state
 }
 
-// States returns an iteration over the client's states, starting with the current one. A slow reader skips
-// states. The iteration ends after Lost, or when ctx ends.
+// States returns an iteration over the client's states, starting with the current one. A slow reader skips states.
+// The iteration ends after Lost, or when ctx ends.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		for last, state := State(-1), State(-1); last != Lost && ctx.Err() == nil; last = state {
@@ -212,8 +211,8 @@ func (c *Client) States(ctx context.Context) iter.Seq[State] {
 // Done returns a channel that is closed when the client has ended for good.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns nil as long as Done is open, and then the reason for the end. It is [ErrClosed]: a [*CloseError]
-// has the code, which is 1000 after Close. It is also [ErrUnauthorized] if the server accepts no token.
+// Err returns nil as long as Done is open, and then the reason for the end. It is [ErrClosed]: a [*CloseError] has
+// the code, which is 1000 after Close. It is also [ErrUnauthorized] if the server accepts no token.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

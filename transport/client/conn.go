@@ -16,20 +16,20 @@ import (
 	"roomd/transport/protocol"
 )
 
-// readLimit is the longest frame that a server may send, in bytes. The list of the largest room, 65,536 members
-// with 1 KiB of data each, has 90 MB.
+// readLimit is the longest frame that a server may send, in bytes. The list of the largest room, 65,536 members with
+// 1 KiB of data each, has 90 MB.
 const readLimit = 256 << 20
 
-// readTimeout is how long the server may be silent, without even a ping, before the connection ends. A server
-// pings a silent client every few seconds.
+// readTimeout is how long the server may be silent, without even a ping, before the connection ends. A server pings a
+// silent client every few seconds.
 const readTimeout = 90 * time.Second
 
-// closeWait is how long the server has to end the connection after a close frame, or after a failed write.
-// After that this side closes the socket.
+// closeWait is how long the server has to end the connection after a close frame, or after a failed write. After that
+// this side closes the socket.
 const closeWait = 2 * time.Second
 
-// Conn is one connection of one user, made by [Dial]. It is safe for concurrent use. The callbacks in [Options]
-// must not call methods that wait.
+// Conn is one connection of one user, made by [Dial]. It is safe for concurrent use. The callbacks in [Options] must
+// not call methods that wait.
 type Conn struct {
 	socket     *websocket.Conn
 	opts       Options
@@ -71,10 +71,9 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and closes the
-// socket. It returns when the client's goroutines have ended. They may still call the callbacks, so callbacks
-// must not call Close. Waiting requests get a [*CloseError]. Closing again, or after the connection has ended,
-// does nothing.
+// Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and closes the socket.
+// It returns when the client's goroutines have ended. They may still call the callbacks, so callbacks must not call
+// Close. Waiting requests get a [*CloseError]. Closing again, or after the connection has ended, does nothing.
 func (c *Conn) Close() {
 	c.closeOnce.Do(func() {
 		// If this fails, the server will not answer either, and hangUp ends the connection.
@@ -129,8 +128,8 @@ func (c *Conn) readFrame() error {
 	return nil
 }
 
-// heardReader reads a frame. A long frame may leave no room for a pong for a while, so it counts each read as a
-// sign of life.
+// heardReader reads a frame. A long frame may leave no room for a pong for a while, so it counts each read as a sign
+// of life.
 type heardReader struct {
 	conn *Conn
 	from io.Reader
@@ -144,15 +143,15 @@ func (r *heardReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hear records a sign of life of the server, and extends the socket's read deadline. It ignores the error of a
-// closed socket, which may still have frames to read.
+// hear records a sign of life of the server, and extends the socket's read deadline. It ignores the error of a closed
+// socket, which may still have frames to read.
 func (c *Conn) hear() {
 	c.heard.Store(int64(time.Since(c.began)))
 	_ = c.socket.SetReadDeadline(time.Now().Add(readTimeout))
 }
 
-// pong answers a ping, in the reading goroutine. If the answer cannot be sent, reading goes on: the next write
-// finds the error, and a close frame may still have to be read.
+// pong answers a ping, in the reading goroutine. If the answer cannot be sent, reading goes on: the next write finds
+// the error, and a close frame may still have to be read.
 func (c *Conn) pong(data string) error {
 	c.control(websocket.PongMessage, []byte(data))
 	c.hear()
@@ -192,8 +191,8 @@ func (c *Conn) write() {
 	}
 }
 
-// hangUp gives the reader closeWait to read the server's last frames, above all its close frame. It then closes
-// the socket, and records reason as the cause.
+// hangUp gives the reader closeWait to read the server's last frames, above all its close frame. It then closes the
+// socket, and records reason as the cause.
 func (c *Conn) hangUp(reason error) {
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
@@ -204,8 +203,8 @@ func (c *Conn) hangUp(reason error) {
 	}
 }
 
-// drop closes the socket at once, without a close frame, so that the server keeps the user's seats. Under TLS
-// it skips the close notification, which could block if the server does not read.
+// drop closes the socket at once, without a close frame, so that the server keeps the user's seats. Under TLS it
+// skips the close notification, which could block if the server does not read.
 func (c *Conn) drop(reason error) {
 	c.mu.Lock()
 	c.cut = cmp.Or(c.cut, reason)
@@ -217,18 +216,17 @@ func (c *Conn) drop(reason error) {
 	_ = c.socket.Close()
 }
 
-// Do sets the ID of a request, sends it, and waits for the reply. OnReply gets the same reply, so do not change
-// it.
+// Do sets the ID of a request, sends it, and waits for the reply. OnReply gets the same reply, so do not change it.
 //
-// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if a condition was not met;
-// a [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two, the
-// server may have carried out the request, unless the text says that it was not sent, or the code is
-// [protocol.CloseRestart], because a server answers all that it has started before it restarts. A reply after
-// the end of ctx goes to OnReply only.
+// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if a condition was not met; a
+// [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two, the server may
+// have carried out the request, unless the text says that it was not sent, or the code is [protocol.CloseRestart],
+// because a server answers all that it has started before it restarts. A reply after the end of ctx goes to OnReply
+// only.
 //
 // With [protocol.ActionAuth], Do sends the server a newer token of the same user, which extends the life of the
-// connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized]
-// if the server does not accept the token; the older one then stays valid.
+// connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized] if the
+// server does not accept the token; the older one then stays valid.
 func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
 	k := newCall(r)
 	reply, _, err := c.roundTrip(ctx, k)

@@ -19,11 +19,11 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Dial connects to the server at address, such as "wss://game.example/ws". The end of ctx cancels the attempt,
-// and does nothing once Dial has returned. The caller must Close the Conn.
+// Dial connects to the server at address, such as "wss://game.example/ws". The end of ctx cancels the attempt, and
+// does nothing once Dial has returned. The caller must Close the Conn.
 //
-// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the error wraps
-// its [protocol.Error], and its text has the HTTP status. If the server does not accept the token, the error is
+// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the error wraps its
+// [protocol.Error], and its text has the HTTP status. If the server does not accept the token, the error is
 // [ErrUnauthorized].
 func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	u, err := parseURL(address, opts.User)
@@ -124,8 +124,8 @@ func checkHandshake(conn *websocket.Conn, resp *http.Response) error {
 	return nil
 }
 
-// parseURL parses the address of a server and adds the user to its query. Its errors do not show
-// the address, which may hold a token.
+// parseURL parses the address of a server and adds the user to its query. Its errors do not show the address, which
+// may hold a token.
 func parseURL(address, user string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -189,8 +189,8 @@ func newConnector(cfg *Config) connector {
 	return connector{cfg: cfg, backoff: cfg.backoff(), next: rand.IntN(len(cfg.Addresses))}
 }
 
-// attempt calls dial with the next address and a token, which is empty if there is none. final says that no
-// other attempt can succeed.
+// attempt calls dial with the next address and a token, which is empty if there is none. final says that no other
+// attempt can succeed.
 func (k *connector) attempt(ctx context.Context,
 	dial func(address, token string, opts Options) error) (final bool, err error) {
 	address, token := k.cfg.Addresses[k.next%len(k.cfg.Addresses)], ""

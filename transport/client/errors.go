@@ -23,8 +23,8 @@ var (
 
 // CloseError says how the connection ended.
 type CloseError struct {
-	// Code is the server's close code: one of protocol's Close constants, or 1000 for a normal end, also in
-	// answer to Close. It is 1006 if the connection ended without one.
+	// Code is the server's close code: one of protocol's Close constants, or 1000 for a normal end, also in answer to
+	// Close. It is 1006 if the connection ended without one.
 	Code int
 	// Text is the server's reason for the code, or the error that broke the connection. It may be empty.
 	Text string
@@ -52,15 +52,15 @@ func (e *CloseError) Unwrap() []error {
 	return []error{ErrClosed, e.cause}
 }
 
-// isRestart reports whether the server has closed the connection to restart. It has then answered every request
-// that it started.
+// isRestart reports whether the server has closed the connection to restart. It has then answered every request that
+// it started.
 func isRestart(err error) bool {
 	closed, is := errors.AsType[*CloseError](err)
 	return is && closed.Code == protocol.CloseRestart
 }
 
-// closeError returns the CloseError for read, the error that ended the reading: with the server's code, if
-// there is one. Otherwise cut is the reason, if this side closed the socket.
+// closeError returns the CloseError for read, the error that ended the reading: with the server's code, if there is
+// one. Otherwise cut is the reason, if this side closed the socket.
 func closeError(read, cut error) *CloseError {
 	text := read.Error()
 	var sent *websocket.CloseError
@@ -76,19 +76,19 @@ func closeError(read, cut error) *CloseError {
 	return &CloseError{Code: websocket.CloseAbnormalClosure, Text: text, cause: read}
 }
 
-// LostError says that the client is no longer a member of a room, although it did not leave, or that it no
-// longer watches the room, because the server does not let it.
+// LostError says that the client is no longer a member of a room, although it did not leave, or that it no longer
+// watches the room, because the server does not let it.
 type LostError struct {
 	// Room is the room's id.
 	Room string
-	// Reason is one of protocol's reasons, such as protocol.ReasonKicked; protocol.LostReplaced if a newer
-	// session of the user has taken over the seat; or the error code with which the server refused the client
-	// after a reconnect, such as protocol.CodeSeatTaken.
+	// Reason is one of protocol's reasons, such as protocol.ReasonKicked; protocol.LostReplaced if a newer session of
+	// the user has taken over the seat; or the error code with which the server refused the client after a reconnect,
+	// such as protocol.CodeSeatTaken.
 	Reason string
 	// Text explains the reason. It may be empty.
 	Text string
-	// To is the room in which the user has a seat now, with protocol.ReasonMoved. [Client.Join] enters it, even
-	// if the client was away meanwhile.
+	// To is the room in which the user has a seat now, with protocol.ReasonMoved. [Client.Join] enters it, even if
+	// the client was away meanwhile.
 	To string
 	// Err is the server's error if it refused the client after a reconnect, otherwise nil.
 	Err *protocol.Error

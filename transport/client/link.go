@@ -154,8 +154,8 @@ func (l *link) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
 	}
 }
 
-// do sends a request, and repeats it after a lost connection if that does no harm. It also repeats a request
-// that the server refused because too many came at once.
+// do sends a request, and repeats it after a lost connection if that does no harm. It also repeats a request that the
+// server refused because too many came at once.
 func (l *link) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 	tries := 0
 	for prefix := "not sent: "; ; prefix = "" {
@@ -187,8 +187,8 @@ func (l *link) ready(ctx context.Context, k *call) (s *session, err error) {
 	return s, cmp.Or(err, waited)
 }
 
-// readyLocked returns a session that can send the request, or nil if there is none now. The error says why
-// there never will be one.
+// readyLocked returns a session that can send the request, or nil if there is none now. The error says why there
+// never will be one.
 func (l *link) readyLocked(k *call) (*session, error) {
 	r := k.room
 	switch {

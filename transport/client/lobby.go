@@ -71,16 +71,15 @@ type LobbyRoom struct {
 	Since int64 `json:"since"`
 }
 
-// Lobby returns an iteration over lists of rooms: the current list, and then a new one whenever the list has
-// changed. Each list is complete. A slow reader skips lists and gets the newest. If no server can be reached,
-// the reader gets the last list as Stale.
+// Lobby returns an iteration over lists of rooms: the current list, and then a new one whenever the list has changed.
+// Each list is complete. A slow reader skips lists and gets the newest. If no server can be reached, the reader gets
+// the last list as Stale.
 //
-// The list comes by HTTP from the addresses of [Config], on a connection of its own. When that connection ends,
-// the client asks the next address, after a pause as before a reconnect, and calls [Config.Token] each time.
+// The list comes by HTTP from the addresses of [Config], on a connection of its own. When that connection ends, the
+// client asks the next address, after a pause as before a reconnect, and calls [Config.Token] each time.
 //
-// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the
-// client has ended; the server's final refusal, as for [Connect]; or that of Config.Token for the first
-// connection.
+// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the client
+// has ended; the server's final refusal, as for [Connect]; or that of Config.Token for the first connection.
 func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error] {
 	return func(yield func(Lobby, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -265,7 +264,7 @@ type lobbyStream struct {
 
 // openLobby asks a server for its lobby. Errors are as for Dial.
 func openLobby(ctx context.Context, cfg *Config, address string, query url.Values,
-	opts Options) (_ *lobbyStream, err error) {
+	opts Options) (*lobbyStream, error) {
 	u, err := parseURL(address, "")
 	if err != nil {
 		return nil, err
@@ -277,41 +276,39 @@ func openLobby(ctx context.Context, cfg *Config, address string, query url.Value
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &lobbyStream{cancel: cancel, transport: &http.Transport{
+	s := &lobbyStream{cancel: cancel, silence: time.AfterFunc(cfg.HandshakeTimeout, cancel), transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), DisableCompression: true,
 		DialContext: cfg.dialNet,
 	}}
-	defer func() {
-		if err != nil {
-			s.close()
-			err = fmt.Errorf("client: lobby of %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
-		}
-	}()
-	s.silence = time.AfterFunc(cfg.HandshakeTimeout, cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err := s.open(ctx, u.String(), header); err != nil {
+		s.close()
+		return nil, fmt.Errorf("client: lobby of %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
+	}
+	return s, nil
+}
+
+func (s *lobbyStream) open(ctx context.Context, address string, header http.Header) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	req.Header = header.Clone()
-	if req.Header == nil {
-		req.Header = make(http.Header)
-	}
+	maps.Copy(req.Header, header)
 	req.Header.Set("Accept", "text/event-stream, application/problem+json")
 	resp, err := s.transport.RoundTrip(req) // unlike a client, it does not follow redirects, which could leak the token
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.body = resp.Body
 	if resp.StatusCode != http.StatusOK {
-		return nil, problemOf(resp)
+		return problemOf(resp)
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-		return nil, fmt.Errorf("%w (its type: %q)", errNotRoomd, kind)
+		return fmt.Errorf("%w (its type: %q)", errNotRoomd, kind)
 	}
 	s.lines = bufio.NewScanner(resp.Body)
 	s.lines.Buffer(nil, maxLobbyLine)
 	s.silence.Reset(lobbySilence)
-	return s, nil
+	return nil
 }
 
 // problemOf returns the error of a response that is a problem document (RFC 9457).
@@ -335,8 +332,8 @@ func (s *lobbyStream) close() {
 	s.transport.CloseIdleConnections()
 }
 
-// next waits for the next event about rooms. It fails when the response has ended, or the server is silent for
-// too long.
+// next waits for the next event about rooms. It fails when the response has ended, or the server is silent for too
+// long.
 func (s *lobbyStream) next() (e lobbyEvent, err error) {
 	var data strings.Builder
 	for s.lines.Scan() {

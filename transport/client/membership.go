@@ -7,9 +7,9 @@ import (
 // membership is the client's place in a room, a membership, a watch or both, and its copy of the room. The reading
 // goroutine of the current connection changes it, frame by frame, with the link's mutex held.
 //
-// A move is announced by the `lost` of the old room and completed by a snapshot of the new one. Replies to a
-// join or a leave that crossed the move may come before, between or after them. So if the client leaves a room
-// where a move is announced, it is no member according to the reply; a later snapshot makes it a member again.
+// A move is announced by the `lost` of the old room and completed by a snapshot of the new one. Replies to a join or
+// a leave that crossed the move may come before, between or after them. So if the client leaves a room where a move
+// is announced, it is no member according to the reply; a later snapshot makes it a member again.
 type membership struct {
 	id   string
 	link *link
@@ -82,8 +82,8 @@ func (l *link) snapshotLocked(r *Room, e *protocol.Event) {
 	}
 }
 
-// lostLocked ends the membership in r, which is nil if the room has ended. A client that was moved becomes a
-// member of the other room.
+// lostLocked ends the membership in r, which is nil if the room has ended. A client that was moved becomes a member
+// of the other room.
 func (l *link) lostLocked(r *Room, why *LostError) {
 	if r != nil {
 		r.loseLocked(why)
@@ -131,8 +131,8 @@ func (r *membership) enteredLocked(action string, reply *protocol.Reply) {
 	}
 }
 
-// leftLocked applies the reply to a leave. If the client was no member, it returns the reason, or nil if a
-// failure had removed the user: the server then does not restore the membership.
+// leftLocked applies the reply to a leave. If the client was no member, it returns the reason, or nil if a failure
+// had removed the user: the server then does not restore the membership.
 func (r *membership) leftLocked(reply *protocol.Reply) error {
 	c := r.link
 	refused := reply.Error != nil

@@ -18,27 +18,26 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Options say who connects, and which functions get the server's frames. The zero value works with a server
-// that needs no user name in the URL.
+// Options say who connects, and which functions get the server's frames. The zero value works with a server that
+// needs no user name in the URL.
 type Options struct {
 	// User is sent as ?user= in the URL, for servers that trust it. Default: not sent.
 	User string
-	// Token returns the token that identifies the user. [Dial] calls it once and sends the token in the
-	// Authorization header; its error ends the attempt. [StaticToken] is for a token that never changes.
-	// Default: no token is sent.
+	// Token returns the token that identifies the user. [Dial] calls it once and sends the token in the Authorization
+	// header; its error ends the attempt. [StaticToken] is for a token that never changes. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 	// Header is added to the request of the handshake. Default: none.
 	Header http.Header
-	// TLS has the trusted authorities for a wss:// address, and the client's certificate. Default: the
-	// authorities of the system, and no certificate.
+	// TLS has the trusted authorities for a wss:// address, and the client's certificate. Default: the authorities of
+	// the system, and no certificate.
 	TLS *tls.Config
 
 	// OnReply is called for every reply, before the request that waits for it returns, and even if none waits.
 	// Default: not called.
 	//
-	// The goroutine that reads the connection calls OnReply and OnEvent one at a time, in the order of the
-	// server's frames. So they must return soon, must not call methods that wait (Close, and all that send a
-	// request), and must not change their argument.
+	// The goroutine that reads the connection calls OnReply and OnEvent one at a time, in the order of the server's
+	// frames. So they must return soon, must not call methods that wait (Close, and all that send a request), and
+	// must not change their argument.
 	OnReply func(*protocol.Reply)
 	// OnEvent is called for every event; see OnReply. Default: events are dropped.
 	OnEvent func(*protocol.Event)
@@ -51,38 +50,38 @@ type Options struct {
 
 // Config says which servers a [Client] connects to, and as which user. Only Addresses are required.
 type Config struct {
-	// Addresses are the servers', such as "wss://a.game.example/ws". The client starts with any of them, and
-	// goes on to the next when a connection fails or ends.
+	// Addresses are the servers', such as "wss://a.game.example/ws". The client starts with any of them, and goes on
+	// to the next when a connection fails or ends.
 	Addresses []string
 	// User, Header and TLS are as in [Options].
 	User   string
 	Header http.Header
 	TLS    *tls.Config
-	// Token returns the token that identifies the user. The client calls it for each connection, and again
-	// after about 80 % of the token's time, to send the server a newer one. An error that is [ErrUnauthorized]
-	// ends the client. With any other error, [Connect] fails, and a client that reconnects calls Token again
-	// later. [Client.Lobby] also calls it, perhaps concurrently. Token must not call Close. [StaticToken] is
-	// for a token that never changes. Default: no token is sent.
+	// Token returns the token that identifies the user. The client calls it for each connection, and again after
+	// about 80 % of the token's time, to send the server a newer one. An error that is [ErrUnauthorized] ends the
+	// client. With any other error, [Connect] fails, and a client that reconnects calls Token again later.
+	// [Client.Lobby] also calls it, perhaps concurrently. Token must not call Close. [StaticToken] is for a token
+	// that never changes. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 
-	// OnUnreachable is called once, with the last error, if the first three attempts of [Connect] fail: the
-	// server may not be running yet, or an address be wrong. The client keeps trying. OnUnreachable must return
-	// soon, and must not call Close. Default: a warning by [slog.Default].
+	// OnUnreachable is called once, with the last error, if the first three attempts of [Connect] fail: the server
+	// may not be running yet, or an address be wrong. The client keeps trying. OnUnreachable must return soon, and
+	// must not call Close. Default: a warning by [slog.Default].
 	OnUnreachable func(err error)
 
 	// HandshakeTimeout and WriteTimeout are as in [Options].
 	HandshakeTimeout, WriteTimeout time.Duration
-	// BackoffBase is the bound of the first pause before a reconnect; each attempt doubles the bound. A pause
-	// is random, from 0 to its bound. Default: 250 ms.
+	// BackoffBase is the bound of the first pause before a reconnect; each attempt doubles the bound. A pause is
+	// random, from 0 to its bound. Default: 250 ms.
 	BackoffBase time.Duration
 	// BackoffCap is the largest bound of a pause. It should be shorter than the server's grace. Default: 5 s.
 	BackoffCap time.Duration
-	// Idle is how long the server may be silent before the client pings it. Default: 6 s, because a server
-	// pings a silent client every 5 s. If another session of the user keeps a reconnecting client out
-	// (--duplicate reject), the client assumes for twice Idle that this is its own old session, and retries.
+	// Idle is how long the server may be silent before the client pings it. Default: 6 s, because a server pings a
+	// silent client every 5 s. If another session of the user keeps a reconnecting client out (--duplicate reject),
+	// the client assumes for twice Idle that this is its own old session, and retries.
 	Idle time.Duration
-	// IdleTimeout is how long the server may stay silent after that ping before the client drops the
-	// connection. Default: 5 s.
+	// IdleTimeout is how long the server may stay silent after that ping before the client drops the connection.
+	// Default: 5 s.
 	IdleTimeout time.Duration
 
 	// For tests.

@@ -21,8 +21,8 @@ type View struct {
 	// Data is the room's data, or empty.
 	Data     protocol.JSON
 	Settings room.Settings
-	// Timers says when each of the room's timers fires, by name and this client's monotonic clock. Nil if there
-	// are none.
+	// Timers says when each of the room's timers fires, by name and this client's monotonic clock. Nil if there are
+	// none.
 	Timers map[string]time.Time
 	// Host is the member who is the host, or empty.
 	Host string
@@ -47,8 +47,8 @@ func (v View) find(user string) int {
 	return slices.IndexFunc(v.Users, func(u protocol.Seated) bool { return u.User == user })
 }
 
-// replica is the client's copy of a room, with the feeds of its readers. It follows the server's frames and
-// does no I/O. The link's mutex guards it.
+// replica is the client's copy of a room, with the feeds of its readers. It follows the server's frames and does no
+// I/O. The link's mutex guards it.
 type replica struct {
 	view    View
 	lent    bool               // somebody shares view.Users, so it must not change
@@ -73,8 +73,8 @@ func (r *replica) share() View {
 	return r.view
 }
 
-// apply applies a changes event. If the event builds on another version than the replica's, apply changes
-// nothing and returns false.
+// apply applies a changes event. If the event builds on another version than the replica's, apply changes nothing and
+// returns false.
 func (r *replica) apply(e *protocol.Event, user string) bool {
 	v := &r.view
 	begins := v.Version == 0 && e.From == 0
@@ -167,8 +167,7 @@ func (r *replica) change(c *Change) {
 // endsIn returns the time in ms milliseconds.
 func endsIn(ms int64) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
 
-// setTimer records when a timer fires; a zero time removes the timer. It copies the map, which others may
-// share.
+// setTimer records when a timer fires; a zero time removes the timer. It copies the map, which others may share.
 func (r *replica) setTimer(name string, ends time.Time) {
 	timers := maps.Clone(r.view.Timers)
 	if timers == nil {

@@ -8,9 +8,9 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Room is a client's copy of a room that it is a member of, or watches, or both. It follows the server, also
-// across reconnects, until it ends: when the client has left and does not watch, has lost its seat, or has
-// ended itself. A client has one Room for each id at a time. It is safe for concurrent use.
+// Room is a client's copy of a room that it is a member of, or watches, or both. It follows the server, also across
+// reconnects, until it ends: when the client has left and does not watch, has lost its seat, or has ended itself. A
+// client has one Room for each id at a time. It is safe for concurrent use.
 type Room struct{ membership }
 
 // ID returns the room's id.
@@ -54,10 +54,10 @@ func (r *Room) Err() error {
 	return r.err
 }
 
-// Leave ends the membership and frees the seat. The room goes on if the client watches it. Errors are as for
-// Set. After [protocol.ErrUnknown], too, the membership has ended, but the seat may not be free before the
-// connection ends. A [*LostError] says that the membership had ended before. If that was by a move, the user
-// keeps the seat in the other room, which the error names.
+// Leave ends the membership and frees the seat. The room goes on if the client watches it. Errors are as for Set.
+// After [protocol.ErrUnknown], too, the membership has ended, but the seat may not be free before the connection
+// ends. A [*LostError] says that the membership had ended before. If that was by a move, the user keeps the seat in
+// the other room, which the error names.
 func (r *Room) Leave(ctx context.Context) error {
 	var left error // set by the reading goroutine before the reply arrives
 	k := plainCall(protocol.ActionLeave, r.id)
@@ -69,8 +69,8 @@ func (r *Room) Leave(ctx context.Context) error {
 	return err
 }
 
-// Unwatch stops watching. The room goes on if the client is a member. It is no error if the client does not
-// watch. Errors are as for Set.
+// Unwatch stops watching. The room goes on if the client is a member. It is no error if the client does not watch.
+// Errors are as for Set.
 func (r *Room) Unwatch(ctx context.Context) error {
 	k := plainCall(protocol.ActionUnwatch, r.id)
 	k.apply = r.link.locked(func(reply *protocol.Reply) {
@@ -87,17 +87,16 @@ func (r *Room) Ready(ctx context.Context, ready bool) error {
 	return r.act(ctx, newCall(protocol.Request{Action: protocol.ActionReady, Room: r.id, Value: ready}))
 }
 
-// Set replaces the room's data by the JSON form of data, made by [json.Marshal]; nil removes it. With a
-// condition made by [Expect], Set leaves data that has changed since as it is, and returns a [*ConflictError]
-// with that data. When Set returns nil, the room shows the new data or something newer, unless ctx has ended
-// meanwhile. The server refuses numbers that a double cannot hold, such as an int64 above 2⁵³: make those
-// strings.
+// Set replaces the room's data by the JSON form of data, made by [json.Marshal]; nil removes it. With a condition
+// made by [Expect], Set leaves data that has changed since as it is, and returns a [*ConflictError] with that data.
+// When Set returns nil, the room shows the new data or something newer, unless ctx has ended meanwhile. The server
+// refuses numbers that a double cannot hold, such as an int64 above 2⁵³: make those strings.
 //
 // This holds for Set and the other requests: while the client reconnects, or was moved to the room and has no
-// snapshot of it yet, a request waits until ctx ends. The error is [protocol.ErrUnknown] if the connection
-// broke after the request was sent, so that the server may have carried it out; a restart of the node does not
-// cause that. The error holds a [*protocol.Error] if the server refused, is ctx.Err(), or is that of Err if the
-// room or the client has ended.
+// snapshot of it yet, a request waits until ctx ends. The error is [protocol.ErrUnknown] if the connection broke
+// after the request was sent, so that the server may have carried it out; a restart of the node does not cause that.
+// The error holds a [*protocol.Error] if the server refused, is ctx.Err(), or is that of Err if the room or the
+// client has ended.
 func (r *Room) Set(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, "", data, only))
 }
@@ -107,16 +106,16 @@ func (r *Room) SetMember(ctx context.Context, data any, only ...Condition) error
 	return r.act(ctx, setCall(r.id, protocol.ScopeMember, data, only))
 }
 
-// SetPrivate is like Set for data of the member that only the user's own sessions and admins get:
-// [Room.Private], and Private of the user in the View.
+// SetPrivate is like Set for data of the member that only the user's own sessions and admins get: [Room.Private], and
+// Private of the user in the View.
 func (r *Room) SetPrivate(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, protocol.ScopePrivate, data, only))
 }
 
-// Update replaces the room's data by the result of change. If the data changes at the same time, Update calls
-// change again with the new data, until nobody interferes. So no change is lost, and if several clients want to
-// make the same change, one is first. If change returns an error, Update does nothing and returns that error.
-// Other errors are as for Set.
+// Update replaces the room's data by the result of change. If the data changes at the same time, Update calls change
+// again with the new data, until nobody interferes. So no change is lost, and if several clients want to make the
+// same change, one is first. If change returns an error, Update does nothing and returns that error. Other errors are
+// as for Set.
 func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, error)) error {
 	v := r.View()
 	for {
@@ -133,10 +132,10 @@ func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, 
 	}
 }
 
-// SetTimer sets a timer of the room, which fires once after that time. It replaces the timer of the same name.
-// A name is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, of at most 24 hours. Users who may set
-// the room's data may set its timers. With a condition made by [Expect], SetTimer requires that neither the
-// data nor a timer has changed since. Errors are as for Set.
+// SetTimer sets a timer of the room, which fires once after that time. It replaces the timer of the same name. A name
+// is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, of at most 24 hours. Users who may set the room's
+// data may set its timers. With a condition made by [Expect], SetTimer requires that neither the data nor a timer has
+// changed since. Errors are as for Set.
 //
 // All readers get a [protocol.ChangeCountdown], and a [protocol.ChangeTimer] when the timer fires.
 func (r *Room) SetTimer(ctx context.Context, name string, in time.Duration, then Then, only ...Condition) error {
@@ -155,16 +154,16 @@ func (r *Room) Say(ctx context.Context, m Message) error {
 	return r.act(ctx, sayCall(r.id, m))
 }
 
-// SayTo is like Say, but only for these users and the sender, at most [protocol.MaxTo] different ones. Without
-// users, the message is for admins who watch: see Propose.
+// SayTo is like Say, but only for these users and the sender, at most [protocol.MaxTo] different ones. Without users,
+// the message is for admins who watch: see Propose.
 func (r *Room) SayTo(ctx context.Context, users []string, m Message) error {
 	k := sayCall(r.id, m)
 	k.req.To = append([]string{}, users...)
 	return r.act(ctx, k)
 }
 
-// Propose sends a move to a referee: a message with the JSON form of move, made by [json.Marshal]. Only admins
-// who watch get it, not even the sender. Errors are as for Set.
+// Propose sends a move to a referee: a message with the JSON form of move, made by [json.Marshal]. Only admins who
+// watch get it, not even the sender. Errors are as for Set.
 func (r *Room) Propose(ctx context.Context, move any) error {
 	return r.SayTo(ctx, nil, Message{Data: move})
 }

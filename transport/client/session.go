@@ -16,8 +16,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// session is the work of a client on one connection: the heartbeat, the renewal of the token, and one goroutine
-// for each room that has to be restored.
+// session is the work of a client on one connection: the heartbeat, the renewal of the token, and one goroutine for
+// each room that has to be restored.
 type session struct {
 	link       *link
 	conn       *Conn
@@ -36,8 +36,8 @@ const (
 	maxWindow = 64                     // well below a server's burst
 	ratePause = 100 * time.Millisecond // before a request that came too fast is repeated
 
-	// rateTries is how often a request may be refused as one too many before do gives up. Repeating may be
-	// useless: a user may create only so many rooms a minute.
+	// rateTries is how often a request may be refused as one too many before do gives up. Repeating may be useless: a
+	// user may create only so many rooms a minute.
 	rateTries = 30
 )
 
@@ -105,8 +105,8 @@ func (s *session) renew() {
 	}
 }
 
-// remaining returns how long a token lasts by the server's clock, which decides; 0 if the server does not tell
-// the time.
+// remaining returns how long a token lasts by the server's clock, which decides; 0 if the server does not tell the
+// time.
 func (s *session) remaining(expires time.Time) time.Duration {
 	reply, err := s.conn.Do(s.ctx, protocol.Request{Action: protocol.ActionPing})
 	if err != nil {
@@ -159,9 +159,9 @@ func (s *session) mayAskLocked() bool {
 	return true
 }
 
-// ask sends a request. again reports that the server refused it as one too many: it was not carried out, and
-// the caller should repeat it; ask has already paused. From then on fewer requests are under way at once,
-// because a server closes the connection of a client that ignores the refusal.
+// ask sends a request. again reports that the server refused it as one too many: it was not carried out, and the
+// caller should repeat it; ask has already paused. From then on fewer requests are under way at once, because a
+// server closes the connection of a client that ignores the refusal.
 func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begun, again bool, err error) {
 	reply, begun, err = s.conn.roundTrip(ctx, k)
 	again = errors.Is(err, protocol.ErrRateLimited)
@@ -183,9 +183,9 @@ func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begu
 	return nil, true, true, err
 }
 
-// later reports whether a refused request to restore a room may be repeated soon. CodeUnknown, too, may be
-// repeated: a second join or watch does no harm. After CodeDuplicateUser, the other session may be this
-// client's last one, until the server notices that its connection is broken.
+// later reports whether a refused request to restore a room may be repeated soon. CodeUnknown, too, may be repeated:
+// a second join or watch does no harm. After CodeDuplicateUser, the other session may be this client's last one,
+// until the server notices that its connection is broken.
 func (s *session) later(err *protocol.Error) bool {
 	return err.Retry || err.Code == protocol.CodeUnknown ||
 		err.Code == protocol.CodeDuplicateUser && time.Since(s.began) < 2*s.link.cfg.Idle

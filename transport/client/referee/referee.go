@@ -18,17 +18,17 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Game is the state and the rules of a game in one room. It is a pointer to the room's data: its JSON form,
-// made by [json.Marshal], has to be an object without a member "referee", and everybody sees it. For secrets
-// use [Table.Deal] and [Table.Rand].
+// Game is the state and the rules of a game in one room. It is a pointer to the room's data: its JSON form, made by
+// [json.Marshal], has to be an object without a member "referee", and everybody sees it. For secrets use [Table.Deal]
+// and [Table.Rand].
 type Game interface {
 	// Joined says that a user has become a member. The user has no hand yet.
 	Joined(t *Table, user string)
-	// Left says that a member has gone, for whatever reason, together with its hand. A user who is away is
-	// still a member.
+	// Left says that a member has gone, for whatever reason, together with its hand. A user who is away is still a
+	// member.
 	Left(t *Table, user string)
-	// Moved handles a move that a member proposes: the data of its message. An error refuses the move, and
-	// changes nothing: the member gets a message with the data {"refused": the first 200 bytes of the text}.
+	// Moved handles a move that a member proposes: the data of its message. An error refuses the move, and changes
+	// nothing: the member gets a message with the data {"refused": the first 200 bytes of the text}.
 	Moved(t *Table, user string, move protocol.JSON) error
 	// Timer says that a timer has fired, or that somebody else has cancelled it.
 	Timer(t *Table, name string)
@@ -47,12 +47,12 @@ type Config struct {
 	// New returns a game that has not started, for a room without data.
 	New func() Game
 	// Settings are for the game's rooms. The referee applies them to a room when it is elected, and when it has
-	// missed something, as after Redis came back empty. In between, a host or admin may change them. In any
-	// case only admins may set data, and History is at least [History]. Serve fails if more users sit in the
-	// room than Capacity allows. Nil leaves the other settings as they are.
+	// missed something, as after Redis came back empty. In between, a host or admin may change them. In any case only
+	// admins may set data, and History is at least [History]. Serve fails if more users sit in the room than Capacity
+	// allows. Nil leaves the other settings as they are.
 	Settings *room.Settings
-	// Locks lets several referees share rooms, with one at a time for each room. Nil means that this is the
-	// only one, or that several compete.
+	// Locks lets several referees share rooms, with one at a time for each room. Nil means that this is the only one,
+	// or that several compete.
 	Locks *lockmgr.Manager
 	// Secret seeds [Table.Rand]. All referees of a room share it. It has at least 16 bytes.
 	Secret []byte
@@ -74,9 +74,9 @@ func (c *Config) check() error {
 
 func (c *Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
-// Serve is the referee of a room, or waits to be, until ctx ends. Once somebody is the referee, only admins may
-// set the room's data, and the room keeps messages. Serve returns the cause of ctx; the client's error, when
-// the client has ended; or an error of the game, such as data that is too long.
+// Serve is the referee of a room, or waits to be, until ctx ends. Once somebody is the referee, only admins may set
+// the room's data, and the room keeps messages. Serve returns the cause of ctx; the client's error, when the client
+// has ended; or an error of the game, such as data that is too long.
 func (c *Config) Serve(ctx context.Context, room string) error {
 	if err := c.check(); err != nil {
 		return err
@@ -175,10 +175,10 @@ func (c *Config) watch(ctx context.Context, id string) error {
 	return err
 }
 
-// Run is the referee of the rooms in the last list that rooms has yielded. When ctx ends, it stops being the
-// referee of all of them, but returns only once rooms ends or yields again: rooms must watch ctx while it waits.
-// When Run returns, all its goroutines have ended. Run logs an error of a game, and tries that room again when the
-// next list contains it.
+// Run is the referee of the rooms in the last list that rooms has yielded. When ctx ends, it stops being the referee
+// of all of them, but returns only once rooms ends or yields again: rooms must watch ctx while it waits. When Run
+// returns, all its goroutines have ended. Run logs an error of a game, and tries that room again when the next list
+// contains it.
 func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// session is a referee's time in a room. It compares the room now with the record of its last write, so it does
-// not matter which referee has seen the events.
+// session is a referee's time in a room. It compares the room now with the record of its last write, so it does not
+// matter which referee has seen the events.
 type session struct {
 	cfg   *Config
 	room  *client.Room
@@ -93,8 +93,8 @@ func (s *session) step(ctx context.Context) error {
 	return nil
 }
 
-// plan returns the request that handles the events so far, or the first of them, as much as fits into one
-// request, and the moves that are left.
+// plan returns the request that handles the events so far, or the first of them, as much as fits into one request,
+// and the moves that are left.
 func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
 	for most := math.MaxInt; ; {
 		t, game, fresh, err := s.open(view)
@@ -126,8 +126,8 @@ func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Ch
 	}
 }
 
-// open returns the table and the room's game. fresh says that the game is new, because the room has none, or
-// because others could have set it.
+// open returns the table and the room's game. fresh says that the game is new, because the room has none, or because
+// others could have set it.
 func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err error) {
 	t = &Table{view: view, room: s.room.ID(), secret: s.cfg.Secret}
 	game = s.cfg.New()
@@ -161,8 +161,8 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	return t, game, false, err
 }
 
-// heed calls the game for the events since its last write, at most most times. It returns the game after that,
-// the number of calls, and the moves that are left.
+// heed calls the game for the events since its last write, at most most times. It returns the game after that, the
+// number of calls, and the moves that are left.
 func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest []client.Change, err error) {
 	var ended []string // collected before the game sets other timers
 	for _, name := range t.log.Timers {

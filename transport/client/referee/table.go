@@ -16,8 +16,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Table is a room as a [Game] sees and changes it, in one version. It is valid until the method that got it
-// returns.
+// Table is a room as a [Game] sees and changes it, in one version. It is valid until the method that got it returns.
 type Table struct {
 	view   client.View
 	room   string
@@ -73,8 +72,8 @@ func (t *Table) Hand(user string, hand any) error {
 	return data.Decode(hand)
 }
 
-// SetTimer sets a timer of the table, which replaces one of the same name. After that time [Game].Timer is
-// called. A room has at most 8 timers, of at most 24 hours. For names see [client.Room.SetTimer].
+// SetTimer sets a timer of the table, which replaces one of the same name. After that time [Game].Timer is called. A
+// room has at most 8 timers, of at most 24 hours. For names see [client.Room.SetTimer].
 func (t *Table) SetTimer(name string, in time.Duration) {
 	t.forget(name)
 	t.log.Timers = append(t.log.Timers, name)
@@ -134,9 +133,9 @@ func (t *Table) Do(action protocol.Request) { t.does = append(t.does, action) }
 func (t *Table) Nonce() string { return rand.Text() }
 
 // Rand returns random numbers that depend only on a nonce and [Config.Secret]: every referee gets the same, and
-// nobody without the Secret can know them. So a game need not store a deck: its data has the nonce of the
-// shuffle, which everybody may see, and the number of cards that are gone. Use a new [Table.Nonce] for each
-// deck. Rand panics without a Secret.
+// nobody without the Secret can know them. So a game need not store a deck: its data has the nonce of the shuffle,
+// which everybody may see, and the number of cards that are gone. Use a new [Table.Nonce] for each deck. Rand panics
+// without a Secret.
 func (t *Table) Rand(nonce string) *mathrand.Rand {
 	if len(t.secret) == 0 {
 		panic("referee: Table.Rand needs Config.Secret")
@@ -155,8 +154,8 @@ type mark struct {
 	Moved  uint64   `json:"moved,omitempty"`  // version of the last move
 }
 
-// stays reports whether the user has been a member ever since the game was told of the user. A user who left
-// and came back has lost the hand.
+// stays reports whether the user has been a member ever since the game was told of the user. A user who left and came
+// back has lost the hand.
 func (m *mark) stays(view client.View, user string) bool {
 	u, there := view.User(user)
 	return there && (u.Private != "" || !slices.Contains(m.Hands, user))

@@ -1,9 +1,9 @@
-// Package scenarios has the list of what every client of roomd has to do, and a scripted server that
-// checks it: [Run] plays the list against a client, written in any language.
+// Package scenarios has the list of what every client of roomd has to do, and a scripted server that checks it: [Run]
+// plays the list against a client, written in any language.
 //
-// A test gives Run its client as a [Subject]. The subject carries out these commands of a program. An
-// argument that begins with {, [ or " is JSON. An answer is "ok" where nothing else is said, "error CODE"
-// with the code of the error, or JSON.
+// A test gives Run its client as a [Subject]. The subject carries out these commands of a program. An argument that
+// begins with {, [ or " is JSON. An answer is "ok" where nothing else is said, "error CODE" with the code of the
+// error, or JSON.
 //
 //	connect OPTIONS            as type Options; answers when connected
 //	join ROOM [{"seat":2}]     or {"history":5}; likewise watch (with history), leave, unwatch, and: ready ROOM
@@ -46,8 +46,8 @@ const patience = 15 * time.Second
 
 // Subject is a client under test, and the program that uses it. See the package's description.
 type Subject interface {
-	// Do carries out a command, and returns the answer. Several calls run at once. It returns at the
-	// end of ctx, with any answer.
+	// Do carries out a command, and returns the answer. Several calls run at once. It returns at the end of ctx, with
+	// any answer.
 	Do(ctx context.Context, command string, args ...string) string
 }
 
@@ -55,8 +55,8 @@ type Subject interface {
 type Options struct {
 	// User is for ?user=, and empty if there are tokens.
 	User string `json:"user,omitzero"`
-	// Tokens are what the callback for tokens returns, one after the other; the last one again and again.
-	// None means that there is no callback.
+	// Tokens are what the callback for tokens returns, one after the other; the last one again and again. None means
+	// that there is no callback.
 	Tokens []string `json:"tokens,omitzero"`
 	// Base and Cap are those of the back-off.
 	Base int `json:"base"`
@@ -71,8 +71,8 @@ type Options struct {
 // quick are the options of a scenario that says nothing else.
 var quick = Options{Base: 5, Cap: 50, Idle: 10_000, Silence: 5_000, Wait: 10_000}
 
-// Run plays every scenario of the list, each against a new subject. connect makes the subjects, and must end
-// each with its test.
+// Run plays every scenario of the list, each against a new subject. connect makes the subjects, and must end each
+// with its test.
 func Run(t *testing.T, connect func(t *testing.T, addresses []string) Subject) {
 	all, err := parse(list)
 	if err != nil {

@@ -249,16 +249,12 @@ func masked(content string) []byte {
 
 // ask returns the reply to a request, or nil if the connection has ended.
 func (c *benchClient) ask(request []byte, reply int) {
-	if _, err := c.raw.Write(request); err != nil {
-		c.t.Fatal(err)
-	}
+	redistest.OK(c.t, redistest.Err(c.raw.Write(request)))
 	c.hear(reply)
 }
 
 func (c *benchClient) hear(n int) {
-	if _, err := io.ReadFull(c.raw, c.read[:n]); err != nil {
-		c.t.Fatal(err)
-	}
+	redistest.OK(c.t, redistest.Err(io.ReadFull(c.raw, c.read[:n])))
 }
 
 // frame reads a frame of any length.
@@ -274,13 +270,9 @@ func (c *benchClient) frame() {
 
 // length sends a request and returns the length of its reply.
 func (c *benchClient) length(request []byte) int {
-	if _, err := c.raw.Write(request); err != nil {
-		c.t.Fatal(err)
-	}
+	redistest.OK(c.t, redistest.Err(c.raw.Write(request)))
 	n, err := c.raw.Read(c.read)
-	if err != nil || !bytes.HasSuffix(c.read[:n], []byte("}")) {
-		c.t.Fatalf("%q, %v", c.read[:n], err)
-	}
+	redistest.FatalIf(c.t, err != nil || !bytes.HasSuffix(c.read[:n], []byte("}")), "%q, %v", c.read[:n], err)
 	return n
 }
 

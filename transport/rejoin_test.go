@@ -18,9 +18,7 @@ const eventARejoined = `{"event":"changes","room":"42","version":4,"from":3,"cha
 // removeA removes a from room 42 through the other node.
 func removeA(t *testing.T, first, second *testNode) {
 	t.Helper()
-	if _, err := second.rooms.Do(t.Context(), "42", room.Leave{User: "a", Session: first.session(t, "a"), Reason: "node"}); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(second.rooms.Do(t.Context(), "42", room.Leave{User: "a", Session: first.session(t, "a"), Reason: "node"})))
 }
 
 // A rejoin that fails for a transient reason is tried again, after growing pauses.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"roomd/lockmgr/redistest"
 )
 
 const headerHS = `{"alg":"HS256","typ":"JWT"}`
@@ -246,9 +248,7 @@ func refused(t *testing.T, v *Verifier, name, token string) {
 		t.Errorf("%s: accepted as %+v", name, who)
 		return
 	}
-	if who.User != "" {
-		t.Errorf("%s: refused, but %+v", name, who)
-	}
+	redistest.ErrorIf(t, who.User != "", "%s: refused, but %+v", name, who)
 	if _, ours := err.(reason); !ours {
 		t.Errorf("%s: the error is not one of ours: %v", name, err)
 	}

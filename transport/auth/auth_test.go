@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
 
@@ -107,9 +108,8 @@ func TestIdentity_MayEnterByPatterns(t *testing.T) {
 		who := Identity{Rooms: tt.patterns}
 		for want, ids := range map[bool]string{true: tt.allowed, false: tt.refused} {
 			for _, id := range strings.Fields(ids) {
-				if (who.May(Enter, id, false) == nil) != want {
-					t.Errorf("%q, room %s: allowed is not %v", tt.patterns, id, want)
-				}
+				redistest.ErrorIf(t, (who.May(Enter, id, false) == nil) != want,
+					"%q, room %s: allowed is not %v", tt.patterns, id, want)
 			}
 		}
 	}
@@ -144,9 +144,7 @@ func TestSigner(t *testing.T) {
 	file := func(text string) string { return writeFile(t, text) }
 	signer := func(s *Signer, err error) *Signer {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		return s
 	}
 	who := Identity{User: "李四", Rooms: []string{"table-*"}, Role: RoleAdmin, Expires: time.Now().Add(time.Hour).Truncate(time.Second)}
@@ -166,13 +164,9 @@ func TestSigner(t *testing.T) {
 			tt.signer.KeyID = "1"
 		}
 		text, err := tt.signer.Sign(who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		got, err := verifier(t, tt.source, Options{Audience: "roomd", Issuer: "me"}).Verify(text)
-		if err != nil || !reflect.DeepEqual(got, who) {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		redistest.ErrorIf(t, err != nil || !reflect.DeepEqual(got, who), "%s: %+v, %v", name, got, err)
 	}
 	for field, bad := range map[string]Identity{
 		"user":    {Expires: who.Expires},

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"roomd/lockmgr/redistest"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -118,17 +120,13 @@ func jwks(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") 
 func writeFile(t testing.TB, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func verifier(t testing.TB, source KeySource, opts Options) *Verifier {
 	t.Helper()
 	v, err := New(source, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return v
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/reload"
 )
 
@@ -23,13 +24,9 @@ import (
 func TestUnusableKeys(t *testing.T) {
 	k := testKeys()
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	short := secret[:31]
 	with := func(key, old, new string) string { return jwks(strings.Replace(key, old, new, 1)) }
 	ec := jwkOf(k.ec, "")
@@ -116,15 +113,11 @@ func TestKeyFileChanges(t *testing.T) {
 			t.Helper()
 			_, errEC := v.Verify(ec)
 			_, errEd := v.Verify(ed)
-			if errEC != wantEC || errEd != wantEd {
-				t.Errorf("%s: %v, %v", step, errEC, errEd)
-			}
+			redistest.ErrorIf(t, errEC != wantEC || errEd != wantEd, "%s: %v, %v", step, errEC, errEd)
 		}
 		write := func(text string) {
 			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		logged := func(step, want string, times int) {
 			t.Helper()
@@ -139,9 +132,7 @@ func TestKeyFileChanges(t *testing.T) {
 			accepted("broken", nil, errAlgorithm)
 		}
 		logged("broken", "the old keys count", 1)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, os.Remove(path))
 		for range 3 {
 			time.Sleep(reload.Interval)
 			accepted("missing", nil, errAlgorithm)

@@ -179,9 +179,7 @@ func TestTheDrainCanBeWatched(t *testing.T) {
 	redistest.OK(t, n.Ready(t.Context()))
 	draining.Store(true)
 	redistest.OK(t, n.Shutdown(t.Context()))
-	if draining.Load() {
-		t.Error("nobody could look while the node drained")
-	}
+	redistest.ErrorIf(t, draining.Load(), "nobody could look while the node drained")
 	if c, err := net.Dial("tcp", n.AdminAddr()); err == nil {
 		c.Close()
 		t.Error("the admin address is open after the shutdown")

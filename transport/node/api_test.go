@@ -132,9 +132,7 @@ func TestManual_CurlLines(t *testing.T) {
 	t.Parallel()
 	redistest.Need(t, "curl")
 	blocks := curls.FindAllStringSubmatch(roomdtest.Manual(t, "*.md"), -1)
-	if len(blocks) == 0 {
-		t.Fatal("the manual has no curl lines")
-	}
+	redistest.FatalIf(t, len(blocks) == 0, "the manual has no curl lines")
 	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--journal", "100", "--feed", "1000")
 	for _, block := range blocks {
 		for step := range strings.SplitSeq(strings.TrimPrefix(block[1], "$ "), "\n$ ") {
@@ -208,9 +206,7 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	_, err = ann.Do(t.Context(), setPrivate(secret+" set"))
 	redistest.OK(t, err)
 	_, err = ann.Do(t.Context(), setPrivate(strings.Repeat(secret, 100))) // is too large
-	if err == nil {
-		t.Error("too large private data are not refused")
-	}
+	redistest.ErrorIf(t, err == nil, "too large private data are not refused")
 	old := setPrivate(secret)
 	old.Expect = new(uint64(1))
 	if _, err = ann.Do(t.Context(), old); err == nil {

@@ -228,9 +228,7 @@ func TestConfig_Example(t *testing.T) {
 func TestManual_Live(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile(`(?m)^\| live \| (.*) \|$`).FindStringSubmatch(roomdtest.Manual(t, "configuration.md"))
-	if row == nil {
-		t.Fatal("there is no row of what is live")
-	}
+	redistest.FatalIf(t, row == nil, "there is no row of what is live")
 	var want []string
 	for _, flag := range flags(t, "serve") {
 		if flag.Tag.Has("live") {

@@ -142,9 +142,7 @@ func (n *notifications) expect(want ...string) {
 	_ = n.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	for {
 		size, err := n.conn.Read(buffer)
-		if err != nil {
-			n.t.Fatalf("no message with %q: %v", want, err)
-		}
+		redistest.FatalIf(n.t, err != nil, "no message with %q: %v", want, err)
 		lines := strings.Split(string(buffer[:size]), "\n")
 		missing := slices.DeleteFunc(slices.Clone(want), func(w string) bool {
 			return slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, w) })
@@ -152,9 +150,7 @@ func (n *notifications) expect(want ...string) {
 		if len(missing) == 0 {
 			return
 		}
-		if lines[0] != "WATCHDOG=1" {
-			n.t.Fatalf("%q instead of %q", lines, want)
-		}
+		redistest.FatalIf(n.t, lines[0] != "WATCHDOG=1", "%q instead of %q", lines, want)
 	}
 }
 

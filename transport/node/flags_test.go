@@ -187,9 +187,7 @@ func TestLimits_FewFiles(t *testing.T) {
 		}
 		defer c.Close()
 		clients = append(clients, c)
-		if len(clients) > 64 {
-			t.Fatal("more clients than files")
-		}
+		redistest.FatalIf(t, len(clients) > 64, "more clients than files")
 	}
 	redistest.ErrorIf(t, len(clients) < 16, "only %d clients", len(clients))
 	for range 100 {

@@ -102,13 +102,9 @@ func (p *cardPlayer) collect() {
 	for _, text := range frames {
 		var frame map[string]any
 		redistest.OK(p.t, json.Unmarshal([]byte(text), &frame))
-		if leaks(frame, p.user) {
-			p.t.Errorf("%s got %s", p.name, text)
-		}
+		redistest.ErrorIf(p.t, leaks(frame, p.user), "%s got %s", p.name, text)
 	}
-	if len(frames) == 0 {
-		p.t.Errorf("%s got no frame", p.name)
-	}
+	redistest.ErrorIf(p.t, len(frames) == 0, "%s got no frame", p.name)
 }
 
 // leaks reports whether a part of a frame has cards besides those on the table and the user's own.
@@ -202,9 +198,7 @@ func TestTrialGame_Plays(t *testing.T) {
 	readme, err := os.ReadFile("../client/README.md")
 	redistest.OK(t, err)
 	program := regexp.MustCompile("(?s)```go\n(// Dice.*?)```").FindSubmatch(readme)
-	if program == nil {
-		t.Fatal("the README has no trial game")
-	}
+	redistest.FatalIf(t, program == nil, "the README has no trial game")
 	if lines := strings.Count(string(program[1]), "\n"); lines > 100 {
 		t.Errorf("the trial game has %d lines", lines)
 	}

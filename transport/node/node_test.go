@@ -108,9 +108,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if (Config{Listen: redisurl.Embedded}).Validate() == nil {
-		t.Error("no Redis, and no error")
-	}
+	redistest.ErrorIf(t, (Config{Listen: redisurl.Embedded}).Validate() == nil, "no Redis, and no error")
 	if clients, files, err := maxClients(10); clients != 10 || err != nil {
 		t.Errorf("10 clients of %d files: %d, %v", files, clients, err)
 	}
@@ -201,9 +199,7 @@ func TestRegisterer(t *testing.T) {
 // A node that nobody can look at counts nothing.
 func TestNothingIsCountedForNobody(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded)})
-	if n.metrics != nil {
-		t.Error("it counts")
-	}
+	redistest.ErrorIf(t, n.metrics != nil, "it counts")
 }
 
 // Operators hear from all nodes which receiver of commits is behind, and nothing of it that may be secret.

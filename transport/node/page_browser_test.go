@@ -104,12 +104,8 @@ func (b *browser) open(name, url string) *tab {
 		}
 		cancel()
 	})
-	if err := chromedp.Do(ctx); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := chromedp.Listen(ctx, p.heard); err != nil {
-		b.t.Fatal(err)
-	}
+	redistest.OK(b.t, chromedp.Do(ctx))
+	redistest.OK(b.t, chromedp.Listen(ctx, p.heard))
 	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: wrongClock})
 	redistest.OK(b.t, err)
 	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url))
@@ -176,9 +172,7 @@ func (p *tab) eval(expression string) string {
 	for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "Inspected target navigated") { // the page was left meanwhile
 		value, err = chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
 	}
-	if err != nil {
-		p.t.Fatalf("%s: %s: %v", p.name, expression, err)
-	}
+	redistest.FatalIf(p.t, err != nil, "%s: %s: %v", p.name, expression, err)
 	return string(value)
 }
 
@@ -248,9 +242,7 @@ func (p *tab) theme(name string) {
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	redistest.OK(p.t, err)
 }
 
 // shot writes a screenshot among the test's artifacts.

@@ -89,18 +89,14 @@ func (p *tab) fits(view string) {
 		for (const part of document.querySelectorAll(".scroll")) if (seen(part) && part.scrollWidth > part.clientWidth) wrong.push(part.getAttribute("aria-label") + " scrolls sideways")
 		return [...new Set(wrong)].join("; ")
 	})()`))
-	if found != "" {
-		p.t.Errorf("%s: %s", view, found)
-	}
+	redistest.ErrorIf(p.t, found != "", "%s: %s", view, found)
 }
 
 // barriers fails the test with what axe finds.
 func (p *tab) barriers(view string) {
 	p.t.Helper()
 	var found []barrier
-	if err := json.Unmarshal([]byte(p.eval(`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found); err != nil {
-		p.t.Fatal(err)
-	}
+	redistest.OK(p.t, json.Unmarshal([]byte(p.eval(`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found))
 	for _, f := range found {
 		for _, n := range f.Nodes {
 			p.t.Errorf("%s: %s (%s): %s\n%s\n%s", view, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
@@ -176,9 +172,7 @@ func TestPage_Keyboard(t *testing.T) {
 	redistest.ErrorIf(t, focus() != "2", "after sitting down the focus went to %q", focus())
 	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("You sit at seat 2.")`)
 	outline := unquote(t, p.eval(`getComputedStyle(document.activeElement).outlineStyle`))
-	if outline == "none" {
-		t.Error("the focus cannot be seen")
-	}
+	redistest.ErrorIf(t, outline == "none", "the focus cannot be seen")
 	p.silent()
 }
 

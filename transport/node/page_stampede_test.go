@@ -75,9 +75,7 @@ func TestPage_Stampede(t *testing.T) {
 	}
 	p.eval(`location.hash = "table=43"; 0`)
 	p.until("another table", `document.title.startsWith("Table 43")`)
-	if p.eval(`document.getElementById("stampede-result").hidden`) != "false" {
-		t.Error("the result is gone")
-	}
+	redistest.ErrorIf(t, p.eval(`document.getElementById("stampede-result").hidden`) != "false", "the result is gone")
 	p.silent()
 }
 

@@ -104,9 +104,7 @@ func TestPHP_OneLock(t *testing.T) {
 		t.Logf("%-5s %5d holds, waited %v in the middle, %v at most", who, len(waits), waits[len(waits)/2], waits[len(waits)-1])
 	}
 	t.Logf("the node served %d joins and leaves", 2*joined.Load())
-	if joined.Load() < 50 {
-		t.Error("the node is starved")
-	}
+	redistest.ErrorIf(t, joined.Load() < 50, "the node is starved")
 }
 
 // needPHPRedis skips a test, or fails it in CI, without PHP and phpredis.

@@ -135,9 +135,7 @@ func TestReload_API(t *testing.T) {
 			limited++
 		}
 	}
-	if limited == 0 {
-		t.Error("the API goes on at the old rate")
-	}
+	redistest.ErrorIf(t, limited == 0, "the API goes on at the old rate")
 	if _, metrics := get(t, "http://"+r.AdminAddr()+"/metrics"); !strings.Contains(metrics, `rate="1/s"`) || strings.Contains(metrics, `rate="off"`) {
 		t.Error("the metrics show the old rate")
 	}

@@ -201,9 +201,7 @@ func (n observed) scrape() series {
 			found[name] = number
 		}
 	}
-	if status != http.StatusOK || len(found) == 0 {
-		n.t.Fatalf("status %d: %d series", status, len(found))
-	}
+	redistest.FatalIf(n.t, status != http.StatusOK || len(found) == 0, "status %d: %d series", status, len(found))
 	return found
 }
 
@@ -228,9 +226,8 @@ func (n observed) until(want string, good func(series) bool) {
 		if good(got) {
 			return
 		}
-		if time.Since(start) > patience {
-			n.t.Fatalf("after %v there is not: %s, but %v", patience, want, got.interesting())
-		}
+		redistest.FatalIf(n.t, time.Since(start) > patience,
+			"after %v there is not: %s, but %v", patience, want, got.interesting())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
 
@@ -14,9 +15,7 @@ func union(t *testing.T, source, name string) (words []string) {
 	t.Helper()
 	_, body, found := strings.Cut(source, "\nexport type "+name+" =")
 	body, _, _ = strings.Cut(body, "\n\n")
-	if !found {
-		t.Fatalf("roomd.d.ts has no type %s", name)
-	}
+	redistest.FatalIf(t, !found, "roomd.d.ts has no type %s", name)
 	for _, word := range regexp.MustCompile(`"(\w+)"`).FindAllStringSubmatch(body, -1) {
 		words = append(words, word[1])
 	}
@@ -26,22 +25,16 @@ func union(t *testing.T, source, name string) (words []string) {
 func sameWords(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
+	redistest.ErrorIf(t, !slices.Equal(got, want), "%s: %v, want %v", what, got, want)
 }
 
 // The types of roomd.d.ts have the protocol's words, and those of the client are in roomd.js.
 func TestTypes_HaveTheProtocolsWords(t *testing.T) {
 	t.Parallel()
 	types, err := library.ReadFile("roomd.d.ts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	script, err := library.ReadFile("roomd.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	sameWords(t, "ServerCode", union(t, string(types), "ServerCode"), protocol.Codes())
 	sameWords(t, "Reason", union(t, string(types), "Reason"), protocol.Reasons())
 	_, change, _ := strings.Cut(string(types), "\nexport type Change<")
@@ -54,14 +47,11 @@ func TestTypes_HaveTheProtocolsWords(t *testing.T) {
 	sameWords(t, "Change", kinds, append(protocol.Changes(), protocol.EventSnapshot, protocol.EventLost))
 	own := union(t, string(types), "ClientCode")
 	for _, code := range own {
-		if !strings.Contains(string(script), `"`+code+`"`) {
-			t.Errorf("roomd.js never says %q", code)
-		}
+		redistest.ErrorIf(t, !strings.Contains(string(script), `"`+code+`"`), "roomd.js never says %q", code)
 	}
 	for _, used := range regexp.MustCompile(`new RoomdError\("(\w+)"`).FindAllStringSubmatch(string(script), -1) {
-		if !slices.Contains(own, used[1]) && !slices.Contains(protocol.Codes(), used[1]) {
-			t.Errorf("roomd.js says %q, which no type has", used[1])
-		}
+		redistest.ErrorIf(t, !slices.Contains(own, used[1]) && !slices.Contains(protocol.Codes(), used[1]),
+			"roomd.js says %q, which no type has", used[1])
 	}
 }
 
@@ -81,8 +71,6 @@ func TestFirstPage_LeadsToTheDocuments(t *testing.T) {
 		}
 	}
 	for _, document := range []string{"/docs/browser.md", "/docs/protocol.md", "/docs/asyncapi.yaml", "/api/openapi.yaml", "/roomd.js", "/roomd.d.ts"} {
-		if !links[document] {
-			t.Errorf("the page does not lead to %s", document)
-		}
+		redistest.ErrorIf(t, !links[document], "the page does not lead to %s", document)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
@@ -30,9 +31,7 @@ func TestProtocol_ClientByHand(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	lines := bufio.NewScanner(out)
 	until := func(want string) {
 		t.Helper()
@@ -46,29 +45,20 @@ func TestProtocol_ClientByHand(t *testing.T) {
 	}
 	until("1 0:a")
 	b, err := client.Dial(t.Context(), other.URL(), client.Options{User: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer b.Close()
-	if _, err := b.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(b.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})))
 	until("2 0:a 1:b")
 	stop()
 	startNode(t, db, n.Addr(), transport.Options{})
 	until("0:a 1:b")
 	reply, err := b.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
-	if err != nil || !slices.Equal(reply.Users, []protocol.Seated{{User: "a"}, {User: "b", Seat: 1}}) {
-		t.Errorf("%+v, %v", reply, err)
-	}
+	redistest.ErrorIf(t, err != nil || !slices.Equal(reply.Users, []protocol.Seated{{User: "a"}, {User: "b", Seat: 1}}),
+		"%+v, %v", reply, err)
 	a, err := client.Dial(t.Context(), other.URL(), client.Options{User: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	defer a.Close()
-	if _, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, redistest.Err(a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"})))
 	for lines.Scan() {
 	}
 	if err := cmd.Wait(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"roomd/lockmgr/redistest"
 )
 
 // npm is what installs the packages that the tests in Node need.
@@ -37,13 +39,9 @@ func readScripts(t *testing.T) {
 	t.Helper()
 	for _, pattern := range []string{"*.js", "*.ts", "*.json", "testdata/*.js", "testdata/*.ts", "testdata/*.json"} {
 		names, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		for _, name := range names {
-			if _, err := os.ReadFile(name); err != nil {
-				t.Fatal(err)
-			}
+			redistest.OK(t, redistest.Err(os.ReadFile(name)))
 		}
 	}
 }
@@ -66,8 +64,6 @@ func runNode(t *testing.T, args ...string) string {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
-	if err != nil {
-		t.Errorf("node %v: %v\n%s%s", args, err, out, complaints.Bytes())
-	}
+	redistest.ErrorIf(t, err != nil, "node %v: %v\n%s%s", args, err, out, complaints.Bytes())
 	return string(out)
 }

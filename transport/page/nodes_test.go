@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redisconn/redisurl"
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 	"roomd/transport/auth"
 	"roomd/transport/node"
@@ -19,9 +20,7 @@ import (
 func startNode(t *testing.T, db *redisurl.DB, listen string, serve transport.Options) (n *node.Node, stop func()) {
 	t.Helper()
 	n, err := node.Start(context.Background(), node.Config{Listen: listen, Redis: db, Serve: serve})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	stopped := false
 	stop = func() {
 		if !stopped {
@@ -36,9 +35,7 @@ func startNode(t *testing.T, db *redisurl.DB, listen string, serve transport.Opt
 func openEmbedded(t *testing.T) *redisurl.DB {
 	t.Helper()
 	db, err := redisurl.Open(redisurl.Embedded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	return db
 }
@@ -55,16 +52,10 @@ func TestClient_TwoNodes(t *testing.T) {
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, cmd.Start())
 	last := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		last = lines.Text()
@@ -95,9 +86,7 @@ func TestClient_Tokens(t *testing.T) {
 	needNode(t)
 	const secret = "a secret of the tests, which is long enough"
 	verifier, err := auth.New(auth.Secret(secret), auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	n, _ := startNode(t, openEmbedded(t), "127.0.0.1:0", transport.Options{Auth: verifier})
 	for _, where := range []string{"page", "elsewhere"} {
 		t.Run(where, func(t *testing.T) {
@@ -114,7 +103,5 @@ func TestTypes_Compiler(t *testing.T) {
 	t.Parallel()
 	needNode(t)
 	out, err := exec.Command(filepath.Join("testdata", "node_modules", ".bin", "tsc"), "-p", "testdata").CombinedOutput()
-	if err != nil {
-		t.Errorf("tsc: %v\n%s", err, strings.TrimSpace(string(out)))
-	}
+	redistest.ErrorIf(t, err != nil, "tsc: %v\n%s", err, strings.TrimSpace(string(out)))
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // ask returns the answer of a handler. The headers are alternately names and values.
@@ -135,9 +137,8 @@ func TestAdmin_FilesAreComplete(t *testing.T) {
 	named := regexp.MustCompile(`(?:from "\./|(?:src|href)="/admin/)([a-z]+\.[a-z]+)"`)
 	for path, file := range h.files {
 		for _, found := range named.FindAllSubmatch(file.content, -1) {
-			if !h.Serves("/admin/" + string(found[1])) {
-				t.Errorf("%s needs %s, which is not served", path, found[1])
-			}
+			redistest.ErrorIf(t, !h.Serves("/admin/"+string(found[1])),
+				"%s needs %s, which is not served", path, found[1])
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport"
 )
 
@@ -17,13 +18,9 @@ import (
 func codeIn(t *testing.T, document, kind string, mostLines int) string {
 	t.Helper()
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	found := regexp.MustCompile("(?s)```" + kind + "\n(.*?)```").FindSubmatch(text)
-	if found == nil {
-		t.Fatalf("%s has no %s", document, kind)
-	}
+	redistest.FatalIf(t, found == nil, "%s has no %s", document, kind)
 	if n := strings.Count(string(found[1]), "\n"); n > mostLines {
 		t.Errorf("the %s of %s has %d lines, and should be short", kind, document, n)
 	}
@@ -58,9 +55,7 @@ func install(t *testing.T, game string) string {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "game.mjs"), []byte(game), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return filepath.Join(dir, "game.mjs")
 }
 
@@ -99,12 +94,10 @@ func TestREADME_Game(t *testing.T) {
 			}
 		}
 	}
-	if len(winners) != 3 || len(slices.Compact(slices.Clone(winners))) != 1 || len(rolls) != 3 {
-		t.Fatalf("winners %q, rolls %v:\n%s", winners, rolls, all)
-	}
+	redistest.FatalIf(t, len(winners) != 3 || len(slices.Compact(slices.Clone(winners))) != 1 || len(rolls) != 3,
+		"winners %q, rolls %v:\n%s", winners, rolls, all)
 	for name, roll := range rolls {
-		if roll > rolls[winners[0]] {
-			t.Errorf("%s rolled %d, and %s wins with %d", name, roll, winners[0], rolls[winners[0]])
-		}
+		redistest.ErrorIf(t, roll > rolls[winners[0]],
+			"%s rolled %d, and %s wins with %d", name, roll, winners[0], rolls[winners[0]])
 	}
 }

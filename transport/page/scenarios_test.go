@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"roomd/lockmgr/redistest"
 	"roomd/transport/internal/scenarios"
 )
 
@@ -48,16 +49,10 @@ func startSubjects(t *testing.T) *subjects {
 	cmd := nodeCommand(t, "testdata/subject.js")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
+	redistest.OK(t, cmd.Start())
 	s := &subjects{in: in, waiting: map[int]chan string{}}
 	done := make(chan struct{})
 	go func() {

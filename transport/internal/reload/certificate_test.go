@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"roomd/lockmgr/redistest"
 	"roomd/lockmgr/redistest/certs"
 )
 
@@ -29,9 +30,7 @@ func pemFile(t *testing.T, text string) (path string) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	return string(text)
 }
 
@@ -114,9 +113,7 @@ func TestPairIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		server, err := ServeTLS(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		now := func() time.Time { return time.Unix(0, 0) }
 		client := &tls.Config{InsecureSkipVerify: true, Time: now} // the clock of the bubble is another
 		want := func(step, want string) {
@@ -135,9 +132,7 @@ func TestPairIsReplaced(t *testing.T) {
 			}
 		}
 		_, near, far, err := shake(t, server, client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		copyTo(t, newCert, cert)
 		want("half replaced", "old")
 		logged("half replaced", "the old one counts", 1)
@@ -159,9 +154,7 @@ func TestPairIsReplaced(t *testing.T) {
 
 func copyTo(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.WriteFile(to, []byte(read(t, from)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(to, []byte(read(t, from)), 0o600))
 }
 
 // A server speaks TLS 1.2 at least, and HTTP/1.1 whatever else the client offers.
@@ -169,15 +162,12 @@ func TestVersions(t *testing.T) {
 	authority := certs.New(t)
 	cert, key := authority.Issue("a")
 	server, err := ServeTLS(cert, key, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, err)
 	for version, ok := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		client := &tls.Config{RootCAs: authority.Pool, ServerName: "localhost", MinVersion: version, MaxVersion: version, NextProtos: []string{"h2", "http/1.1"}}
 		_, near, _, err := shake(t, server, client)
-		if (err == nil) != ok || ok && near.ConnectionState().NegotiatedProtocol != "http/1.1" {
-			t.Errorf("%s: %v", tls.VersionName(version), err)
-		}
+		redistest.ErrorIf(t, (err == nil) != ok || ok && near.ConnectionState().NegotiatedProtocol != "http/1.1",
+			"%s: %v", tls.VersionName(version), err)
 	}
 }
 

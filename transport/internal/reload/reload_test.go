@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"roomd/lockmgr/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,17 +49,11 @@ func TestTheSameSizeAndTime(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "key")
 		write(t, path, "old")
 		v, err := New(slog.New(slog.DiscardHandler), said, first, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		write(t, path+".new", "new")
-		if err := errors.Join(os.Chtimes(path+".new", before.ModTime(), before.ModTime()), os.Rename(path+".new", path)); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, errors.Join(os.Chtimes(path+".new", before.ModTime(), before.ModTime()), os.Rename(path+".new", path)))
 		time.Sleep(2 * Interval)
 		if got := v.Current(); got != "new" {
 			t.Errorf("the value is %q", got)
@@ -75,9 +71,7 @@ func TestPairChanges(t *testing.T) {
 		write(t, b, "x2")
 		var log bytes.Buffer
 		v, err := New(logTo(&log), said, pair, a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		step := func(name, want, logged string) {
 			t.Helper()
 			for range 3 {
@@ -101,9 +95,7 @@ func TestPairChanges(t *testing.T) {
 			t.Errorf("both have changed: %q", got)
 		}
 		step("both have changed", "yy1+yy2", changed+a+"\n")
-		if err := os.Remove(b); err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, os.Remove(b))
 		step("one is missing", "yy1+yy2", unusable(b+": no such file or directory"))
 		write(t, b, "yy2")
 		step("it is back", "yy1+yy2", changed+a+"\n")
@@ -124,9 +116,7 @@ func TestPermissionComesLater(t *testing.T) {
 		write(t, path, "old")
 		var log bytes.Buffer
 		v, err := New(logTo(&log), said, first, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		write(t, path, "newer")
 		_ = os.Chmod(path, 0)
 		for range 3 {
@@ -147,9 +137,7 @@ func TestPermissionComesLater(t *testing.T) {
 func TestPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		defer r.Close()
 		_, _ = w.WriteString("secret")
 		w.Close()
@@ -159,9 +147,7 @@ func TestPipe(t *testing.T) {
 		}
 		var log bytes.Buffer
 		v, err := New(logTo(&log), said, first, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		redistest.OK(t, err)
 		time.Sleep(Interval)
 		if got := v.Current(); got != "secret" || log.Len() > 0 {
 			t.Errorf("got %q, logged %s", got, &log)
@@ -180,15 +166,12 @@ func TestUnreadable(t *testing.T) {
 	} {
 		_, err := New(slog.New(slog.DiscardHandler), said, first, path)
 		var of *FileError
-		if !errors.As(err, &of) || of.Path != path || err.Error() != path+": "+want {
-			t.Errorf("%s: %v", path, err)
-		}
+		redistest.ErrorIf(t, !errors.As(err, &of) || of.Path != path || err.Error() != path+": "+want,
+			"%s: %v", path, err)
 	}
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	redistest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }

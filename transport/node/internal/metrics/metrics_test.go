@@ -213,46 +213,6 @@ func TestRoundTrips(t *testing.T) {
 	expect(t, h, `roomd_redis_errors_total{reason="no_answer"} 2`)
 }
 
-// BenchmarkAction is what one action costs that shares its hold with nobody: the action itself,
-// its hold, and its two requests to Redis.
-func BenchmarkAction(b *testing.B) {
-	rooms := New().Rooms
-	b.Run("action", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				start := time.Now()
-				rooms.Done(room.KindJoin, nil, time.Since(start))
-			}
-		})
-	})
-	b.Run("refused action", func(b *testing.B) {
-		err := room.Refuse(room.ErrFull, "room 42 is full")
-		b.ReportAllocs()
-		for b.Loop() {
-			rooms.Done(room.KindJoin, err, time.Millisecond)
-		}
-	})
-	b.Run("hold", func(b *testing.B) {
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				start := time.Now()
-				rooms.Acquired(time.Millisecond)
-				rooms.Ended(time.Since(start), 10, nil)
-			}
-		})
-	})
-	b.Run("round trip", func(b *testing.B) {
-		trip := New().redis.ProcessHook(func(context.Context, redis.Cmder) error { return nil })
-		cmd := redis.NewCmd(b.Context(), "evalsha", "")
-		b.ReportAllocs()
-		for b.Loop() {
-			_ = trip(b.Context(), cmd)
-		}
-	})
-}
-
 // An outcome that is unknown counts as that, whatever ended the wait for it.
 func TestUnknownCountsFirst(t *testing.T) {
 	for _, r := range results {
@@ -275,9 +235,7 @@ func TestJoin(t *testing.T) {
 	rooms.Resynced()
 	redistest.Equal(t, "the other trace was told", fmt.Sprint(told), "[join<nil> 1s committed]")
 	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 1`, `roomd_resyncs_total 1`)
-	if Join(rooms, nil) != rooms {
-		t.Error("without another trace there is another one")
-	}
+	redistest.ErrorIf(t, Join(rooms, nil) != rooms, "without another trace there is another one")
 }
 
 func TestCheckSettings(t *testing.T) {

@@ -51,17 +51,11 @@ func dial(t *testing.T, url, user string, capacity int) *tester {
 func (p *tester) send(text string) *protocol.Reply {
 	p.t.Helper()
 	_ = p.ws.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if err := p.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
-		p.t.Fatal(err)
-	}
+	redistest.OK(p.t, p.ws.WriteMessage(websocket.TextMessage, []byte(text)))
 	_, frame, err := p.ws.ReadMessage()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	redistest.OK(p.t, err)
 	decoded, err := protocol.DecodeFrame(frame)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	redistest.OK(p.t, err)
 	return decoded.(*protocol.Reply)
 }
 
@@ -196,9 +190,7 @@ func TestBounds(t *testing.T) {
 func TestConnectionsAreLimited(t *testing.T) {
 	s, _, url := serve(t)
 	for range maxConnections {
-		if !s.enter() {
-			t.Fatal("refused too early")
-		}
+		redistest.FatalIf(t, !s.enter(), "refused too early")
 	}
 	if _, answer, err := websocket.DefaultDialer.Dial(url+"?user=a&capacity=1", nil); err == nil || answer.StatusCode != 503 {
 		t.Errorf("one more: %v", err)

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,45 +68,6 @@ func TestTheCleanUpWaitsForTheRequest(t *testing.T) {
 		redistest.ErrorIs(t, "the error is", second(managers[0].Acquire(ctx, "a")), context.Canceled)
 		managers[0].Close()
 		redistest.ErrorIf(t, asked != 2, "asked %d times", asked)
-	})
-}
-
-func TestCancelledAcquireLeavesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, client *redis.Client) {
-		m := newManager(t, client, Options{TTL: time.Minute})
-		reason := errors.New("the player closed the window")
-
-		t.Run("before", func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			cancel(reason)
-			redistest.ErrorIs(t, "acquire", redistest.Err(m.Acquire(ctx, "a")), reason)
-		})
-		t.Run("while the request is executed", func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			var once sync.Once
-			afterScript(client, nil, func(context.Context) (err error) {
-				once.Do(func() { cancel(reason); err = context.Canceled })
-				return err
-			})
-			redistest.ErrorIs(t, "acquire", redistest.Err(m.Acquire(ctx, "a")), reason)
-		})
-		t.Run("while it waits", func(t *testing.T) {
-			holder := mustAcquire(t, m, "b")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			var polls atomic.Int32
-			afterScript(client, acquireScript, func(context.Context) error {
-				if polls.Add(1) == 3 {
-					cancel(reason)
-				}
-				return nil
-			})
-			_, err := m.Acquire(ctx, "b")
-			redistest.FatalIf(t, !errors.Is(err, reason) || !errors.Is(err, ErrHeld), "acquire: %v", err)
-			got := client.Get(t.Context(), m.Key("b")).Val()
-			redistest.FatalIf(t, got != holder.Token(), "the lock holds %q instead of its holder's token", got)
-			redistest.OK(t, holder.Release(t.Context()))
-		})
-		checkClean(t, client)
 	})
 }
 

@@ -211,41 +211,29 @@ func TestDoTellsALostLock(t *testing.T) {
 	})
 }
 
-// The context of fn ended with an ErrLost. So Do returns one, even if Redis still had the lock
-// at the release.
+// The context of fn ended with an ErrLost. So Do returns one, even if Redis still had the lock at the release, because
+// only the replies to extensions were lost, or does not answer the release either.
 func TestDoTellsAHoldThatWasOverHere(t *testing.T) {
-	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
-		afterScript(clients[0], extendScript, func(context.Context) error {
-			return errors.New("reply lost") // and the extension was carried out
-		})
-		var cause error
-		err := managers[0].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
-			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return nil
-		})
-		redistest.ErrorIf(t, !errors.Is(cause, ErrUnreachable) || !errors.Is(err, ErrUnreachable),
-			"the context ended with %v, Do returned %v", cause, err)
-	})
-}
-
-// The hold was lost, and Redis does not answer the release either: Do returns the ErrLost.
-func TestDoTellsALostLockWithoutRedis(t *testing.T) {
-	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
-		var away atomic.Bool
-		beforeScript(clients[0], nil, func(ctx context.Context) error {
-			if away.Load() {
+	for _, away := range []bool{false, true} {
+		virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+			var gone atomic.Bool
+			beforeScript(clients[0], nil, func(ctx context.Context) error {
+				if gone.Load() {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			})
+			afterScript(clients[0], extendScript, func(context.Context) error { return errLostReply })
+			err := managers[0].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
+				gone.Store(away)
 				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
+				redistest.ErrorIs(t, "the context of fn ended", context.Cause(ctx), ErrUnreachable)
+				return nil
+			})
+			redistest.ErrorIs(t, "Do", err, ErrUnreachable)
+			gone.Store(false)
+			time.Sleep(DefaultTTL)
 		})
-		err := managers[0].Do(t.Context(), "a", func(ctx context.Context, _ *Lock) error {
-			away.Store(true)
-			<-ctx.Done()
-			return nil
-		})
-		redistest.ErrorIf(t, !errors.Is(err, ErrUnreachable), "Do returned %v", err)
-		away.Store(false)
-	})
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -79,30 +78,6 @@ func TestSameTokenAskingAgainHasSucceeded(t *testing.T) {
 		if held, _ := askAs(t, m, "a:other"); held {
 			t.Fatal("another token took a held lock")
 		}
-	})
-}
-
-// The TTL is over, in virtual time: the next caller gets the lock, and the old holder can
-// neither extend nor release it.
-func TestExpiry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, client := redistest.Mini(t)
-		ctx := t.Context()
-		m := newManager(t, client, Options{})
-		start := time.Now()
-		stale := mustAcquire(t, m, "a")
-		next := mustAcquire(t, m, "a")
-		if waited := time.Since(start); waited < DefaultTTL || waited > DefaultTTL+DefaultPoll {
-			t.Fatalf("a dead holder blocked for %v", waited)
-		}
-		redistest.ErrorIs(t, "extend", stale.Extend(ctx), ErrLost)
-		redistest.ErrorIs(t, "release", stale.Release(ctx), ErrLost)
-		time.Sleep(2 * time.Second)
-		redistest.OK(t, next.Extend(ctx))
-		time.Sleep(2 * time.Second) // past the first deadline, not past the second
-		redistest.ErrorIf(t, time.Now().After(next.Deadline()), "extend did not move the deadline")
-		redistest.OK(t, next.Release(ctx))
 	})
 }
 

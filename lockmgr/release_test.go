@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -54,36 +53,6 @@ func TestAReleaseInDoubtThatIsRefused(t *testing.T) {
 			err := lock.Release(t.Context())
 			redistest.ErrorIf(t, !errors.Is(err, want), "%v, want %v", err, want)
 		}
-	})
-}
-
-// Release asks Redis even if its context has ended, or ends meanwhile.
-func TestReleaseOnAnEndedContext(t *testing.T) {
-	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
-		reason := errors.New("shutting down")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(reason)
-		lock := mustAcquire(t, managers[0], "a")
-		redistest.OK(t, lock.Release(ctx))
-	})
-}
-
-// The methods of a Lock return while its release is under way, and nothing extends it.
-func TestALockAnswersDuringItsRelease(t *testing.T) {
-	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
-		goOn := make(chan struct{})
-		beforeScript(clients[0], releaseScript, func(context.Context) error {
-			<-goOn
-			return nil
-		})
-		lock := mustAcquire(t, managers[0], "a")
-		released := make(chan error)
-		go func() { released <- lock.Release(t.Context()) }()
-		synctest.Wait()
-		redistest.Equal(t, "meanwhile:", lock.Err(), ErrReleased)
-		redistest.ErrorIs(t, "extend meanwhile", lock.Extend(t.Context()), ErrReleased)
-		close(goOn)
-		redistest.OK(t, redistest.Receive(t, released, "Release"))
 	})
 }
 

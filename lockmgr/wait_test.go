@@ -366,13 +366,9 @@ func TestCallersOfASlowRedis(t *testing.T) {
 func TestAWakeUpOvertakesTheReply(t *testing.T) {
 	virtually(t, 2, Options{Poll: time.Second}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
 		a, b := managers[0], managers[1]
-		held := mustAcquire(t, a, "a") // b subscribes
-		got := acquiring(t, b, "a")
-		synctest.Wait()
-		mustRelease(t, held)
-		mustRelease(t, redistest.Receive(t, got, "the first hand-over"))
-
-		held = mustAcquire(t, a, "a")
+		first, _ := handedOver(t, a, b, func() {}) // b subscribes
+		mustRelease(t, first)
+		held := mustAcquire(t, a, "a")
 		var once sync.Once
 		afterScript(clients[1], acquireScript, func(context.Context) error {
 			once.Do(func() {

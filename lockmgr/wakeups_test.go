@@ -53,11 +53,8 @@ func TestHandedOver(t *testing.T) {
 // while, and then forgets the lock.
 func TestALockThatIsQuietIsForgotten(t *testing.T) {
 	virtually(t, 2, Options{}, func(t *testing.T, managers []*Manager, _ []*redis.Client) {
-		held := mustAcquire(t, managers[0], "a")
-		got := acquiring(t, managers[1], "a")
-		synctest.Wait()
-		mustRelease(t, held)
-		mustRelease(t, redistest.Receive(t, got, "the waiter to get the lock"))
+		lock, _ := handedOver(t, managers[0], managers[1], func() {})
+		mustRelease(t, lock)
 		listening := func() int {
 			managers[1].wakes.mu.Lock()
 			defer managers[1].wakes.mu.Unlock()

@@ -3,6 +3,7 @@ package cachefill
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -60,70 +61,74 @@ func TestLoadErrorReachesAll(t *testing.T) {
 	})
 }
 
-// While refreshing fails, callers get the stale value, and not every call tries again.
+// While refreshing fails, callers get the stale value, and not every call tries again; also if Redis refuses the lock,
+// and so cannot be told of the failure.
 func TestFailedRefresh(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var told atomic.Int32
-		all, _ := nodes(t, 2, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(key string, err error) {
-			redistest.ErrorIf(t, key != "k" || !strings.Contains(err.Error(), "on fire"), "told %q, %v", key, err)
-			told.Add(1)
-		}})
-		want(t, all[0], loads(), "value 1")
-		time.Sleep(time.Minute)
-		var calls atomic.Int32
-		for range 1000 { // 10 s
-			for _, c := range all {
-				want(t, c, func(context.Context) ([]byte, error) { calls.Add(1); return nil, errOnFire }, "value 1")
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		n := calls.Load()
-		redistest.ErrorIf(t, n < 9 || n > 11, "%d loads in 10s, with a backoff of %v", n, DefaultBackoff)
-		redistest.ErrorIf(t, told.Load() < calls.Load(), "told of %d failures of %d", told.Load(), calls.Load())
-	})
-}
-
-// The same holds if Redis cannot be told that they failed.
-func TestRefreshThatRedisRefuses(t *testing.T) {
 	full := errors.New("OOM command not allowed")
-	synctest.Test(t, func(t *testing.T) {
-		_, client := redistest.Mini(t)
+	for _, tt := range []struct {
+		refused bool
+		load    Loader
+		why     error
+	}{{false, broken(errOnFire), errOnFire}, {true, mustNotLoad, full}} {
 		var told atomic.Int32
-		c := newNode(t, client, Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(_ string, err error) {
-			redistest.ErrorIf(t, !errors.Is(err, full), "told %v", err)
+		opts := Options{Fresh: time.Minute, Stale: time.Hour, Failed: func(key string, err error) {
+			redistest.Equal(t, "told of", key, "k")
+			redistest.ErrorIf(t, !strings.Contains(err.Error(), tt.why.Error()), "told %v", err)
 			told.Add(1)
-		}})
-		want(t, c, loads(), "value 1")
-		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd) && cmd.Args()[2] == 3 { // it is about the lock alone
-				return full
+		}}
+		synctest.Test(t, func(t *testing.T) {
+			_, client := redistest.Mini(t)
+			all := []*Cache{newNode(t, client, opts), newNode(t, client, opts)}
+			want(t, all[0], loads(), "value 1")
+			client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+				if tt.refused && isScript(cmd) && cmd.Args()[2] == 3 { // it is about the lock alone
+					return full
+				}
+				return nil
+			}})
+			time.Sleep(time.Minute)
+			for range 1000 { // 10 s
+				for _, c := range all {
+					want(t, c, tt.load, "value 1")
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
-			return nil
-		}})
-		time.Sleep(time.Minute)
-		for range 1000 { // 10 s
-			want(t, c, mustNotLoad, "value 1")
-			time.Sleep(10 * time.Millisecond)
+		})
+		n, most := told.Load(), int32(11)
+		if tt.refused { // no cache knows of the other's failures
+			most *= 2
 		}
-		n := told.Load()
-		redistest.ErrorIf(t, n < 9 || n > 11, "%d attempts in 10s, with a backoff of %v", n, DefaultBackoff)
-	})
+		redistest.ErrorIf(t, n < 9 || n > most, "%d attempts in 10s, with a backoff of %v", n, DefaultBackoff)
+	}
 }
 
-func TestLoaderPanics(t *testing.T) {
-	broken := errors.New("index out of range")
-	for name, tt := range map[string]struct {
-		load  Loader
-		check func(*PanicError) bool
-	}{
+// A load function panics, ends its goroutine, or returns an error of ours, because it uses locks and caches of its own:
+// the load has failed like any other, and all who wait are told.
+func TestLoadersThatFail(t *testing.T) {
+	outOfRange := errors.New("index out of range")
+	panicked := func(is func(*PanicError) bool) func(error) bool {
+		return func(err error) bool {
+			p, ok := errors.AsType[*PanicError](err)
+			return ok && is(p) && len(p.Stack) > 0
+		}
+	}
+	type failing struct {
+		load Loader
+		told func(error) bool
+	}
+	all := map[string]failing{
 		"panic": {func(context.Context) ([]byte, error) { panic("oh no") },
-			func(p *PanicError) bool { return p.Value == "oh no" }},
-		"error": {func(context.Context) ([]byte, error) { panic(broken) },
-			func(p *PanicError) bool { return errors.Is(p, broken) }},
+			panicked(func(p *PanicError) bool { return p.Value == "oh no" })},
+		"panic with an error": {func(context.Context) ([]byte, error) { panic(outOfRange) },
+			panicked(func(p *PanicError) bool { return errors.Is(p, outOfRange) })},
 		"goexit": {func(context.Context) ([]byte, error) { runtime.Goexit(); return nil, nil },
-			func(p *PanicError) bool { return p.Value == nil }},
-	} {
+			panicked(func(p *PanicError) bool { return p.Value == nil })},
+	}
+	for _, inner := range []error{lockmgr.ErrLost, lockmgr.ErrClosed, ErrTimeout, context.Canceled} {
+		all[inner.Error()] = failing{broken(fmt.Errorf("the seller's account: %w", inner)),
+			func(err error) bool { return errors.Is(err, inner) }}
+	}
+	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, 2, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
 				var wg sync.WaitGroup
@@ -133,9 +138,7 @@ func TestLoaderPanics(t *testing.T) {
 							time.Sleep(time.Second)
 							return tt.load(ctx)
 						})
-						var p *PanicError
-						redistest.ErrorIf(t, !errors.As(err, &p) || !tt.check(p) || len(p.Stack) == 0,
-							"in its process: %v", err)
+						redistest.ErrorIf(t, !tt.told(err), "in its process: %v", err)
 					})
 				}
 				time.Sleep(time.Millisecond)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"roomd/lockmgr"
 	"roomd/lockmgr/redistest"
 )
 
@@ -120,32 +119,10 @@ func TestAfterAHoldWithoutALoad(t *testing.T) {
 			return nil
 		}})
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			fails(t, second, mustNotLoad, ErrLoadFailed, "")
-		})
+		wg.Go(func() { fails(t, second, mustNotLoad, ErrLoadFailed, "") })
 		time.Sleep(time.Millisecond)
 		want(t, third, loads(), "value 1")
 		wg.Wait()
 		free(t, third, client)
 	})
-}
-
-// The load function uses locks and caches of its own. If one of them was lost or closed,
-// the load has failed like any other.
-func TestLoaderFailsWithAnErrorOfOurs(t *testing.T) {
-	for _, inner := range []error{lockmgr.ErrLost, lockmgr.ErrClosed, lockmgr.ErrClosed, ErrTimeout, context.Canceled} {
-		virtually(t, 2, Options{}, func(t *testing.T, all []*Cache, client *redis.Client) {
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				_, err := all[0].Get(t.Context(), "k", func(context.Context) ([]byte, error) {
-					time.Sleep(time.Second)
-					return nil, fmt.Errorf("the seller's account: %w", inner)
-				})
-				redistest.ErrorIf(t, !errors.Is(err, inner), "%v: in its process: %v", inner, err)
-			})
-			time.Sleep(time.Millisecond)
-			fails(t, all[1], mustNotLoad, ErrLoadFailed, "")
-			wg.Wait()
-		})
-	}
 }

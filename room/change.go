@@ -101,13 +101,13 @@ func kindsWith(t traits) (list []Kind) {
 	return list
 }
 
-func (k Kind) row() (row kindRow) {
+func (k Kind) row() *kindRow {
 	for i := range kinds {
 		if kinds[i].Kind == k {
-			return kinds[i]
+			return &kinds[i]
 		}
 	}
-	return row
+	return new(kindRow)
 }
 
 func (k Kind) has(t traits) bool { return k.row().traits&t != 0 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -292,23 +293,14 @@ type Kept struct {
 // out messages of an epoch that may not have preceded now's.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
-	current := slices.IndexFunc(all, func(s Said) bool { return s.Epoch == now.Epoch })
 	if k.Epoch != now.Epoch { // the room has begun anew since the join
-		if current < 0 {
-			return nil
-		}
 		all = all[:lastOf(all, now.Epoch)+1]
 	}
 	if since.given {
 		all = since.behind(all, now.Epoch)
 	}
-	all = slices.Collect(func(yield func(Said) bool) {
-		for _, s := range all {
-			after := s.Epoch == now.Epoch && s.Version > now.Version
-			if !after && s.change().IsFor(to) && !yield(s) {
-				return
-			}
-		}
+	all = slices.DeleteFunc(slices.Clone(all), func(s Said) bool {
+		return s.Epoch == now.Epoch && s.Version > now.Version || !s.change().IsFor(to)
 	})
 	return all[max(0, len(all)-most):]
 }
@@ -316,13 +308,11 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 // behind returns the messages after the expected version. If no message of that epoch is left, it returns those
 // of the present epoch.
 func (e Expect) behind(all []Said, present string) []Said {
-	epoch := e.epoch
-	if epoch == "" {
-		epoch = present
-	}
-	first := slices.IndexFunc(all, func(s Said) bool { return s.Epoch == epoch })
+	of := func(epoch string) int { return slices.IndexFunc(all, func(s Said) bool { return s.Epoch == epoch }) }
+	epoch := cmp.Or(e.epoch, present)
+	first := of(epoch)
 	if first < 0 {
-		if first = slices.IndexFunc(all, func(s Said) bool { return s.Epoch == present }); first < 0 {
+		if first = of(present); first < 0 {
 			return nil
 		}
 		return all[first:]
@@ -333,13 +323,14 @@ func (e Expect) behind(all []Said, present string) []Said {
 	return all[first:]
 }
 
-func lastOf(all []Said, epoch string) (last int) {
-	for i := range all {
+// lastOf returns the index of the epoch's last message, -1 for none.
+func lastOf(all []Said, epoch string) int {
+	for i := range slices.Backward(all) {
 		if all[i].Epoch == epoch {
-			last = i
+			return i
 		}
 	}
-	return last
+	return -1
 }
 
 func (s *Said) change() *Change {

@@ -29,18 +29,16 @@ const (
 // CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, not "." or "..": URLs have no such
 // parts.
 func CheckID(id string) error {
-	if !utf8.ValidString(id) {
+	bad := strings.IndexFunc(id, func(c rune) bool { return !isNameRune(c) })
+	switch {
+	case !utf8.ValidString(id):
 		return &InvalidError{"room", "is not valid UTF-8"}
-	}
-	for _, c := range id {
-		if !isNameRune(c) {
-			return invalid("room", "may hold only A-Z a-z 0-9 . _ -, not %q", c)
-		}
-	}
-	if id == "." || id == ".." {
+	case bad >= 0:
+		c, _ := utf8.DecodeRuneInString(id[bad:])
+		return invalid("room", "may hold only A-Z a-z 0-9 . _ -, not %q", c)
+	case id == "." || id == "..":
 		return invalid("room", "may not be %q", id)
-	}
-	if len(id) < 1 || len(id) > MaxIDLength {
+	case len(id) < 1 || len(id) > MaxIDLength:
 		return invalid("room", "must be 1 to %d characters long, not %d", MaxIDLength, len(id))
 	}
 	return nil
@@ -135,15 +133,15 @@ func parseData(field, text string, limit int) (string, error) {
 	if err := v.Compact(); err != nil || !v.IsValid() {
 		return "", &InvalidError{field, "is not valid JSON in UTF-8 whose objects have each name once"}
 	}
-	switch depth := depthOf(v); {
+	depth, number := scan(v)
+	switch {
 	case string(v) == "null":
 		return "", nil
 	case len(v) > limit:
 		return "", tooLong(field, len(v), limit)
 	case depth > maxDepth:
 		return "", invalid(field, "must be at most %d levels deep, not %d", maxDepth, depth)
-	}
-	if number := strangeNumber(v); number != "" {
+	case number != "":
 		return "", invalid(field, "has the number %.32s, which not every JSON reader can hold; send it as a string", number)
 	}
 	return string(v), nil
@@ -153,10 +151,12 @@ func tooLong(field string, size, limit int) error {
 	return invalid(field, "must be at most %d bytes long, not %d", limit, size)
 }
 
-func depthOf(v jsontext.Value) (deepest int) {
+// scan returns how deep valid JSON is nested, and its first number that not every reader holds alike, "" for none. Most
+// readers hold numbers as doubles (RFC 8259, section 6).
+func scan(text []byte) (deepest int, strange string) {
 	depth, quoted := 0, false
-	for i := 0; i < len(v); i++ {
-		switch c := v[i]; {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
 		case quoted && c == '\\':
 			i++
 		case c == '"':
@@ -167,33 +167,18 @@ func depthOf(v jsontext.Value) (deepest int) {
 			deepest = max(deepest, depth)
 		case c == '}' || c == ']':
 			depth--
-		}
-	}
-	return deepest
-}
-
-// strangeNumber returns the first number in valid JSON that not every reader holds alike, "" for none. Most readers
-// hold numbers as doubles (RFC 8259, section 6).
-func strangeNumber(text []byte) string {
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == '-' || '0' <= c && c <= '9'):
+		case c == '-' || '0' <= c && c <= '9':
 			end := i + 1
 			for end < len(text) && strings.IndexByte("+-.eE0123456789", text[end]) >= 0 {
 				end++
 			}
-			if number := string(text[i:end]); !fitsDouble(number) {
-				return number
+			if number := string(text[i:end]); strange == "" && !fitsDouble(number) {
+				strange = number
 			}
 			i = end - 1
 		}
 	}
-	return ""
+	return deepest, strange
 }
 
 // exactDigits is how many digits of any whole number a double holds.

@@ -68,11 +68,12 @@ func (r *Room) Advance(e *Event) bool {
 		return false
 	}
 	for _, u := range e.commit.Updates {
-		if u.Type.OfMember() && u.Type != KindLeave { // a kept substring would keep the whole payload in memory
+		row := u.Type.row()
+		if row.traits&ofMember != 0 && u.Type != KindLeave { // a kept substring would keep the whole payload in memory
 			u.User, u.Session = strings.Clone(u.User), strings.Clone(u.Session)
 			u.node = r.names.own(cmp.Or(u.detail().Node, e.commit.Node))
 		}
-		r.take(&u, e.Version)
+		r.take(&u, row, e.Version)
 	}
 	r.Version, r.CommitID = e.Version, strings.Clone(e.commit.CommitID)
 	r.pending.clear(r)
@@ -151,18 +152,17 @@ func (p *pending) clear(r *Room) {
 
 // update applies and records an update.
 func (r *Room) update(u Update) {
-	was := former{state: r.state, newest: r.members.newest}
-	if u.Type.OfMember() {
+	was, row := former{state: r.state, newest: r.members.newest}, u.Type.row()
+	if row.traits&ofMember != 0 {
 		was.user = u.User
 		was.member, was.was = r.members.byUser[u.User]
 	}
 	r.updates, r.before = append(r.updates, u), append(r.before, was)
-	r.take(&r.updates[len(r.updates)-1], r.Next())
+	r.take(&r.updates[len(r.updates)-1], row, r.Next())
 }
 
-// take applies an update at a version.
-func (r *Room) take(u *Update, version uint64) {
-	row := u.Type.row()
+// take applies an update at a version. row is that of its kind.
+func (r *Room) take(u *Update, row *kindRow, version uint64) {
 	r.state = r.state.after(u, row.field, version)
 	if row.traits&ofMember != 0 {
 		r.members.update(u, version)

@@ -91,12 +91,12 @@ func (r Rules) Seats() int {
 // seat returns a seat for a user who joins. back says that a failure removed the user, who may enter a closed room.
 func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err error) {
 	all, most := seats(in, r), r.most()
-	switch {
-	case in.state.settingsBy(r).Closed && !back:
+	if in.state.settingsBy(r).Closed && !back {
 		return 0, Refuse(ErrRoomClosed, "room %s is closed", in.ID)
-	case r.Seating == nil:
+	}
+	if r.Seating == nil {
 		seat, err = Capacity(0).Seat(View{in}, user, asked)
-	default:
+	} else {
 		seat, err = ask(r.Seating, in, user, asked)
 	}
 	switch {
@@ -159,16 +159,15 @@ type Limits struct {
 	Message     int // zero means 2 KiB
 }
 
-func (l Limits) memberData() int { return cmp.Or(l.MemberData, defaultMemberData) }
-
+func (l Limits) memberData() int  { return cmp.Or(l.MemberData, defaultMemberData) }
 func (l Limits) privateData() int { return cmp.Or(l.PrivateData, defaultPrivateData) }
-
-func (l Limits) roomData() int { return cmp.Or(l.RoomData, defaultRoomData) }
-
-func (l Limits) message() int { return cmp.Or(l.Message, defaultMessage) }
+func (l Limits) roomData() int    { return cmp.Or(l.RoomData, defaultRoomData) }
+func (l Limits) message() int     { return cmp.Or(l.Message, defaultMessage) }
 
 func (l Limits) check() error {
-	for field, n := range map[string]int{"MemberData": l.MemberData, "PrivateData": l.PrivateData, "RoomData": l.RoomData, "Message": l.Message} {
+	for field, n := range map[string]int{
+		"MemberData": l.MemberData, "PrivateData": l.PrivateData, "RoomData": l.RoomData, "Message": l.Message,
+	} {
 		if n < 0 || n > maxLimit {
 			return tooLong(field, n, maxLimit)
 		}

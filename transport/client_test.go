@@ -130,6 +130,22 @@ func expectAll(want string, all ...*testClient) {
 	}
 }
 
+// expectStart waits for a frame that begins so.
+func (c *testClient) expectStart(start string) {
+	c.t.Helper()
+	got := c.next(start+"…", time.Second)
+	redistest.ErrorIf(c.t, !strings.HasPrefix(got, start), "got %s, which does not begin with %s", got, start)
+}
+
+// expectQuiet expects that nothing comes for a minute.
+func expectQuiet(all ...*testClient) {
+	time.Sleep(time.Minute)
+	for _, c := range all {
+		c.t.Helper()
+		c.expectSilence()
+	}
+}
+
 // expectEnd waits for a frame that ends so: for one whose version may differ.
 func (c *testClient) expectEnd(end string) {
 	c.t.Helper()

@@ -41,8 +41,7 @@ const (
 // the second.
 func twoNodes(t *testing.T, rules room.Rules, opts Options) (first, second *testNode, a, b *testClient) {
 	t.Helper()
-	first = start(t, rules, opts)
-	second = first.beside(t, rules, opts)
+	first, second = startPair(t, rules, opts)
 	b = second.connect(t, "b")
 	b.exchange(join42, withSettings(rules, replyBJoined))
 	a = first.connect(t, "a")
@@ -98,9 +97,7 @@ func TestGrace_ComingBack(t *testing.T) {
 				a = at.connect(t, "a")
 				a.exchange(join42, replyABack)
 				b.expect(eventABack)
-				time.Sleep(time.Minute)
-				a.expectSilence()
-				b.expectSilence()
+				expectQuiet(a, b)
 				at.expectMembers(t, "42", "b a")
 			})
 		}
@@ -194,8 +191,7 @@ func TestGrace_Shutdown(t *testing.T) {
 		redistest.OK(t, first.Shutdown(t.Context()))
 		took := time.Since(start)
 		redistest.ErrorIf(t, took > 0, "it took %v", took)
-		time.Sleep(time.Minute)
-		b.expectSilence()
+		expectQuiet(b)
 		second.expectMembers(t, "42", "b a")
 	})
 }
@@ -284,8 +280,7 @@ func TestAway_ClosedOnPurpose(t *testing.T) {
 				a.sendClose(websocket.CloseNormalClosure)
 				b.expect(eventALeft)
 				second.expectMembers(t, "42", "b")
-				time.Sleep(time.Minute)
-				b.expectSilence()
+				expectQuiet(b)
 			})
 		}
 	}
@@ -370,9 +365,7 @@ func TestAway_TakeOver(t *testing.T) {
 			b.expect(eventUnchanged)
 			synctest.Wait()
 			release()
-			time.Sleep(time.Minute)
-			newer.expectSilence()
-			b.expectSilence()
+			expectQuiet(newer, b)
 			redistest.ErrorIf(t, cut && tried != 1, "%d detaches", tried)
 		})
 	}

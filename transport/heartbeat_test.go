@@ -20,8 +20,7 @@ import (
 // The others see within 12 s, with the default options, that a client has vanished.
 func TestHeartbeat_VanishedClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := start(t, room.Rules{}, Options{})
-		second := first.beside(t, room.Rules{}, Options{})
+		first, second := startPair(t, room.Rules{}, Options{})
 		for range 20 {
 			a, b := first.connectIdle(t, "a"), second.connect(t, "b")
 			b.send(watch42)
@@ -92,8 +91,7 @@ func TestHeartbeat_EndsWithConnections(t *testing.T) {
 		s := serve(t, sizedRooms{}, Options{})
 		for range 2 {
 			a, b := s.connect(t, "a"), s.connect(t, "b")
-			time.Sleep(time.Minute)
-			a.expectSilence()
+			expectQuiet(a)
 			a.cut()
 			b.cut()
 			time.Sleep(2 * ws.LingerTimeout)

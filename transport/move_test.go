@@ -126,9 +126,7 @@ func TestMove_Refused(t *testing.T) {
 			t.Error(err)
 		}
 		redistest.Equal(t, "timers are left:", first.disconnectTimers.count(), 0)
-		time.Sleep(time.Minute)
-		a.expectSilence()
-		b.expectSilence()
+		expectQuiet(a, b)
 	})
 }
 
@@ -214,8 +212,7 @@ func TestSeats_ReservedForMember(t *testing.T) {
 		second.reserveIn42(t, "a")
 		heal()
 		a.expectWithin(`{"event":"snapshot","room":"42","version":5,"count":2,"users":[{"user":"b","seat":0},{"user":"a","seat":1}]}`, session.LastPause)
-		time.Sleep(time.Minute)
-		a.expectSilence()
+		expectQuiet(a)
 	})
 }
 
@@ -265,9 +262,7 @@ func TestParty_Seated(t *testing.T) {
 			a.expect(eventOf(4, `{"type":"back","user":"p","seat":2}`))
 			a.expectWithin(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`), 2*time.Second)
 			p.expect(eventOf(5, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`))
-			time.Sleep(time.Minute)
-			p.expectSilence()
-			a.expectSilence()
+			expectQuiet(p, a)
 		})
 	}
 }
@@ -291,9 +286,7 @@ func TestParty_SeatedAgain(t *testing.T) {
 		a.expectWithin(eventOf(7, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`), 2*time.Second)
 		p.expect(eventOf(7, `{"type":"leave","user":"q","seat":3,"reason":"timeout"}`))
 		first.reserveIn42(t, "p") // who has come keeps the seat, and no reservation is left that could end it
-		time.Sleep(time.Minute)
-		p.expectSilence()
-		a.expectSilence()
+		expectQuiet(p, a)
 	})
 }
 

@@ -60,6 +60,13 @@ func (s *testNode) beside(t testing.TB, rules room.Rules, opts Options) *testNod
 	return more
 }
 
+// startPair starts two nodes on one Redis.
+func startPair(t testing.TB, rules room.Rules, opts Options) (first, second *testNode) {
+	t.Helper()
+	first = start(t, rules, opts)
+	return first, first.beside(t, rules, opts)
+}
+
 // startOn starts a node with a client of Redis that nobody else uses.
 func startOn(t testing.TB, rdb *redis.Client, of coordinator.Options, opts Options) *testNode {
 	t.Helper()

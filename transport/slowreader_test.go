@@ -117,8 +117,7 @@ func (v *testClient) lastRead() (frames int, last string) {
 func TestClose_LargeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		first := start(t, room.Rules{}, Options{})
-		second := first.beside(t, room.Rules{}, Options{})
+		first, second := startPair(t, room.Rules{}, Options{})
 		var reads atomic.Int64
 		first.hook.reading = func(context.Context, string) error { reads.Add(1); return nil }
 		member := first.connect(t, "member")

@@ -127,8 +127,7 @@ func TestTakeOver_Leave(t *testing.T) {
 func TestTakeOver_WatcherAsMember(t *testing.T) {
 	for _, byAnswer := range []bool{false, true} {
 		bubble(t, fmt.Sprintf("by the answer to a rejoin %v", byAnswer), func(t *testing.T) {
-			first := start(t, room.Rules{}, Options{})
-			second := first.beside(t, room.Rules{}, Options{})
+			first, second := startPair(t, room.Rules{}, Options{})
 			first.act(t, room.Configure{Settings: room.Settings{Watch: room.WatchMembers}})
 			a := first.connect(t, "a")
 			for _, action := range []string{"join", "watch"} {
@@ -205,8 +204,7 @@ func (c *testClient) speaksIn(id string) int {
 func TestReject_PerRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := room.Rules{Duplicate: room.Reject}
-		first := start(t, rules, Options{})
-		second := first.beside(t, rules, Options{})
+		first, second := startPair(t, rules, Options{})
 		a, newer := first.connect(t, "a"), second.connect(t, "a")
 		a.takeOver("A", false)
 		newer.takeOver("B", false)

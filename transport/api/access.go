@@ -149,15 +149,16 @@ func (e *limitError) Unwrap() error { return e.error }
 func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var full *protocol.Error
 	switch {
 	case g.of[from] >= g.each:
-		return nil, &limitError{limit: transport.LimitAPI,
-			error: protocol.NewError(protocol.CodeRateLimited, "%d requests from your address run already, the limit",
-				g.each)}
+		full = protocol.NewError(protocol.CodeRateLimited, "%d requests from your address run already, the limit",
+			g.each)
 	case g.running >= g.total:
-		return nil, &limitError{limit: transport.LimitAPI,
-			error: protocol.NewError(protocol.CodeUnavailable, "%d requests run already, the limit of this node",
-				g.total)}
+		full = protocol.NewError(protocol.CodeUnavailable, "%d requests run already, the limit of this node", g.total)
+	}
+	if full != nil {
+		return nil, &limitError{error: full, limit: transport.LimitAPI}
 	}
 	g.running++
 	g.of[from]++

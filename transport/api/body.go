@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -56,7 +55,7 @@ func checkJSON(body []byte) error {
 	case err == io.EOF:
 		return fail(protocol.CodeBadRequest, "the body is empty: it must be JSON")
 	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		return badField(excerpt(syntax.JSONPointer.LastToken()), "is there twice")
+		return badField(protocol.Shorten(syntax.JSONPointer.LastToken()), "is there twice")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fail(protocol.CodeBadRequest, "not valid JSON: the body ends too early")
 	case errors.As(err, &syntax):
@@ -121,7 +120,7 @@ func decodeField(fields reflect.Value, name string, value rawJSON) error {
 			problem = "is unknown: names are in lower case, " + strconv.Quote(known)
 		}
 	}
-	return badField(excerpt(name), "%s", problem)
+	return badField(protocol.Shorten(name), "%s", problem)
 }
 
 func decodeValue(field reflect.StructField, into reflect.Value, name string, value rawJSON) error {
@@ -184,12 +183,10 @@ func expectation(f reflect.StructField) string {
 		}
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Struct:
+	case reflect.Struct, reflect.Map:
 		return "an object"
 	case reflect.Slice:
 		return "a list of strings"
-	case reflect.Map:
-		return "an object"
 	}
 	return "a string"
 }
@@ -216,7 +213,7 @@ func decodeQuery(raw string, into any) error {
 		case value.Kind() == reflect.String:
 			value.SetString(text)
 			if text != "" && checkTags(field, value, name) != nil {
-				return badField(name, "must be %s, not %q", expectation(field), excerpt(text))
+				return badField(name, "must be %s, not %q", expectation(field), protocol.Shorten(text))
 			}
 			continue
 		case len(given) == 0:
@@ -225,27 +222,14 @@ func decodeQuery(raw string, into any) error {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if value.SetInt(int64(n)); err != nil || checkTags(field, value, name) != nil {
 			return badField(name, "must be a whole number from %s to %s, not %q", field.Tag.Get("minimum"),
-				field.Tag.Get("maximum"), excerpt(text))
+				field.Tag.Get("maximum"), protocol.Shorten(text))
 		}
 	}
 	for name := range values {
 		if len(names) == 0 {
-			return badField(excerpt(name), "is no parameter of this, which has none")
+			return badField(protocol.Shorten(name), "is no parameter of this, which has none")
 		}
-		return badField(excerpt(name), "is no parameter of this; there are: %s", strings.Join(names, ", "))
+		return badField(protocol.Shorten(name), "is no parameter of this; there are: %s", strings.Join(names, ", "))
 	}
 	return nil
-}
-
-// excerpt bounds a name that a caller made up.
-func excerpt(name string) string {
-	const most = 32
-	for i, n := 0, 0; i < len(name); n++ {
-		if n == most {
-			return name[:i] + "…"
-		}
-		_, size := utf8.DecodeRuneInString(name[i:])
-		i += size
-	}
-	return name
 }

@@ -14,6 +14,7 @@ import (
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport/protocol"
 )
 
 // feedEntry is a commit of any room, or a gap.
@@ -87,12 +88,12 @@ type FeedFilter struct {
 func (f *FeedFilter) Check() error {
 	for _, pattern := range f.Rooms {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return badField("room", "must be a pattern such as table-*, not %q", excerpt(pattern))
+			return badField("room", "must be a pattern such as table-*, not %q", protocol.Shorten(pattern))
 		}
 	}
 	for _, kind := range f.Kinds {
 		if !slices.Contains(room.ChangeKinds, room.Kind(kind)) {
-			return badField("kind", "must be one of %v, not %q", room.ChangeKinds, excerpt(kind))
+			return badField("kind", "must be one of %v, not %q", room.ChangeKinds, protocol.Shorten(kind))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"roomd/room"
 	"roomd/room/coordinator"
+	"roomd/transport/protocol"
 )
 
 // lobbyAge is no-cache, so that creators find their rooms, and private, because the list depends on the token.
@@ -67,14 +68,15 @@ func newFilter(in search) (f filter, err error) {
 	f.search = in
 	for name, text := range map[string]string{"prefix": in.Prefix, "contains": in.Contains} {
 		if strings.Trim(text, ".") != "" && room.CheckID(text) != nil {
-			return f, badField(name, "must be a room's id or a part of it, of A-Z a-z 0-9 . _ -, not %q", excerpt(text))
+			return f, badField(name,
+				"must be a room's id or a part of it, of A-Z a-z 0-9 . _ -, not %q", protocol.Shorten(text))
 		}
 	}
 	labels := make(map[string]string)
 	for _, label := range in.Label {
 		name, value, ok := strings.Cut(label, ":")
 		if _, twice := labels[name]; !ok || twice {
-			return f, badField("label", "must be name:value, each name once, not %q", excerpt(label))
+			return f, badField("label", "must be name:value, each name once, not %q", protocol.Shorten(label))
 		}
 		labels[name] = value
 	}
@@ -133,7 +135,7 @@ func (f *filter) after() (k key, some bool, err error) {
 	}
 	if err != nil || strings.Trim(k.id, ".") != "" && room.CheckID(k.id) != nil {
 		return k, true, badField("after", "must be next of the page before, in the same order, not %q",
-			excerpt(f.After))
+			protocol.Shorten(f.After))
 	}
 	return k, true, nil
 }

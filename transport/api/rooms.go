@@ -332,7 +332,7 @@ type moved struct {
 
 func moveUsers(q *request, in move) (*answer, error) {
 	if err := room.CheckID(in.To); err != nil {
-		return nil, badField("to", "must be a room's id, of A-Z a-z 0-9 . _ -, not %q", excerpt(in.To))
+		return nil, badField("to", "must be a room's id, of A-Z a-z 0-9 . _ -, not %q", protocol.Shorten(in.To))
 	}
 	if err := q.token.May(auth.Enter, in.To, false); err != nil {
 		return nil, err

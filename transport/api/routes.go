@@ -171,8 +171,11 @@ var operations = []operation{
 	}, {
 		method: http.MethodGet, path: "/api/feed", id: "feed", admin: true, handler: withQuery(readFeed),
 		answer: feedPage{}, refusals: []int{404},
-		summary:     "Every commit of every room, in the order of each room, at least once.",
-		description: "Of the rooms that the token allows. A commit may come again, with the same room, epoch and version. Where commits were dropped before they were read, a gap says which are missing, and has the room as it is now. Nodes with `--journal` and `--feed` write the feed; 404 says that this one does not.",
+		summary: "Every commit of every room, in the order of each room, at least once.",
+		description: "Of the rooms that the token allows. A commit may come again, with the same room, epoch and " +
+			"version. Where commits were dropped before they were read, a gap says which are missing, and has the " +
+			"room as it is now. Nodes with `--journal` and `--feed` write the feed; 404 says that this one does " +
+			"not.",
 	}, {
 		method: http.MethodPost, path: "/api/match", id: "match", admin: true, handler: withBody(match),
 		answer:      party{},

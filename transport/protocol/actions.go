@@ -268,30 +268,24 @@ func (a *Action) refuse(foreign field) *Error {
 
 // checkTogether returns the fault of fields that do not go together.
 func checkTogether(req *Request, seen fieldSet) *Error {
-	if seen.has(fieldEpoch) && !seen.has(fieldExpect) {
-		return NewError(CodeBadRequest, "epoch: only goes with expect")
-	}
-	if req.Then != nil && req.In == nil {
-		return NewError(CodeBadRequest, "then: does not go with in null, which cancels the timer")
-	}
-	if seen.has(fieldUser) && req.Action == ActionSet {
-		switch {
-		case req.Scope != ScopePrivate:
-			return NewError(CodeBadRequest, "user: with set, only goes with the scope private")
-		case req.User == "":
-			return NewError(CodeBadRequest, "user: must not be empty; without it, your own data is set")
-		}
-	}
-	if req.Action != ActionSay {
+	text, data, wrong := seen.has(fieldText), seen.has(fieldData), ""
+	switch say, whose := req.Action == ActionSay, req.Action == ActionSet && seen.has(fieldUser); {
+	case seen.has(fieldEpoch) && !seen.has(fieldExpect):
+		wrong = "epoch: only goes with expect"
+	case req.Then != nil && req.In == nil:
+		wrong = "then: does not go with in null, which cancels the timer"
+	case whose && req.Scope != ScopePrivate:
+		wrong = "user: with set, only goes with the scope private"
+	case whose && req.User == "":
+		wrong = "user: must not be empty; without it, your own data is set"
+	case say && text && data:
+		wrong = "data: does not go with text"
+	case say && !text && !data:
+		wrong = "text: required, or data"
+	case say && text && req.Text == "":
+		wrong = "text: must not be empty"
+	default:
 		return nil
 	}
-	switch text, data := seen.has(fieldText), seen.has(fieldData); {
-	case text && data:
-		return NewError(CodeBadRequest, "data: does not go with text")
-	case !text && !data:
-		return NewError(CodeBadRequest, "text: required, or data")
-	case text && req.Text == "":
-		return NewError(CodeBadRequest, "text: must not be empty")
-	}
-	return nil
+	return NewError(CodeBadRequest, "%s", wrong)
 }

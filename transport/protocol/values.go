@@ -65,7 +65,7 @@ func number(value jsontext.Value, least, most int64) (n int64, wrong string) {
 		if n, ok := digits(value, most); ok && n >= least {
 			return n, ""
 		}
-		got = shorten(string(value))
+		got = Shorten(string(value))
 	}
 	return 0, fmt.Sprintf("must be a whole number from %d to %d, not %s", least, most, got)
 }
@@ -251,9 +251,10 @@ func (d *decoder) members(f field, value jsontext.Value) iter.Seq2[string, jsont
 const excerptLen = 32
 
 // excerpt quotes the beginning of a client's text, with control characters escaped.
-func excerpt(s string) string { return strconv.Quote(shorten(s)) }
+func excerpt(s string) string { return strconv.Quote(Shorten(s)) }
 
-func shorten(s string) string {
+// Shorten returns the beginning of a client's text, at most 32 characters and an ellipsis.
+func Shorten(s string) string {
 	count := 0
 	for i := range s {
 		if count == excerptLen {

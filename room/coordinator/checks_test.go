@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
 )
@@ -196,4 +198,36 @@ func TestInvariants_NobodyWatches(t *testing.T) {
 		defer stopAgain()
 		c.awaitDifference(t, CheckSeats, "42", "on seat 0")
 	})
+}
+
+// watchesAll has each of the nodes watch all of the rooms.
+func watchesAll(t *testing.T, nodes []*Coordinator, rooms []string) {
+	t.Helper()
+	for _, node := range nodes {
+		for _, id := range rooms {
+			stop, err := node.Watch(soon(t), id, func(*room.Event) {})
+			redistest.OK(t, err)
+			t.Cleanup(stop)
+		}
+	}
+}
+
+// findNothing fails the test as soon as a check shows a room that differs, until stop is called.
+func findNothing(t *testing.T, nodes []*Coordinator) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause.For(ctx, 20*time.Millisecond) == nil {
+			for _, node := range nodes {
+				for check, found := range node.Checks() {
+					if found.Rooms > 0 {
+						t.Errorf("%s of node %s: %+v", check, node.Node(), found)
+						return
+					}
+				}
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }

@@ -230,15 +230,20 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 			r, err = c.store.Load(ctx, id)
 		}
 	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return room.Snapshot{}, context.Cause(ctx)
-	case err != nil:
-		return room.Snapshot{}, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+	if err != nil {
+		return room.Snapshot{}, unavailable(ctx, err)
 	}
 	c.feeds.Saw(r)
 	c.feeds.Compare(id, known, r.Position)
 	return r.Snapshot(), nil
+}
+
+// unavailable returns an error of Redis as callers get it: as the cause of ctx if that has ended.
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 }
 
 // Watch calls fn for each further commit to the room, in order, until stop is called; it does not call fn after stop

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,22 +119,6 @@ func TestDo_BusyForEver(t *testing.T) {
 	})
 }
 
-// A holder that dies blocks its room for a TTL and no longer.
-func TestDo_DeadHolder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, rdb := redistest.Mini(t)
-		start := time.Now()
-		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: unprefixed.LockPrefix()})
-		redistest.OK(t, err)
-		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
-			t.Fatal(err)
-		}
-		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s"})
-		took := time.Since(start)
-		redistest.ErrorIf(t, took > lockmgr.DefaultTTL+lockmgr.DefaultPoll, "the room was blocked for %v", took)
-	})
-}
-
 // Redis deletes an empty room after Idle, or after a minute if nobody has configured it. If it is used
 // again before that, its version goes on.
 func TestRoom_EmptyExpires(t *testing.T) {
@@ -206,5 +192,56 @@ func TestClose_Drains(t *testing.T) {
 		redistest.OK(t, redistest.Receive(t, errs["42"], "the join that could be done"))
 		err := redistest.Receive(t, errs["43"], "the join that could not")
 		redistest.ErrorIf(t, !errors.Is(err, room.ErrClosed), "the join that could not: %v", err)
+	})
+}
+
+// A coordinator is alive also without Redis. It is not if the loop of its lease hangs, and is
+// again when that goes on.
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		hang := make(chan struct{})
+		var hangs, away atomic.Bool
+		rdb.AddHook(redistest.Hook{Before: func(context.Context, redis.Cmder) error {
+			if hangs.Load() {
+				<-hang // and does not look at the context
+			}
+			if away.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}})
+		c := newCoordinator(t, rdb, Options{})
+		check := func(when string, alive bool) {
+			t.Helper()
+			if err := c.Alive(); (err == nil) != alive || err != nil && !strings.Contains(err.Error(), "lease") {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+		check("before the start", true)
+		time.Sleep(10 * time.Minute)
+		check("long before the start", true)
+		redistest.OK(t, c.Start(t.Context()))
+		time.Sleep(10 * time.Minute)
+		check("after ten minutes", true)
+		away.Store(true)
+		time.Sleep(10 * time.Minute)
+		check("without Redis", true)
+		away.Store(false)
+		time.Sleep(time.Minute)
+		hangs.Store(true)
+		time.Sleep(10 * DefaultNodeTTL / 2)
+		check("at first", true)
+		time.Sleep(10 * DefaultNodeTTL)
+		check("hanging", false)
+		hangs.Store(false)
+		close(hang)
+		time.Sleep(time.Minute)
+		check("going on", true)
+		err := c.Close(t.Context())
+		redistest.ErrorIf(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
+		time.Sleep(10 * time.Minute)
+		check("closed", true)
 	})
 }

@@ -35,35 +35,6 @@ func (n *counting) hook() redistest.Hook {
 	}}
 }
 
-// Nodes that fight over a room keep their copies up to date by each other's events, and
-// hardly ever read the room.
-func TestCopy_FollowsOtherNodes(t *testing.T) {
-	server := redistest.Start(t)
-	var wg sync.WaitGroup
-	var n counting
-	const nodes, players, rounds = 3, 8, 40
-	for node := range nodes {
-		rdb := server.Client()
-		rdb.AddHook(n.hook())
-		c := newCoordinator(t, rdb, Options{})
-		for p := range players {
-			wg.Go(func() {
-				user := fmt.Sprintf("player%d-%d", node, p)
-				for range rounds {
-					mustDo(t, c, "42", room.Join{User: user, Session: "s"})
-					mustDo(t, c, "42", room.Leave{User: user, Session: "s"})
-				}
-				mustDo(t, c, "42", room.Join{User: user, Session: "s"})
-			})
-		}
-	}
-	wg.Wait()
-	s, err := newCoordinator(t, server.Client(), Options{}).Read(t.Context(), "42")
-	redistest.ErrorIf(t, err != nil || s.Count() != nodes*players, "%d are in the room, %v", s.Count(), err)
-	reads, commits := n.reads.Load(), n.commits.Load()
-	redistest.ErrorIf(t, reads > commits/4, "the room was read %d times for %d commits", reads, commits)
-}
-
 // Copies of idle rooms are dropped: the oldest when there are too many, all after a while.
 func TestCopy_Goes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,4 +93,48 @@ func TestHold_StaysWithABusyNode(t *testing.T) {
 			redistest.ErrorIf(t, len(left) > 0, "%v wait in line", left)
 		})
 	}
+}
+
+// Nodes that share a busy room keep their places in the line, so that a hold is one request.
+// When nothing is left to do they give them up.
+func TestLookahead_BusyRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		var n counting
+		var nodes []*Coordinator
+		for range 3 {
+			client := redistest.MiniClient(t, mini)
+			warm(t, client)
+			client.AddHook(n.hook())
+			beforeScript(client, store.CommitScript, func() error {
+				time.Sleep(2 * time.Millisecond) // so the others have to wait
+				return nil
+			})
+			nodes = append(nodes, newCoordinator(t, client, Options{}))
+		}
+		var wg sync.WaitGroup
+		for i, c := range nodes {
+			wg.Go(func() {
+				user := fmt.Sprint(i)
+				for range 50 {
+					time.Sleep(time.Millisecond) // players think, for less than the line takes
+					mustDo(t, c, "42", room.Join{User: user, Session: "s"})
+					time.Sleep(time.Millisecond)
+					mustDo(t, c, "42", room.Leave{User: user, Session: "s"})
+				}
+			})
+		}
+		wg.Wait()
+		t.Logf("%d requests for the lock, %d commits", n.takes.Load(), n.commits.Load())
+		redistest.ErrorIf(t, n.takes.Load() > n.commits.Load()/2,
+			"%d requests for the lock, %d commits", n.takes.Load(), n.commits.Load())
+		time.Sleep(time.Second)
+		got := keysOf(t, rdb)
+		redistest.ErrorIf(t, len(got) != 1 || got[0] != "Room:42:Meta", "left over: %v", got)
+		// A lone player does not have to wait for anybody.
+		start := time.Now()
+		mustDo(t, nodes[0], "42", room.Join{User: "a", Session: "s"})
+		d := time.Since(start)
+		redistest.ErrorIf(t, d > 2*time.Millisecond, "it waited for %v", d)
+	})
 }

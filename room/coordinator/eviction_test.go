@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -49,26 +48,6 @@ func noOtherNodes(t *testing.T, rdb *redis.Client, live ...*Coordinator) {
 			}
 		}
 	}
-}
-
-// Redis comes back from a copy that has members of a node and none of its records, and the node is not there any more.
-// They are removed all the same.
-func TestEviction_LostRecords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
-		live := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "live"})
-		mustDo(t, dead, "42", room.Join{User: "a", Session: "s"})
-		die(dead)
-		redistest.OK(t, rdb.Del(t.Context(), unprefixed.Lease("dead"), unprefixed.NodeRooms("dead"), unprefixed.Nodes("")).Err())
-		redistest.OK(t, rdb.HSet(t.Context(), "Room:42:Meta", "incarnation", "before").Err())
-		mustDo(t, live, "42", room.Join{User: "b", Session: "s"})
-		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
-		now := mustRead(t, live, "42")
-		users := now.Users()
-		redistest.ErrorIf(t, len(users) != 1 || users[0].User != "b", "%v are in the room", users)
-		noOtherNodes(t, rdb, live)
-	})
 }
 
 // Redis comes back from an older copy just when a dead node's members have been removed, and the node is removed
@@ -163,55 +142,6 @@ func TestEviction(t *testing.T) {
 	})
 }
 
-// A node dies while it shows the members of a dead one as away, or removes them: another node goes on.
-func TestEviction_RemoverDies(t *testing.T) {
-	t.Run("away", func(t *testing.T) { testTheRemoverDies(t, 4) })
-	t.Run("leave", func(t *testing.T) { testTheRemoverDies(t, 14) })
-}
-
-// testTheRemoverDies lets a node die that has done something about so many of 20.
-func testTheRemoverDies(t *testing.T, done int32) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
-		for i := range 10 {
-			mustDo(t, dead, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
-		}
-		die(dead)
-		failing := redistest.MiniClient(t, mini)
-		var commits atomic.Int32
-		failing.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
-			if isScript(cmd, store.CommitScript) {
-				commits.Add(1)
-			}
-			if commits.Load() > done {
-				return io.ErrUnexpectedEOF
-			}
-			return nil
-		}})
-		warm(t, failing)
-		first := newCoordinator(t, failing, Options{Node: "first"})
-		redistest.OK(t, first.Start(t.Context()))
-		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
-		left := int32(20)
-		for i := range 10 {
-			s, _ := dead.Read(t.Context(), fmt.Sprint("room", i))
-			left -= int32(s.Version - 1)
-		}
-		redistest.FatalIf(t, left == 0 || left == 20 || left%10 == 0, "%d are left", left)
-		die(first)
-		second := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "second"})
-		redistest.OK(t, second.Start(t.Context()))
-		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
-		for i := range 10 {
-			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 3 {
-				t.Errorf("room%d: %d members at version %d", i, s.Count(), s.Version)
-			}
-		}
-		noOtherNodes(t, rdb, second)
-	})
-}
-
 // One room cannot be read, and another one is locked. The dead node's members are removed
 // from all other rooms meanwhile, and from those two when that is over.
 func TestEviction_OneRoomFails(t *testing.T) {
@@ -286,21 +216,6 @@ func testNothingGrows(t *testing.T, lives, rooms int) {
 		if n := rdb.HLen(t.Context(), "Room:permanent:Meta").Val(); n > 7 {
 			t.Errorf("Room:permanent:Meta has grown to %v", rdb.HGetAll(t.Context(), "Room:permanent:Meta").Val())
 		}
-	})
-}
-
-// A node is alive if its lease is there, although the list says that it is over.
-func TestEviction_LivingNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
-		rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: c.Node()})
-		redistest.OK(t, other.Start(t.Context()))
-		time.Sleep(time.Minute)
-		s, _ := c.Read(t.Context(), "42")
-		redistest.ErrorIf(t, s.Count() != 1, "the room holds %d", s.Count())
 	})
 }
 
@@ -390,4 +305,38 @@ func testWritesRefused(t *testing.T, refused time.Duration, judge string) {
 			t.Errorf("after %v without writes, the judge %s, %v are in the room", refused, judge, users)
 		}
 	})
+}
+
+// Under Reject a session stays only as long as its node is believed to be alive: when the
+// node was killed, or closed, its lease is over, and the user's next session has the seat.
+func TestDo_RejectSparesNoDeadSession(t *testing.T) {
+	for name, end := range map[string]struct {
+		by   func(*Coordinator)
+		dead time.Duration // until its lease is over
+	}{
+		"killed": {die, DefaultNodeTTL},
+		"closed": {func(c *Coordinator) { _ = c.Close(context.Background()) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, _ := redistest.Mini(t)
+				rules := room.Rules{Duplicate: room.Reject, Seating: room.Capacity(2)}
+				gone := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
+				c := newCoordinator(t, redistest.MiniClient(t, mini), Options{Rules: rules})
+				mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+				first := mustDo(t, gone, "42", room.Join{User: "a", Session: "old"})
+				expectRefused(t, "while its node lives", c, "42", room.Join{User: "a", Session: "new"}, room.ErrDuplicate)
+				end.by(gone)
+				if end.dead > 0 {
+					expectRefused(t, "before its lease is over", c, "42", room.Join{User: "a", Session: "new"}, room.ErrDuplicate)
+					time.Sleep(end.dead)
+				}
+				expectRefused(t, "a session that comes back unasked", c, "42", room.Join{User: "a", Session: "older", Mode: room.JoinAgain}, room.ErrDuplicate)
+				r := mustDo(t, c, "42", room.Join{User: "a", Session: "new"})
+				redistest.ErrorIf(t, r.Seat != first.Seat, "on seat %d instead of %d", r.Seat, first.Seat)
+				time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+				expectRoom(t, mustRead(t, c, "42"), "b@0 a@1", 0)
+			})
+		})
+	}
 }

@@ -177,13 +177,10 @@ func (h *history) AwaitFeed(ctx context.Context, after string) error {
 }
 
 func (h *history) explainFeed(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w: the feed: %w", room.ErrUnavailable, h.store.Explain(ctx, err, h.store.Shared()...))
+	return unavailable(ctx, fmt.Errorf("the feed: %w", h.store.Explain(ctx, err, h.store.Shared()...)))
 }
 
 // feedLock and a reader's name make the name of a lock, which no room can have.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest"
@@ -213,4 +214,9 @@ func warm(t *testing.T, rdb redis.UniversalClient) {
 func warmUp(t *testing.T, rdb redis.UniversalClient, scripts ...*store.Script) {
 	t.Helper()
 	redistest.OK(t, store.New(rdb, store.Options{}).Servers.Preload(t.Context(), scripts...))
+}
+
+func TestMain(m *testing.M) {
+	redistest.MostlyWaiting()
+	goleak.VerifyTestMain(m)
 }

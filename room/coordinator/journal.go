@@ -56,11 +56,8 @@ func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]J
 		from = "(" + after
 	}
 	messages, err := h.store.Journal(ctx, id, from, limit)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, fmt.Errorf("%w: read the journal of room %s: %w", room.ErrUnavailable, id, err)
+	if err != nil {
+		return nil, unavailable(ctx, fmt.Errorf("read the journal of room %s: %w", id, err))
 	}
 	entries := make([]JournalEntry, 0, len(messages))
 	for _, m := range messages {
@@ -81,11 +78,8 @@ func (c *Coordinator) Kept(ctx context.Context, id string, most int) (room.Kept,
 		return room.Kept{}, err
 	}
 	kept, err := c.store.Kept(ctx, id, most)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return room.Kept{}, context.Cause(ctx)
-	case err != nil:
-		return room.Kept{}, fmt.Errorf("%w: %w", room.ErrUnavailable, err)
+	if err != nil {
+		return room.Kept{}, unavailable(ctx, err)
 	}
 	return kept, nil
 }

@@ -10,6 +10,7 @@ import (
 	"roomd/lockmgr/redisconn/embedded"
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/cluster"
 	"roomd/room/coordinator/internal/store"
 )
 
@@ -113,37 +114,6 @@ func TestLease_GraceBeginsWhenSomebodyLooks(t *testing.T) {
 	})
 }
 
-// Redis was restarted from an old copy of its data, which holds a lease that is not over and
-// a member who has left since. The node takes a new name and its sessions join again; that
-// member does not come back, since the node knows better.
-func TestLease_ComesBackToLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
-		f, _ := follow(t, c, "42")
-		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
-		f.expect(t, "2<1 +b@1")
-		users, meta, lease := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val(), rdb.Get(t.Context(), "Node:was").Val()
-		time.Sleep(DefaultNodeTTL)
-		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
-		f.expect(t, "3<2 -b@1")
-		rdb.HSet(t.Context(), "Room:42:Users", users)
-		rdb.HSet(t.Context(), "Room:42:Meta", meta)
-		rdb.Set(t.Context(), "Node:was", lease, DefaultNodeTTL)
-		time.Sleep(DefaultNodeTTL / 2) // before the other node, which knows nothing of the room, counts that lease as over
-		redistest.FatalIf(t, c.Node() == "was", "it kept its name")
-		e := redistest.Receive(t, f.events, "a new name")
-		redistest.ErrorIf(t, !e.Rejoin, "its watchers were told %+v", e)
-		mustDo(t, c, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
-		if e := redistest.Receive(t, f.events, "a snapshot"); e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0" {
-			t.Errorf("its watchers were told %+v", e)
-		}
-		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
-		expectRoom(t, mustRead(t, watches, "42"), "a@0", 0)
-		noOtherNodes(t, rdb, c, watches)
-	})
-}
-
 // The same with a real server that is killed and has its last snapshot on disk. Members are
 // in again, under their node's new name; a user who has left since the snapshot is removed;
 // and no version means two things.
@@ -173,7 +143,7 @@ func TestLease_RestartFromASnapshot(t *testing.T) {
 	server.Restart()
 	awaitUntil(t, patience, func() string {
 		s, err := other.Read(t.Context(), "42")
-		switch users := seatsOf(s); {
+		switch users := s.Users(); {
 		case err != nil:
 			return err.Error()
 		case c.Node() == before:
@@ -216,5 +186,59 @@ func TestLease_ForgottenLeave(t *testing.T) {
 		mustDo(t, watches, "42", room.Join{User: "e", Session: "s"}) // its version is that of the leave
 		time.Sleep(time.Second)
 		expectRoom(t, mustRead(t, watches, "42"), "a@0 e@2", 0)
+	})
+}
+
+// The request that began a lease arrives once more when the lease was ended. Others rely on that: the name does
+// not live again.
+func TestLease_LateBeginning(t *testing.T) {
+	const gone = 2*DefaultNodeTTL + DefaultGrace
+	for name, test := range map[string]struct {
+		end   func(*Coordinator)
+		after time.Duration
+	}{"by others": {die, gone}, "by the node": {stop, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mini, rdb := redistest.Mini(t)
+				warmAll(t, rdb)
+				client := redistest.MiniClient(t, mini)
+				ended := newCoordinator(t, client, Options{Node: "ended"})
+				other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+				redistest.OK(t, other.Start(t.Context()))
+				begins := keepBack(client, rdb, cluster.LeaseScript, "")
+				redistest.ErrorIs(t, "it starts without a lease", ended.Start(t.Context()), room.ErrUnavailable)
+				begins.pass()
+				mustDo(t, ended, "42", room.Join{User: "a", Session: "s"})
+				test.end(ended)
+				time.Sleep(test.after)
+				begins.arrive(t)
+				redistest.ErrorIf(t, rdb.Exists(t.Context(), unprefixed.Lease("ended")).Val() != 0, "it lives again")
+				time.Sleep(gone)
+				noOtherNodes(t, rdb, other)
+				if s, err := other.Read(t.Context(), "42"); err != nil || s.Count() != 0 {
+					t.Errorf("the room holds %s, %v", describeUsers(s.Users()), err)
+				}
+			})
+		})
+	}
+}
+
+// The reply to the request that began a node's first lease was lost, and others have ended that lease since. The
+// node takes another name.
+func TestLease_FirstWasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		warmAll(t, rdb)
+		client := redistest.MiniClient(t, mini)
+		c := newCoordinator(t, client, Options{Node: "first"})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		redistest.OK(t, other.Start(t.Context()))
+		begins := keepBack(client, rdb, cluster.LeaseScript, "")
+		redistest.ErrorIs(t, "it starts without a reply", c.Start(t.Context()), room.ErrUnavailable)
+		begins.arrive(t)
+		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		redistest.ErrorIf(t, c.Node() == "first", "it has a name that was ended")
+		noOtherNodes(t, rdb, c, other)
 	})
 }

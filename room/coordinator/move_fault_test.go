@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,29 +92,6 @@ func TestMove_RequestLost(t *testing.T) {
 		})})
 		mustMove(t, c, "A", "B", "r", "a", "b")
 		redistest.Equal(t, "the rooms are", describeBoth(t, other), "3:; 2: x@0 (a)@1 (b)@2")
-	})
-}
-
-// The reply to a leave is lost, and this node moves another user out of the room before the leave
-// is sent again: it still counts as written, once.
-func TestMove_WorkersToken(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		var c *Coordinator
-		var armed atomic.Bool
-		lose := once(store.CommitScript, func() error {
-			mustMove(t, c, "A", "B", "r", "b")
-			return io.ErrUnexpectedEOF
-		})
-		c, other := mover(t, client, Options{}, redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
-			if !armed.Load() {
-				return nil
-			}
-			return lose(ctx, cmd)
-		}})
-		armed.Store(true)
-		r, err := c.Do(soon(t), "A", room.Leave{User: "a", Session: "s"})
-		redistest.ErrorIf(t, err != nil || r.Version != 3, "leave: version %d, %v", r.Version, err)
-		redistest.Equal(t, "the rooms are", describeBoth(t, other), "4:; 2: x@0 (b)@1")
 	})
 }
 

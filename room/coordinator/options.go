@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -135,34 +136,15 @@ func (o Options) store() store.Options {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Node == "" {
-		o.Node = store.NewName()
-	}
-	if o.LockTTL == 0 {
-		o.LockTTL = lockmgr.DefaultTTL
-	}
-	if o.LockPoll == 0 {
-		o.LockPoll = lockmgr.DefaultPoll
-	}
-	if o.LockWait == 0 {
-		o.LockWait = DefaultLockWait
-	}
-	if o.NodeTTL == 0 {
-		o.NodeTTL = max(DefaultNodeTTL, o.LockTTL)
-	}
-	if o.Grace == 0 {
-		o.Grace = DefaultGrace
-	}
-	o.Grace = max(o.Grace, 0)
-	if o.MaxBatch == 0 {
-		o.MaxBatch = DefaultMaxBatch
-	}
-	if o.MaxCopies == 0 {
-		o.MaxCopies = DefaultMaxCopies
-	}
-	if o.Idle == 0 {
-		o.Idle = DefaultIdle
-	}
+	o.Node = cmp.Or(o.Node, store.NewName())
+	o.LockTTL = cmp.Or(o.LockTTL, lockmgr.DefaultTTL)
+	o.LockPoll = cmp.Or(o.LockPoll, lockmgr.DefaultPoll)
+	o.LockWait = cmp.Or(o.LockWait, DefaultLockWait)
+	o.NodeTTL = cmp.Or(o.NodeTTL, max(DefaultNodeTTL, o.LockTTL))
+	o.Grace = max(cmp.Or(o.Grace, DefaultGrace), 0)
+	o.MaxBatch = cmp.Or(o.MaxBatch, DefaultMaxBatch)
+	o.MaxCopies = cmp.Or(o.MaxCopies, DefaultMaxCopies)
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
 	if o.Trace == nil {
 		o.Trace = new(Trace)
 	}
@@ -201,31 +183,28 @@ func (o Options) validate() error {
 	if err := CheckKeyPrefix(o.KeyPrefix); err != nil {
 		return err
 	}
-	switch {
-	case o.LockWait < 0:
-		return &room.InvalidError{Field: "LockWait", Problem: fmt.Sprintf("must be more than zero, not %v", o.LockWait)}
-	case o.NodeTTL < o.LockTTL:
+	for _, rule := range []struct {
+		broken  bool
+		field   string
+		problem string
+		args    []any
+	}{
+		{o.LockWait < 0, "LockWait", "must be more than zero, not %v", []any{o.LockWait}},
 		// A holder that stalls for longer than NodeTTL must have lost its lock, too.
-		return &room.InvalidError{Field: "NodeTTL",
-			Problem: fmt.Sprintf("must not be shorter than LockTTL (%v), is %v", o.LockTTL, o.NodeTTL)}
-	case o.Replicas < 0:
-		return &room.InvalidError{Field: "Replicas", Problem: fmt.Sprintf("must not be negative, is %d", o.Replicas)}
-	case o.MaxBatch < 0:
-		return &room.InvalidError{Field: "MaxBatch", Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxBatch)}
-	case o.MaxCopies < 0:
-		return &room.InvalidError{Field: "MaxCopies",
-			Problem: fmt.Sprintf("must be more than zero, not %d", o.MaxCopies)}
-	case o.Journal < 0 || o.Journal > MaxJournal:
-		return &room.InvalidError{Field: "Journal",
-			Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxJournal, o.Journal)}
-	case o.Feed < 0 || o.Feed > MaxFeed:
-		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf("must be from 0 (none) to %d, not %d", MaxFeed,
-			o.Feed)}
-	case o.Feed > 0 && o.Journal == 0:
-		return &room.InvalidError{Field: "Feed", Problem: fmt.Sprintf(
-			"is %d, and rests on the journals of the rooms: Journal must not be 0", o.Feed)}
-	case o.Idle < time.Millisecond:
-		return &room.InvalidError{Field: "Idle", Problem: fmt.Sprintf("must be at least 1ms, not %v", o.Idle)}
+		{o.NodeTTL < o.LockTTL, "NodeTTL", "must not be shorter than LockTTL (%v), is %v", []any{o.LockTTL, o.NodeTTL}},
+		{o.Replicas < 0, "Replicas", "must not be negative, is %d", []any{o.Replicas}},
+		{o.MaxBatch < 0, "MaxBatch", "must be more than zero, not %d", []any{o.MaxBatch}},
+		{o.MaxCopies < 0, "MaxCopies", "must be more than zero, not %d", []any{o.MaxCopies}},
+		{o.Journal < 0 || o.Journal > MaxJournal, "Journal", "must be from 0 (none) to %d, not %d",
+			[]any{MaxJournal, o.Journal}},
+		{o.Feed < 0 || o.Feed > MaxFeed, "Feed", "must be from 0 (none) to %d, not %d", []any{MaxFeed, o.Feed}},
+		{o.Feed > 0 && o.Journal == 0, "Feed",
+			"is %d, and rests on the journals of the rooms: Journal must not be 0", []any{o.Feed}},
+		{o.Idle < time.Millisecond, "Idle", "must be at least 1ms, not %v", []any{o.Idle}},
+	} {
+		if rule.broken {
+			return &room.InvalidError{Field: rule.field, Problem: fmt.Sprintf(rule.problem, rule.args...)}
+		}
 	}
 	return nil
 }

@@ -86,22 +86,6 @@ func TestBatch_UserOnce(t *testing.T) {
 	})
 }
 
-// An action whose caller gives up before it runs does not happen.
-func TestGiveUp_InTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, rdb := onMini(t, Options{})
-		ctx := contexts(t, 3)
-		impatient, cancel := context.WithCancelCause(t.Context())
-		reason := errors.New("window closed")
-		ctx[1] = impatient
-		time.AfterFunc(0, func() { cancel(reason) })
-		results, errs := answers(t, rdb, c, ctx, room.Join{User: "a", Session: "s"}, room.Join{User: "b", Session: "s"}, room.Join{User: "c", Session: "s"})
-		redistest.ErrorIf(t, !errors.Is(errs[1], reason) || errors.Is(errs[1], room.ErrUnknown),
-			"the impatient caller hears %v", errs[1])
-		redistest.Equal(t, "the room holds", describeUsers(results[2].Users()), "a@0 c@1")
-	})
-}
-
 // An action was applied to the node's copy of the room, and its commit had to wait for the lock. When its caller gives up
 // it does not happen: the next commit has nothing of it.
 func TestGiveUp_BehindTheLock(t *testing.T) {
@@ -206,23 +190,6 @@ func TestGiveUp_NoRedis(t *testing.T) {
 			mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
 		})
 	}
-}
-
-// A caller that gives up while its action is written gets ErrUnknown at once.
-func TestGiveUp_TooLate(t *testing.T) {
-	_, rdb := redistest.Mini(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	release := make(chan struct{})
-	rdb.AddHook(redistest.Hook{Before: once(store.CommitScript, func() error {
-		cancel()
-		<-release
-		return nil
-	})})
-	warm(t, rdb)
-	c := newCoordinator(t, rdb, Options{})
-	_, err := c.Do(ctx, "42", room.Join{User: "a", Session: "s"})
-	redistest.ErrorIf(t, !errors.Is(err, room.ErrUnknown) || !errors.Is(err, context.Canceled), "join: %v", err)
-	close(release)
 }
 
 // Redis answers no commit. Every action is answered within LockWait and a TTL, however many

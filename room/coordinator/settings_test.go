@@ -34,31 +34,6 @@ func TestSettings_OtherCapacities(t *testing.T) {
 	}
 }
 
-// Settings are changed through one node, and bind the others at once, with a copy of the room or
-// without one.
-func TestSettings_BindEveryNode(t *testing.T) {
-	server := redistest.Start(t)
-	first := newCoordinator(t, server.Client(), Options{})
-	second := newCoordinator(t, server.Client(), Options{})
-	mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
-	mustDo(t, second, "42", room.Join{User: "b", Session: "s"})
-	result := mustDo(t, first, "42", room.Configure{Settings: room.Settings{Capacity: 2}})
-	redistest.ErrorIf(t, result.Settings.Capacity != 2, "the result has %+v", result.Settings)
-	for name, c := range map[string]*Coordinator{"one that follows": second, "a new one": newCoordinator(t, server.Client(), Options{})} {
-		_, err := c.Do(t.Context(), "42", room.Join{User: "c", Session: "s"})
-		redistest.ErrorIf(t, !errors.Is(err, room.ErrFull), "a third member through %s: %v", name, err)
-		if _, err := c.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Capacity: 1}}); !errors.Is(err, room.ErrInvalid) {
-			t.Errorf("one seat for two members through %s: %v", name, err)
-		}
-		if _, err := c.Do(t.Context(), "42", room.Configure{Settings: room.Settings{}, Expect: room.ExpectVersion("", result.Version-1)}); !errors.Is(err, room.ErrConflict) {
-			t.Errorf("an earlier version through %s: %v", name, err)
-		}
-	}
-	mustDo(t, second, "42", room.Configure{Settings: room.Settings{Closed: true}})
-	expectRefused(t, "a closed room", first, "42", room.Join{User: "c", Session: "s"}, room.ErrRoomClosed)
-	mustDo(t, first, "42", room.Join{User: "b", Session: "another"}) // a member comes back
-}
-
 // Redis forgets an empty room after Idle, unless it is to be kept.
 func TestSettings_Keep(t *testing.T) {
 	c, rdb := onMini(t, Options{Idle: time.Minute})

@@ -147,30 +147,6 @@ func TestTimers_SetterIsGone(t *testing.T) {
 	}
 }
 
-// All nodes are away when timers are due. They fire as soon as one is there.
-func TestTimers_AllNodesAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mini, rdb := redistest.Mini(t)
-		first := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		mustDo(t, first, "42", room.Join{User: "a", Session: "s"})
-		mustDo(t, first, "42", room.Configure{Settings: room.Settings{Keep: true}})
-		setTimer(t, first, "turn", time.Second)
-		setTimer(t, first, "game", 5*time.Minute)
-		die(first)
-		time.Sleep(time.Minute)
-		next := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
-		l := watchTimers(t, next)
-		redistest.OK(t, next.Start(t.Context()))
-		l.expect(3*time.Second, "turn at 0.0s")
-		expectIndex(t, rdb, "42")
-		time.Sleep(5 * time.Minute)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		redistest.Equal(t, "timers that have fired", len(l.told), 1)
-		expectIndex(t, rdb)
-	})
-}
-
 // Redis is away when a timer is due. It fires as soon as Redis is back, also if Redis has lost the index meanwhile.
 func TestTimers_RedisAway(t *testing.T) {
 	for _, lost := range []bool{false, true} {
@@ -328,39 +304,4 @@ func TestTimers_IndexIsLost(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		expectIndex(t, rdb, "42")
 	})
-}
-
-// The index is on another master than the room.
-func TestTimers_Cluster(t *testing.T) {
-	redistest.Thorough(t)
-	t.Parallel() // it mostly waits
-	cluster := redistest.StartCluster(t)
-	first, second := newCoordinator(t, cluster.Client(), Options{}), newCoordinator(t, cluster.Client(), Options{})
-	redistest.OK(t, second.Start(t.Context()))
-	var fired atomic.Int64
-	for i := range 20 {
-		id := fmt.Sprint("r", i)
-		stop, err := second.Watch(t.Context(), id, func(e *room.Event) {
-			for _, c := range e.Changes {
-				if c.Type == "timer" {
-					fired.Add(1)
-				}
-			}
-		})
-		redistest.OK(t, err)
-		defer stop()
-		mustDo(t, first, id, room.Join{User: "a", Session: "s"})
-		mustDo(t, first, id, room.SetTimer{Name: "turn", In: 1000})
-	}
-	die(first)
-	redistest.Until(t, "all have fired", func() bool { return fired.Load() == 20 })
-	client := cluster.Client()
-	awaitUntil(t, longPatience, func() string {
-		left, err := client.ZRangeWithScores(t.Context(), unprefixed.Timers(), 0, -1).Result()
-		if err == nil && len(left) == 0 {
-			return ""
-		}
-		return fmt.Sprintf("the index has %v (%v)", left, err)
-	})
-	redistest.Equal(t, "timers that have fired", fired.Load(), 20)
 }

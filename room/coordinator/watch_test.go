@@ -35,32 +35,6 @@ func (f *follower) expect(t *testing.T, want string) *room.Event {
 	return e
 }
 
-func TestWatch_AllNodesInOrder(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		a, b := newCoordinator(t, client(), Options{}), newCoordinator(t, client(), Options{})
-		onA, _ := follow(t, a, "42")
-		onB, _ := follow(t, b, "42")
-		second, stop := follow(t, b, "42")
-		other, _ := follow(t, b, "43")
-		mustDo(t, a, "42", room.Join{User: "李四", Session: "s1"})
-		mustDo(t, b, "42", room.Join{User: "张三", Session: "s2"})
-		mustDo(t, a, "42", room.Leave{User: "李四", Session: "s1"})
-		for _, f := range []*follower{onA, onB, second} {
-			f.expect(t, "1<0 +李四@0")
-			f.expect(t, "2<1 +张三@1")
-			f.expect(t, "3<2 -李四@0")
-		}
-		stop()
-		mustDo(t, a, "42", room.Join{User: "张三", Session: "s3"})
-		e := onB.expect(t, "4<3 ")
-		outcome, _ := (room.Membership{User: "张三", Session: "s2", Epoch: e.Epoch, Version: 2}).After(e)
-		redistest.ErrorIf(t, outcome != room.Replaced, "s2: %v", outcome)
-		mustDo(t, a, "43", room.Join{User: "王五", Session: "s1"})
-		other.expect(t, "1<0 +王五@0")
-		redistest.ErrorIf(t, len(second.events) != 0, "told after stop")
-	})
-}
-
 // The last watcher goes and a new one comes: it misses nothing from the moment
 // its Watch returned.
 func TestWatch_Again(t *testing.T) {
@@ -74,43 +48,6 @@ func TestWatch_Again(t *testing.T) {
 		stop()
 		mustDo(t, b, "42", room.Leave{User: "张三", Session: "s"})
 	}
-}
-
-// An event got lost on the way.
-func TestWatch_Gap(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		rdb := client()
-		c := newCoordinator(t, client(), Options{})
-		f, _ := follow(t, c, "42")
-		r := mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
-		f.expect(t, "1<0 +李四@0")
-		rdb.HSet(t.Context(), "Room:42:Meta", "version", 7, "mark", "another commit's")
-		mustDo(t, c, "42", room.Join{User: "张三", Session: "s2"})
-		f.expect(t, "8= 李四@0 张三@1")
-
-		// The first is known already. The second cannot be read, which leads to a snapshot.
-		rdb.Publish(t.Context(), "Room:42:Events", `{"epoch":"`+r.Epoch+`","version":8}`)
-		rdb.Publish(t.Context(), "Room:42:Events", `{"epoch":`)
-		f.expect(t, "8= 李四@0 张三@1")
-		mustDo(t, c, "42", room.Leave{User: "李四", Session: "s1"})
-		f.expect(t, "9<8 -李四@0")
-	})
-}
-
-// Redis came back empty: the room goes on in another epoch, and a snapshot says so.
-func TestWatch_NewEpoch(t *testing.T) {
-	onBoth(t, func(t *testing.T, client func() *redis.Client) {
-		rdb := client()
-		c := newCoordinator(t, client(), Options{})
-		f, _ := follow(t, c, "42")
-		first := mustDo(t, c, "42", room.Join{User: "李四", Session: "s1"})
-		f.expect(t, "1<0 +李四@0")
-		rdb.FlushAll(t.Context())
-		mustDo(t, c, "42", room.Join{User: "张三", Session: "s2"})
-		if e := f.expect(t, "2= 李四@0 张三@1"); e.Epoch == first.Epoch || e.Epoch == "" {
-			t.Errorf("the epoch is %q, it was %q", e.Epoch, first.Epoch)
-		}
-	})
 }
 
 // An event of an epoch that is over makes a node read a snapshot, and no more than that: no

@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,45 +24,33 @@ type Identity struct {
 
 // roomSet is the wanted content of Node:<node>:Rooms. A failover may lose some of that set but not the members, which
 // are on another master of a Cluster; then the node writes the set again. The zero value is empty.
-type roomSet struct {
-	mu  sync.Mutex
-	ids map[string]struct{} // guarded by mu
-}
+type roomSet struct{ ids sync.Map }
 
 func (s *roomSet) add(ids ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ids == nil {
-		s.ids = make(map[string]struct{})
-	}
 	for _, id := range ids {
-		s.ids[id] = struct{}{}
+		s.ids.Store(id, nil)
 	}
 }
 
-func (s *roomSet) remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.ids, id)
-}
+func (s *roomSet) remove(id string) { s.ids.Delete(id) }
 
 func (s *roomSet) has(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, there := s.ids[id]
+	_, there := s.ids.Load(id)
 	return there
 }
 
-func (s *roomSet) size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.ids)
+func (s *roomSet) size() (n int) {
+	for range s.ids.Range {
+		n++
+	}
+	return n
 }
 
-func (s *roomSet) all() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.ids))
+func (s *roomSet) all() (ids []string) {
+	for id := range s.ids.Range {
+		ids = append(ids, id.(string))
+	}
+	return ids
 }
 
 // hashTags has one tag for each sixteenth of a Cluster's hash slots, so they spread over the masters as the slots do.

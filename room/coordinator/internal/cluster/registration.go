@@ -127,13 +127,12 @@ func (r *Registration) use(ctx context.Context) error {
 			r.open = true
 		}
 		all.mu.Unlock()
-		if deleted == nil {
-			break
-		}
-		select {
-		case <-deleted:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if deleted != nil {
+			select {
+			case <-deleted:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 		}
 	}
 	return nil

@@ -253,39 +253,3 @@ func TestSearch_OneNode(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkIndex measures what 100 rooms cost Redis, and a list of 50,000 of which some have changed.
-func BenchmarkIndex(b *testing.B) {
-	client := redistest.Start(b).Client()
-	l := newLobby(b, client)
-	rooms := func(n, from int, version uint64) (all []*change) {
-		for i := range n {
-			all = append(all, &change{Listed: Listed{ID: fmt.Sprint("table-", from+i), Epoch: "e", Version: version, Members: i % 5, Capacity: 4, Labels: `{"mode":"fast"}`}, listed: true})
-		}
-		return all
-	}
-	mustGet(b, l)
-	redistest.OK(b, l.index.note(b.Context(), rooms(50_000, 0, 1)))
-	version := uint64(1)
-	b.Run("note100", func(b *testing.B) {
-		for b.Loop() {
-			version++
-			redistest.OK(b, l.index.note(b.Context(), rooms(100, 0, version)))
-		}
-	})
-	b.Run("first", func(b *testing.B) {
-		for b.Loop() {
-			l.known, l.at = known{}, time.Time{}
-			mustGet(b, l)
-		}
-	})
-	b.Run("next", func(b *testing.B) {
-		for b.Loop() {
-			version++
-			redistest.OK(b, l.index.note(b.Context(), rooms(100, 0, version)))
-			l.at = time.Time{}
-			_, err := l.Get(b.Context())
-			redistest.OK(b, err)
-		}
-	})
-}

@@ -52,11 +52,3 @@ func TestTally_Totals(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-func BenchmarkTally_Action(b *testing.B) {
-	c := NewTally()
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Action(time.Millisecond, false)
-	}
-}

@@ -64,7 +64,7 @@ func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []En
 		// Redis lost the entries before this place, in a restart or failover. The next entry gets an id beyond the
 		// place (append.lua), so the reader can wait for it. If Redis has already had an entry since, the place is
 		// unknown.
-		now, err := r.store.Servers.Incarnation(ctx, r.keys.Entries)
+		now, err := r.store.Servers.Incarnation(ctx, r.keys.Entries, false)
 		if err != nil {
 			return nil, false, err
 		}

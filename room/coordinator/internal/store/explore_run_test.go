@@ -3,11 +3,12 @@ package store
 import (
 	"fmt"
 	"hash/maphash"
-	"roomd/lockmgr/redistest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"roomd/lockmgr/redistest"
 )
 
 // explorer tries all orders in which the requests of a few writers can arrive, be late or be lost, on the

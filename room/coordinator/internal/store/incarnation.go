@@ -124,14 +124,9 @@ func newServers(client redis.UniversalClient) *Servers {
 	return &Servers{client: client, known: make(map[string]answer)}
 }
 
-// Incarnation returns the cached incarnation of the master that has key, and asks if there is none.
-func (i *Servers) Incarnation(ctx context.Context, key string) (string, error) {
-	return i.of(ctx, key, false)
-}
-
-// of returns the cached incarnation of the master that has key, and asks if there is none. With fresh, the answer is
+// Incarnation returns the cached incarnation of the master that has key, and asks if there is none. With fresh, the answer is
 // at most freshAnswer old.
-func (i *Servers) of(ctx context.Context, key string, fresh bool) (string, error) {
+func (i *Servers) Incarnation(ctx context.Context, key string, fresh bool) (string, error) {
 	at := redisconn.MasterOf(ctx, i.client, key)
 	i.mu.Lock()
 	last, known := i.known[at]
@@ -139,15 +134,11 @@ func (i *Servers) of(ctx context.Context, key string, fresh bool) (string, error
 	if known && (!fresh || time.Since(last.at) < freshAnswer) {
 		return last.incarnation, nil
 	}
-	return i.ask(ctx, key)
+	return i.share(ctx, key, "", i.askOn)
 }
 
 // askTimeout limits one question; several callers may share it.
 const askTimeout = 3 * time.Second
-
-func (i *Servers) ask(ctx context.Context, key string) (string, error) {
-	return i.share(ctx, key, "", i.askOn)
-}
 
 // share calls ask with a connection to the master that has key. Concurrent callers with the same question share one
 // call.
@@ -258,7 +249,7 @@ func (l loader) ScriptLoad(ctx context.Context, text string) *redis.StringCmd {
 
 // Preload loads scripts for the server's current incarnation, for tests.
 func (i *Servers) Preload(ctx context.Context, scripts ...*Script) error {
-	now, err := i.of(ctx, "", false)
+	now, err := i.Incarnation(ctx, "", false)
 	for _, script := range scripts {
 		err = errors.Join(err, script.on(now).Load(ctx, i.client).Err())
 	}
@@ -293,7 +284,7 @@ func answerOf(cmd *redis.Cmd) ([]any, error) {
 func (s *Store) run(ctx context.Context, meta string, script *Script,
 	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
 	for {
-		now, err := s.Servers.of(ctx, meta, false)
+		now, err := s.Servers.Incarnation(ctx, meta, false)
 		if err != nil {
 			return nil, err
 		}

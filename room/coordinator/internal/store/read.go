@@ -87,9 +87,9 @@ func (s *Store) continues(ctx context.Context, id, epoch, began string) (bool, e
 	meta := s.KeysOf(id).Meta
 	if epoch == "" { // the room has no commit
 		return true, nil
-	} else if now, err := s.Servers.of(ctx, meta, false); err != nil || now == began {
+	} else if now, err := s.Servers.Incarnation(ctx, meta, false); err != nil || now == began {
 		return err == nil, err
 	}
-	now, err := s.Servers.of(ctx, meta, true)
+	now, err := s.Servers.Incarnation(ctx, meta, true)
 	return now == began, err
 }

@@ -139,6 +139,7 @@ func TestAdminListen_OfAProgram(t *testing.T) {
 	for path, want := range map[string]string{
 		"/admin":     "<title>roomd: operators",
 		"/metrics":   `roomd_actions_total{kind="join",result="ok"} 1`,
+		"/metrics?":  "roomd_connections_total 1",
 		"/api/nodes": `"grace":"7s"`, // without Config.Settings
 		"/healthz":   "ok",
 	} {

@@ -40,7 +40,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := s.sessions.Users.Penalty(user); wait > 0 {
-		s.opts.Trace.refused(LimitFlood)
+		s.opts.Trace.Refused(LimitFlood)
 		w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		Refuse(w, http.StatusTooManyRequests, protocol.NewError(protocol.CodeRateLimited,
 			"%s has sent too much that asks for nothing; wait %v", user, wait))
@@ -59,7 +59,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 		s.sessions.Debug.Write("connection refused", slog.String("remote", remote), slog.Any("error", err))
 		return // Upgrade has answered
 	}
-	s.opts.Trace.connected()
+	s.opts.Trace.Connected()
 	s.sessions.Debug.Write("connected",
 		slog.String("remote", remote), slog.String("user", user), slog.String("session", c.session.ID))
 	go func() { // connections.wait waits for this goroutine
@@ -81,18 +81,18 @@ func joinProtocols(h http.Header) {
 func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	evicted, refusal := s.conns.add(c)
 	if evicted != nil {
-		s.opts.Trace.refused(LimitUnauthenticated)
+		s.opts.Trace.Refused(LimitUnauthenticated)
 		s.rateLimitedLogs.evicted.Happened(nil)
 		evicted.Abort()
 	}
 	switch {
 	case refusal == nil, refusal == errDraining:
 	case refusal.Is(protocol.ErrRateLimited):
-		s.opts.Trace.refused(LimitAddress)
+		s.opts.Trace.Refused(LimitAddress)
 		s.rateLimitedLogs.address.Happened(refusal, "address", c.network.String())
 		return http.StatusTooManyRequests, refusal
 	default:
-		s.opts.Trace.refused(LimitConnections)
+		s.opts.Trace.Refused(LimitConnections)
 		s.rateLimitedLogs.full.Happened(refusal)
 	}
 	return http.StatusServiceUnavailable, refusal

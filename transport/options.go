@@ -129,6 +129,7 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Trace = o.Trace.filled()
 	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
 	o.MaxPerAddress = cmp.Or(o.MaxPerAddress, defaultMaxPerAddress)
 	o.MaxRooms, o.MaxNewRooms = cmp.Or(o.MaxRooms, defaultMaxRooms), cmp.Or(o.MaxNewRooms, defaultMaxNewRooms)

@@ -72,13 +72,13 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 		Life: life, Now: rooms.Now, Clock: clock, Rooms: session.NewSharedReads(life, rooms),
 		Watching: redisconn.NewSharedTimeout(life, session.WatchTimeout), Users: session.NewUsers(clock),
 		Debug: session.NewDebugLog(opts.Log, clock), Logs: s.rateLimitedLogs.Logs, MatchSettings: opts.MatchSettings,
-		Refused: opts.Trace.refused, Merged: opts.Trace.merged,
+		Refused: opts.Trace.Refused, Merged: opts.Trace.Merged,
 	}
 	s.limits.Store(&opts)
 	s.sessions.SetLimits(opts.limits())
 	s.sockets = ws.NewGroup(ws.Options{
 		PingInterval: opts.PingInterval, WriteTimeout: opts.WriteTimeout, TooSlow: protocol.CloseTooSlow,
-		Closed: opts.Trace.closed, Clock: clock,
+		Closed: opts.Trace.Closed, Clock: clock,
 	})
 	s.health = &health{server: s, conns: make(map[*conn]struct{})}
 	s.disconnectTimers = newDisconnectTimers(s)

@@ -52,28 +52,25 @@ func Limits() []string {
 	}
 }
 
-func (t *Trace) refused(limit string) {
-	if t != nil && t.Refused != nil {
-		t.Refused(limit)
+// filled returns a trace without nil callbacks. t may be nil.
+func (t *Trace) filled() *Trace {
+	var f Trace
+	if t != nil {
+		f = *t
 	}
-}
-
-func (t *Trace) connected() {
-	if t != nil && t.Connected != nil {
-		t.Connected()
+	if f.Refused == nil {
+		f.Refused = func(string) {}
 	}
-}
-
-func (t *Trace) closed(code int) {
-	if t != nil && t.Closed != nil {
-		t.Closed(code)
+	if f.Connected == nil {
+		f.Connected = func() {}
 	}
-}
-
-func (t *Trace) merged(events int) {
-	if t != nil && t.Merged != nil && events > 0 {
-		t.Merged(events)
+	if f.Closed == nil {
+		f.Closed = func(int) {}
 	}
+	if f.Merged == nil {
+		f.Merged = func(int) {}
+	}
+	return &f
 }
 
 // probeQuiet is longer than a load balancer's interval between probes.

@@ -258,12 +258,6 @@ const (
 	statuses
 )
 
-func (s Status) String() string {
-	return [statuses]string{
-		"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken",
-	}[s]
-}
-
 // IsMember reports whether the session is a member for its client.
 func (s Status) IsMember() bool { return s >= Member && s <= Overtaken }
 
@@ -310,13 +304,6 @@ const (
 
 	inputs
 )
-
-func (i Input) String() string {
-	return [inputs]string{
-		"joined", "join unknown", "left", "leave unknown", "refused", "moved", "seen",
-		"questioned", "contradicted", "removed", "ended", "taken over", "taken before",
-	}[i]
-}
 
 // transitions maps inputs to new statuses. A status without an entry stays.
 var transitions = [inputs]map[Status]Status{

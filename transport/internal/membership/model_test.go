@@ -264,3 +264,16 @@ func TestMembership_AwayByTheNameBefore(t *testing.T) {
 		}
 	}
 }
+
+func (s Status) String() string {
+	return [statuses]string{
+		"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken",
+	}[s]
+}
+
+func (i Input) String() string {
+	return [inputs]string{
+		"joined", "join unknown", "left", "leave unknown", "refused", "moved", "seen",
+		"questioned", "contradicted", "removed", "ended", "taken over", "taken before",
+	}[i]
+}

@@ -16,6 +16,7 @@ func TestRoom_RepliesAndEventsFormOneSequence(t *testing.T) {
 			"open; listed 3; change 4; hold; change 5 6; listed 5", "reply 3, reply 5, events 6"},
 		{"a refused request: held events go on",
 			"open; listed 3; hold; change 4; reply 99; release; change 5", "reply 3, reply 99, events 4+5"},
+		{"a request about the room runs: what is queued already waits, too", "open; listed 3; change 4; hold", "reply 3"},
 		{"nothing twice, nothing old", "open; listed 3; change 3 4 4; snapshot 4", "reply 3, events 4"},
 		{"a snapshot stands for what is pending",
 			"open; listed 3; change 4; snapshot 9; change 10; snapshot new 1", "reply 3, events =1"},
@@ -28,19 +29,6 @@ func TestRoom_RepliesAndEventsFormOneSequence(t *testing.T) {
 		if got := written(o); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
-	}
-}
-
-// While a request about the room runs, the writer does not write the room's events.
-func TestRoom_HeldEventsAreNotWritten(t *testing.T) {
-	o := newBox(func() {}, 256<<10)
-	o.play(t, "open; listed 3; change 4; hold")
-	if got := written(o); got != "reply 3" {
-		t.Errorf("held: %s", got)
-	}
-	o.play(t, "release")
-	if got := written(o); got != "events 4" {
-		t.Errorf("released: %s", got)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"roomd/lockmgr/redisconn"
 	"roomd/room"
-	"roomd/room/coordinator"
 	"roomd/room/ratelog"
 	"roomd/transport/internal/frames"
 	"roomd/transport/internal/outbox"
@@ -223,16 +222,6 @@ func (s *Session) Close() (rooms []string) {
 		s.shared.Users.release(s.User, s.throttle.user)
 	}
 	return rooms
-}
-
-// Rooms is what sessions need of a *coordinator.Coordinator.
-type Rooms interface {
-	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
-	Read(ctx context.Context, id string) (room.Snapshot, error)
-	Kept(ctx context.Context, id string, most int) (room.Kept, error)
-	Match(ctx context.Context, w coordinator.Wanted,
-		join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
-	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 }
 
 // The limits that Shared.Refused names.

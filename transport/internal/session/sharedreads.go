@@ -7,7 +7,18 @@ import (
 	"time"
 
 	"roomd/room"
+	"roomd/room/coordinator"
 )
+
+// Rooms is what sessions need of a *coordinator.Coordinator.
+type Rooms interface {
+	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
+	Read(ctx context.Context, id string) (room.Snapshot, error)
+	Kept(ctx context.Context, id string, most int) (room.Kept, error)
+	Match(ctx context.Context, w coordinator.Wanted,
+		join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error
+	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
+}
 
 // SharedReads merges the reads of one room: for any number of clients, Redis sends a list to this node once at a
 // time, and it is encoded once. A caller never gets a read that began before its call: it shares the next one.

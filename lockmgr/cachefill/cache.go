@@ -35,7 +35,7 @@ type Cache struct {
 // New returns an [lockmgr.ErrInvalid] that names the argument if locks is nil or opts cannot be used.
 func New(locks *lockmgr.Manager, opts Options) (*Cache, error) {
 	if locks == nil {
-		return nil, fmt.Errorf("cachefill: locks is nil: %w", lockmgr.ErrInvalid)
+		return nil, invalid("locks is nil")
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {
@@ -79,11 +79,11 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	case err != nil:
 		return nil, err
 	case ctx == nil:
-		return nil, fmt.Errorf("cachefill: ctx is nil: %w", lockmgr.ErrInvalid)
+		return nil, invalid("ctx is nil")
 	case load == nil:
-		return nil, fmt.Errorf("cachefill: load is nil: %w", lockmgr.ErrInvalid)
+		return nil, invalid("load is nil")
 	case ctx.Value(loading{c, e.key}) != nil:
-		return nil, fmt.Errorf("cachefill: get %q: its own load waits for it: %w", key, lockmgr.ErrInvalid)
+		return nil, invalid("get %q: its own load waits for it", key)
 	}
 	came := time.Now()
 	value, err := c.join(ctx, e, load)

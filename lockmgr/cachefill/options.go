@@ -98,26 +98,25 @@ func (o Options) validate() error {
 	} {
 		switch {
 		case d.value < d.least:
-			return fmt.Errorf("cachefill: %s is %v, it must be at least %v: %w", d.field, d.value, d.least,
-				lockmgr.ErrInvalid)
+			return invalid("%s is %v, it must be at least %v", d.field, d.value, d.least)
 		case d.value%time.Millisecond != 0:
-			return fmt.Errorf("cachefill: %s is %v, Redis counts in whole milliseconds: %w", d.field, d.value,
-				lockmgr.ErrInvalid)
+			return invalid("%s is %v, Redis counts in whole milliseconds", d.field, d.value)
 		}
 	}
 	switch {
 	case o.Fresh+o.Stale <= o.Poll:
-		return fmt.Errorf("cachefill: Fresh and Stale are %v together, they must be longer than Poll (%v): %w",
-			o.Fresh+o.Stale, o.Poll, lockmgr.ErrInvalid)
+		return invalid("Fresh and Stale are %v together, they must be longer than Poll (%v)", o.Fresh+o.Stale, o.Poll)
 	case o.Backoff <= o.Poll:
-		return fmt.Errorf("cachefill: Backoff is %v, it must be longer than Poll (%v): %w", o.Backoff, o.Poll,
-			lockmgr.ErrInvalid)
+		return invalid("Backoff is %v, it must be longer than Poll (%v)", o.Backoff, o.Poll)
 	case strings.ContainsAny(o.Prefix, "{}"):
-		return fmt.Errorf("cachefill: Prefix %q holds a brace, which would break the hash tag of the keys: %w",
-			o.Prefix, lockmgr.ErrInvalid)
+		return invalid("Prefix %q holds a brace, which would break the hash tag of the keys", o.Prefix)
 	case len(o.Prefix) > 128:
-		return fmt.Errorf("cachefill: Prefix is %d bytes long, at most 128 are allowed: %w", len(o.Prefix),
-			lockmgr.ErrInvalid)
+		return invalid("Prefix is %d bytes long, at most 128 are allowed", len(o.Prefix))
 	}
 	return nil
+}
+
+// invalid returns an [lockmgr.ErrInvalid] with that message.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("cachefill: %s: %w", fmt.Sprintf(format, args...), lockmgr.ErrInvalid)
 }

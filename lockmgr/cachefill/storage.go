@@ -48,13 +48,11 @@ type storage struct {
 func (s *storage) entry(key string) (entry, error) {
 	switch {
 	case key == "":
-		return entry{}, fmt.Errorf("cachefill: key is empty: %w", lockmgr.ErrInvalid)
+		return entry{}, invalid("key is empty")
 	case len(key) > maxKey:
-		return entry{}, fmt.Errorf("cachefill: key is %d bytes long, at most %d are allowed: %w", len(key), maxKey,
-			lockmgr.ErrInvalid)
+		return entry{}, invalid("key is %d bytes long, at most %d are allowed", len(key), maxKey)
 	case s.cluster && strings.ContainsAny(key, "{}"):
-		return entry{}, fmt.Errorf("cachefill: key %q holds a brace, which would break the hash tag: %w", key,
-			lockmgr.ErrInvalid)
+		return entry{}, invalid("key %q holds a brace, which would break the hash tag", key)
 	}
 	value := s.opts.Prefix + key
 	if s.cluster {

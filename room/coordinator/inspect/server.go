@@ -82,13 +82,15 @@ func ask(ctx context.Context, c redis.UniversalClient, thorough bool) (Server, e
 
 // configOf returns nil if the user may not read the configuration, as is usual where Redis is rented.
 func configOf(ctx context.Context, c redis.UniversalClient) *Config {
-	get := redis.NewMapStringStringCmd(ctx, "config", "get", "appendfsync", "save", "min-replicas-to-write", "cluster-require-full-coverage")
+	get := redis.NewMapStringStringCmd(ctx, "config", "get", "appendfsync", "save", "min-replicas-to-write",
+		"cluster-require-full-coverage")
 	_ = c.Process(ctx, get)
 	values := get.Val()
 	if len(values) == 0 {
 		return nil
 	}
-	config := &Config{AppendSync: values["appendfsync"], Save: values["save"], FullCoverage: values["cluster-require-full-coverage"] == "yes"}
+	config := &Config{AppendSync: values["appendfsync"], Save: values["save"],
+		FullCoverage: values["cluster-require-full-coverage"] == "yes"}
 	config.MinReplicas, _ = strconv.Atoi(values["min-replicas-to-write"])
 	return config
 }

@@ -243,7 +243,8 @@ func (v *Checks) Results() map[Check]Checked {
 	defer v.mu.Unlock()
 	all := make(map[Check]Checked, len(AllChecks))
 	for check, f := range v.checked {
-		shown := Checked{Checked: f.checks, Rooms: len(f.differs), Differs: make([]Difference, 0, min(len(f.differs), maxDiffers))}
+		shown := Checked{Checked: f.checks, Rooms: len(f.differs),
+			Differs: make([]Difference, 0, min(len(f.differs), maxDiffers))}
 		if !f.at.IsZero() {
 			shown.At = f.at.UnixMilli()
 		}

@@ -63,14 +63,16 @@ func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded
 		at = v.last[is.ID]
 	}
 	if is.Count() != recorded {
-		found[CheckCopies] = cmp.Or(differences, fmt.Sprintf("Redis has %d members, and not as many as the last commit has left", is.Count()))
+		found[CheckCopies] = cmp.Or(differences, fmt.Sprintf(
+			"Redis has %d members, and not as many as the last commit has left", is.Count()))
 	} else if !known || at.Is(is.Position) {
 		found[CheckCopies] = differences
 	}
 	found[CheckVersions] = ""
 	switch {
 	case at.Lost(is.Position):
-		found[CheckVersions] = fmt.Sprintf("version %d of epoch %s was followed by version %d with other content", at.Version, at.Epoch, is.Version)
+		found[CheckVersions] = fmt.Sprintf("version %d of epoch %s was followed by version %d with other content",
+			at.Version, at.Epoch, is.Version)
 	case !known:
 		s.Adopt(is)
 	case at.Epoch != "" && is.Position == (room.Position{}) && (s.Room == nil || s.Room.Count() == 0):

@@ -45,7 +45,8 @@ type evictor struct {
 func newEvictor(n *Node) *evictor {
 	e, met := &evictor{node: n}, &peers{log: n.opts.Log, mine: n.opts.Settings}
 	for _, list := range Lists(n.store.Space) {
-		e.lists = append(e.lists, &sightings{list: list, seen: make(map[string]*sighting), kept: n.KeptNames, peers: met})
+		e.lists = append(e.lists, &sightings{list: list, seen: make(map[string]*sighting), kept: n.KeptNames,
+			peers: met})
 	}
 	return e
 }
@@ -206,7 +207,8 @@ func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) er
 	}
 	forgetting, cancel := context.WithTimeout(ctx, e.node.opts.Settings.NodeTTL)
 	defer cancel()
-	unlisted, err := e.node.store.RunPlain(forgetting, UnlistScript, append(e.node.lease.keysOf(who), e.node.store.Stopped(node)),
+	unlisted, err := e.node.store.RunPlain(forgetting, UnlistScript,
+		append(e.node.lease.keysOf(who), e.node.store.Stopped(node)),
 		node).Int()
 	if err != nil {
 		return err

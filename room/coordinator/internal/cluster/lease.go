@@ -83,8 +83,9 @@ type lease struct {
 
 func newLease(st *store.Store, opts Options) *lease {
 	l := &lease{
-		store: st, ttl: opts.Settings.NodeTTL, grace: opts.Settings.Grace, address: opts.Address, shared: opts.Settings.inLease(),
-		who: &Identity{Node: withHashTag(opts.Name, st.Cluster)}, names: make(map[string]time.Time),
+		store: st, ttl: opts.Settings.NodeTTL, grace: opts.Settings.Grace, address: opts.Address,
+		shared: opts.Settings.inLease(),
+		who:    &Identity{Node: withHashTag(opts.Name, st.Cluster)}, names: make(map[string]time.Time),
 	}
 	l.life, l.kill = context.WithCancel(context.Background())
 	return l
@@ -285,7 +286,8 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 	if had > 0 {
 		prolong = strconv.FormatInt(had, 10)
 	}
-	keys, args := append(l.keysOf(who), l.store.Over(who.Node)), []any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), heartbeat, l.address + " " + l.shared, prolong}
+	keys, args := append(l.keysOf(who), l.store.Over(who.Node)),
+		[]any{who.Node, l.ttl.Milliseconds(), l.grace.Milliseconds(), heartbeat, l.address + " " + l.shared, prolong}
 	rooms, err = l.store.RunNumber(ctx, LeaseScript, keys, args...)
 	if err == nil && rooms >= 0 {
 		who.acknowledged = heartbeat
@@ -296,5 +298,6 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 // stopped ends a lease in Redis and leaves a record that the node stopped.
 func (l *lease) stopped(ctx context.Context, who *Identity) error {
 	keys := append(l.keysOf(who), l.store.Stopped(who.Node), l.store.Over(who.Node))
-	return l.store.RunPlain(ctx, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(), overKept.Milliseconds()).Err()
+	return l.store.RunPlain(ctx, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(),
+		overKept.Milliseconds()).Err()
 }

@@ -83,16 +83,18 @@ type Node struct {
 type logs struct{ lease, renamed, eviction, unanswered, registration *ratelog.Log }
 
 // New returns a Node that other nodes do not know yet. open ends its loops, life the requests that may run longer.
-func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *ratelog.Set, opts Options) *Node {
+func New(open, life context.Context, st *store.Store, actions Actions, watchers Watchers, set *ratelog.Set,
+	opts Options) *Node {
 	n := &Node{
 		opts: opts, store: st, actions: actions, watchers: watchers, open: open, life: life, lease: newLease(st, opts),
 		registrations: registrations{users: make(map[string]int), gone: make(map[string]chan struct{})},
 		logs: logs{
-			lease:        set.Warn("the node's lease could not be prolonged"),
-			renamed:      set.Warn("the node's lease, or commits under it, were lost; its sessions join again under a new name"),
-			eviction:     set.Warn("members of dead nodes could not be removed, trying again"),
-			unanswered:   set.Warn("members without a session could not be removed, trying again"),
-			registration: set.WarnOver(compareRound, "a room could not be compared with the records of this node there, trying again"),
+			lease:      set.Warn("the node's lease could not be prolonged"),
+			renamed:    set.Warn("the node's lease, or commits under it, were lost; its sessions join again under a new name"),
+			eviction:   set.Warn("members of dead nodes could not be removed, trying again"),
+			unanswered: set.Warn("members without a session could not be removed, trying again"),
+			registration: set.WarnOver(compareRound,
+				"a room could not be compared with the records of this node there, trying again"),
 		},
 	}
 	return n

@@ -288,7 +288,8 @@ func (n *Node) RemoveUnanswered(ctx context.Context, now *room.Room) {
 		if m.Node != who.Node || n.answerFor(now.ID, m.SessionID()) {
 			continue
 		}
-		if _, err := n.actions.Run(ctx, now.ID, room.Leave{User: user, Session: m.SessionID(), Reason: room.ReasonTimeout}); err != nil && !errors.Is(err, room.ErrNotMember) && ctx.Err() == nil {
+		if _, err := n.actions.Run(ctx, now.ID, room.Leave{User: user, Session: m.SessionID(),
+			Reason: room.ReasonTimeout}); err != nil && !errors.Is(err, room.ErrNotMember) && ctx.Err() == nil {
 			n.logs.unanswered.Happened(err, "room", now.ID) // the next round is another attempt
 		}
 	}

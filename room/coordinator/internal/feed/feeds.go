@@ -57,11 +57,12 @@ type logs struct{ snapshots, garbage, over *ratelog.Log }
 
 // New returns Feeds of the events from hub. Close closes hub, too.
 func New(hub *pubsub.Hub, st *store.Store, repairs Repairs, resynced func(), set *ratelog.Set) *Feeds {
-	fs := &Feeds{hub: hub, store: st, repairs: repairs, resynced: resynced, rooms: make(map[string]*feed), read: make(chan struct{}, 1), logs: logs{
-		snapshots: set.Warn("events: snapshot not read, trying again"),
-		garbage:   set.Error("events: cannot be read, taking a snapshot instead"),
-		over:      set.Warn("events of an epoch that is over were ignored"),
-	}}
+	fs := &Feeds{hub: hub, store: st, repairs: repairs, resynced: resynced, rooms: make(map[string]*feed),
+		read: make(chan struct{}, 1), logs: logs{
+			snapshots: set.Warn("events: snapshot not read, trying again"),
+			garbage:   set.Error("events: cannot be read, taking a snapshot instead"),
+			over:      set.Warn("events of an epoch that is over were ignored"),
+		}}
 	fs.life, fs.end = context.WithCancel(context.Background())
 	return fs
 }

@@ -40,7 +40,8 @@ var (
 
 // keysOf returns the keys of the index. The last one is the prefix of the keys of free seats: see lua/index.lua.
 func keysOf(names keys.Space) []string {
-	return []string{names.Lobby("Rooms"), names.Lobby("Changed"), names.Lobby("Gone"), names.Lobby("State"), names.Lobby("Free:")}
+	return []string{names.Lobby("Rooms"), names.Lobby("Changed"), names.Lobby("Gone"), names.Lobby("State"),
+		names.Lobby("Free:")}
 }
 
 // Listed is a room in a [List].
@@ -159,7 +160,8 @@ func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
 // changes reads the changes of the index after since. anew: they replace the whole copy. whole: the index has all
 // rooms.
-func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool, err error) {
+func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool,
+	err error) {
 	changed, now = make(map[string]*change), since
 	if now.number == "" {
 		now.number = "0"

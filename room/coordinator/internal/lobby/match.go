@@ -53,10 +53,12 @@ func (w *Wanted) Check(rules room.Rules) error {
 		return &room.InvalidError{Field: "labels", Problem: "must not be empty: without labels no room is found"}
 	}
 	if w.Settings.Labels != "" && w.Settings.Labels != w.Labels {
-		return &room.InvalidError{Field: "settings.labels", Problem: "must be those that are looked for, or be left out"}
+		return &room.InvalidError{Field: "settings.labels",
+			Problem: "must be those that are looked for, or be left out"}
 	}
 	if len(w.Key) > maxKey {
-		return &room.InvalidError{Field: "key", Problem: fmt.Sprintf("must be at most %d bytes long, not %d", maxKey, len(w.Key))}
+		return &room.InvalidError{Field: "key", Problem: fmt.Sprintf("must be at most %d bytes long, not %d", maxKey,
+			len(w.Key))}
 	}
 	if w.Prefix != "" {
 		if err := room.CheckID(w.newID()); err != nil {
@@ -69,7 +71,8 @@ func (w *Wanted) Check(rules room.Rules) error {
 		return err
 	}
 	if seats := settings.Seats(); w.Seats < 1 || w.Seats > seats {
-		return &room.InvalidError{Field: "users", Problem: fmt.Sprintf("must be 1 to %d, the seats of a room, not %d", seats, w.Seats)}
+		return &room.InvalidError{Field: "users", Problem: fmt.Sprintf("must be 1 to %d, the seats of a room, not %d",
+			seats, w.Seats)}
 	}
 	return nil
 }
@@ -165,7 +168,8 @@ func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
 	case r.At.Version > 0:
 		err = l.index.note(ctx, []*change{changeOf(r.Room, r.At, r.Members, r.Settings)})
 	case f.Seats > 0:
-		_, err = l.index.store.Run(ctx, unclaimScript, append(slices.Clip(l.index.keys), l.index.match(w)), f.Room, f.Seats, room.MaxSeats)
+		_, err = l.index.store.Run(ctx, unclaimScript, append(slices.Clip(l.index.keys), l.index.match(w)), f.Room,
+			f.Seats, room.MaxSeats)
 	}
 	if err != nil && l.open.Err() == nil {
 		l.failed.Happened(err)

@@ -50,7 +50,8 @@ func (l *Lobby) Committed(r *room.Room, updates []room.Update) {
 
 func changeOf(id string, at room.Position, members int, settings room.Settings) *change {
 	return &change{
-		Listed: Listed{ID: id, Members: members, Capacity: settings.Capacity, Closed: settings.Closed, Labels: settings.Labels, Epoch: at.Epoch, Version: at.Version},
+		Listed: Listed{ID: id, Members: members, Capacity: settings.Capacity, Closed: settings.Closed,
+			Labels: settings.Labels, Epoch: at.Epoch, Version: at.Version},
 		listed: members > 0 || !settings.Unused(),
 	}
 }
@@ -92,7 +93,10 @@ func (n *news) scheduleLocked(pause time.Duration) {
 
 // unsavedLocked returns the changes that are not in Redis yet. It drops those that readers here have certainly seen.
 func (n *news) unsavedLocked() (list []*change) {
-	maps.DeleteFunc(n.rooms, func(_ string, c *novelty) bool { return !c.saved.IsZero() && time.Since(c.saved) > newsKept })
+	maps.DeleteFunc(n.rooms, func(_ string, c *novelty) bool {
+		return !c.saved.IsZero() &&
+			time.Since(c.saved) > newsKept
+	})
 	for _, c := range n.rooms {
 		if c.saved.IsZero() {
 			list = append(list, c.change)

@@ -63,7 +63,8 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	l.mu.Lock()
 	before, hurry := l.rooms, !l.whole
 	l.mu.Unlock()
-	s := &search{index: l.index, seats: l.seats, hurry: hurry, found: make(map[string]bool), known: &List{Rooms: before}}
+	s := &search{index: l.index, seats: l.seats, hurry: hurry, found: make(map[string]bool),
+		known: &List{Rooms: before}}
 	if err := s.all(ctx); err != nil {
 		return false, err
 	}
@@ -88,7 +89,8 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 // compare with all rooms; nil if it is not this node's turn.
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
-		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(), searchSoon.Milliseconds(), goneKept.Milliseconds())
+		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(),
+			searchSoon.Milliseconds(), goneKept.Milliseconds())
 		if err != nil {
 			return nil, err
 		}

@@ -120,7 +120,8 @@ func (r *Relay) places(ctx context.Context, ids []string) (known []string, err e
 }
 
 // readAll reads from the journals of rooms. A foreign value counts as empty.
-func (r *Relay) readAll(ctx context.Context, ids []string, read func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd) ([][]redis.XMessage, error) {
+func (r *Relay) readAll(ctx context.Context, ids []string,
+	read func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd) ([][]redis.XMessage, error) {
 	cmds := make([]*redis.XMessageSliceCmd, len(ids))
 	_, err := r.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range ids {

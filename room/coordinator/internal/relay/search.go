@@ -39,9 +39,10 @@ func (r *Relay) searchLoop() {
 // search finds rooms whose journals have more than the feed, and drops the places of rooms without a journal.
 func (r *Relay) search(ctx context.Context) error {
 	found := make(map[string]bool)
-	err := redisconn.Scan(ctx, r.store.Client, r.store.Room("*", keys.Log), scanShare-1, func(ctx context.Context, logs []string) error {
-		return r.compare(ctx, logs, found)
-	})
+	err := redisconn.Scan(ctx, r.store.Client, r.store.Room("*", keys.Log), scanShare-1,
+		func(ctx context.Context, logs []string) error {
+			return r.compare(ctx, logs, found)
+		})
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,8 @@ func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 			known, err := r.places(ctx, []string{id})
 			if err == nil {
 				var there int64
-				if there, err = r.store.Client.Exists(ctx, r.store.Room(id, keys.Log)).Result(); there == 0 && err == nil {
+				if there, err = r.store.Client.Exists(ctx, r.store.Room(id, keys.Log)).Result(); there == 0 &&
+					err == nil {
 					gone = append(gone, &news{id: id, was: known[0]})
 				}
 			}

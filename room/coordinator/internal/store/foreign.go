@@ -47,7 +47,8 @@ const maxShown = 80
 
 func (s *Store) foreign(id, found string) error {
 	return room.Refuse(room.ErrForeign, "room %s holds something that is not roomd's: %s; roomd keeps a room in hashes "+
-		"of its own: rename or delete what is there, or give roomd a key prefix, another Redis or another database", id, found)
+		"of its own: rename or delete what is there, or give roomd a key prefix, another Redis or another database",
+		id, found)
 }
 
 // explain is Explain for the keys of a room.

@@ -69,9 +69,11 @@ type Timers struct {
 }
 
 // New returns Timers that send nothing yet. A commit that sets a timer is decided within settled after Announce.
-func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration, set *ratelog.Set) *Timers {
+func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration,
+	set *ratelog.Set) *Timers {
 	return &Timers{
-		store: st, actions: actions, open: open, life: life, settled: settled, alarms: make(map[string]map[string]*alarm),
+		store: st, actions: actions, open: open, life: life, settled: settled,
+		alarms: make(map[string]map[string]*alarm),
 		failed: set.Warn("timers of rooms could not be looked after, trying again"),
 	}
 }

@@ -83,9 +83,10 @@ func New(open, life context.Context, hub *pubsub.Hub, locks *lockmgr.Manager, st
 	set *ratelog.Set) *Pool {
 	p := &Pool{
 		opts: opts, open: open, life: life, locks: locks, store: st, byRoom: make(map[string]*worker),
-		Lobby:   lobby.New(open, life, st, opts.Rules.Seats(), opts.LockTTL, set),
-		Relay:   relay.New(open, life, st, opts.Feed, set),
-		timeout: redisconn.NewSharedTimeout(life, opts.LockTTL/2), // then half of the TTL is left to ask for the outcome
+		Lobby: lobby.New(open, life, st, opts.Rules.Seats(), opts.LockTTL, set),
+		Relay: relay.New(open, life, st, opts.Feed, set),
+		// then half of the TTL is left to ask for the outcome
+		timeout: redisconn.NewSharedTimeout(life, opts.LockTTL/2),
 		prompt:  redisconn.NewSharedTimeout(life, min(CallerPatience, opts.LockTTL/4)),
 		logs: logs{
 			replies:  set.Warn("no reply to a commit; sending it again to learn its outcome"),

@@ -2,61 +2,81 @@ package room
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// Random actions, committed or reverted: a copy that follows the events is the
-// room, and a reverted room is what it was.
-func TestCopyAndOriginal(t *testing.T) {
+// Random actions, committed or reverted: a refused one changes nothing, seats are those of the members, a reverted room
+// is what it was, and who follows the events, or what players are told, knows the room.
+func TestRoom_AnyActions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		original := NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
-		copied := NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
-		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		nodes := []Rules{{Seating: Capacity(3)}, {Seating: Capacity(5)}, {}}
+		r, far := NewRoom("42", Position{"e", 1, ""}, map[string]Member{}), NewRoom("42", Position{"e", 1, ""}, map[string]Member{})
+		told := map[string]int{} // seats by user, as players are told
 		for range rapid.IntRange(1, 20).Draw(t, "batches") {
-			before, was := describeRoom(original), original.Snapshot()
+			before, was := describeRoom(r), r.Snapshot()
 			shown := describeUsers(was.Users())
-			for _, p := range random.Perm(40)[:random.IntN(20)] {
-				user, session := fmt.Sprint("u", p), fmt.Sprint("s", random.IntN(2))
-				var a Action = Join{User: user, Session: session}
-				if random.IntN(2) == 0 {
-					a = Leave{User: user, Session: session}
+			for range rapid.IntRange(0, 6).Draw(t, "actions") {
+				is, changes := describeRoom(r), len(changesOf(r))
+				_, err := r.Apply(anyAction(t), rapid.SampledFrom(nodes).Draw(t, "rules"), Origin{"n", 5})
+				if err != nil && (describeRoom(r) != is || len(changesOf(r)) != changes) {
+					t.Fatalf("%v changed\n%s to\n%s", err, is, describeRoom(r))
 				}
-				_, _ = original.Apply(a, Rules{Seating: Capacity(30)}, Origin{"n", 5})
+				again := NewRoom("42", r.Position, maps.Clone(r.members.byUser))
+				if seated(again) != seated(r) || again.Snapshot().Count() != r.Snapshot().Count() || again.members.seats.lowestFree() != r.members.seats.lowestFree() {
+					t.Fatalf("the members make %q, the room shows %q", seated(again), seated(r))
+				}
+				if s, settled := r.Settings(); settled && r.Count() > s.Seats() {
+					t.Fatalf("%d members, %+v", r.Count(), s)
+				}
 			}
-			if random.IntN(3) == 0 {
-				original.Revert()
-				if after := describeRoom(original); after != before {
-					t.Fatalf("reverted from\n%s to\n%s", before, after)
+			if rapid.IntRange(0, 2).Draw(t, "then") == 0 {
+				if r.Revert(); describeRoom(r) != before {
+					t.Fatalf("reverted from\n%s to\n%s", before, describeRoom(r))
 				}
 				continue
 			}
-			if original.Changed() {
-				c := original.Pending(original.Epoch, "n")
-				if !copied.Advance(c.Event("42")) {
-					t.Fatalf("cannot follow %+v", c)
+			e := r.Pending("e", "n").Event("42")
+			for _, c := range e.Changes {
+				switch c.Type {
+				case KindJoin, kindSeat:
+					told[c.User] = c.Seat
+				case KindLeave:
+					delete(told, c.User)
 				}
 			}
-			original.Commit("e", "m")
-			if got, want := describeRoom(copied), describeRoom(original); got != want {
+			if r.Changed() && !far.Advance(e) {
+				t.Fatalf("cannot follow %+v", e)
+			}
+			r.Commit("e", "")
+			if got, want := describeRoom(far), describeRoom(r); got != want {
 				t.Fatalf("the copy is\n%s, the room is\n%s", got, want)
 			}
-			if describeUsers(slices.Collect(func(yield func(Occupant) bool) {
-				for i, c := range was.view.chunks {
-					for j, user := range c.users {
-						if user != "" && !yield(Occupant{User: user, Seat: i*chunkSeats + j, Away: c.away&(1<<j) != 0}) {
-							return
-						}
-					}
+			for _, o := range r.Snapshot().Users() {
+				if seat, in := told[o.User]; !in || seat != o.Seat || len(told) != r.Count() {
+					t.Fatalf("changes lead to %v, the room is %s", told, seated(r))
 				}
-			})) != shown {
+			}
+			if again := (&seatView{chunks: was.view.chunks}); describeUsers(again.occupants()) != shown {
 				t.Fatal("a snapshot changed")
 			}
 		}
 	})
+}
+
+func anyAction(t *rapid.T) Action {
+	user := func(which string) string { return fmt.Sprint("u", rapid.IntRange(0, 7).Draw(t, which)) }
+	one, other, session := user("one"), user("other"), rapid.SampledFrom([]string{"s", "t"}).Draw(t, "session")
+	join := Join{User: one, Session: session}
+	return rapid.SampledFrom([]Action{
+		join, join, join, Join{User: one, Session: session, Seat: new(rapid.IntRange(-1, 20).Draw(t, "seat"))},
+		Leave{User: one, Session: session}, Swap{Users: []string{one, other}}, Shuffle{Seed: rapid.Uint64().Draw(t, "seed")},
+		Release{Users: []string{one}, Target: "43"}, Reserve{Users: []string{one, other}, Session: "x"}, Kick{User: one},
+		Configure{Settings: Settings{Capacity: rapid.IntRange(0, 6).Draw(t, "capacity"), Closed: rapid.Bool().Draw(t, "closed")}},
+	}).Draw(t, "action")
 }
 
 func describeRoom(r *Room) string {
@@ -66,7 +86,7 @@ func describeRoom(r *Room) string {
 	}
 	slices.Sort(list)
 	s := r.Snapshot()
-	return fmt.Sprint(r.Epoch, r.Version, list, describeUsers(s.Users()), s.Count(), r.Base(), r.members.seats.lowestFree())
+	return fmt.Sprint(r.Epoch, r.Version, list, describeUsers(s.Users()), s.Count(), r.Base(), r.members.seats.lowestFree(), s.Settings)
 }
 
 // What a copy cannot follow, it does not.

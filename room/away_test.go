@@ -31,7 +31,7 @@ func TestAwayAndBack(t *testing.T) {
 		{Upkeep{Stray: "n"}, "[]", true},
 		{Leave{User: "a", Session: "3", Reason: ReasonTimeout}, "[{leave a 0 timeout false <nil>}]", false},
 		{Join{User: "b", Session: "1"}, "[{join b 0  false <nil>}]", false},
-		{Leave{User: "b", Session: "1"}, "[{leave b 0 left false <nil>}]", false},
+		{Upkeep{Evict: "n"}, "[{leave b 0 node false <nil>}]", false},
 	} {
 		if _, err := r.Apply(step.action, Rules{}, Origin{Node: "n"}); (err != nil) != (KindOf(step.action) == KindMessage) {
 			t.Fatalf("%+v: %v", step.action, err)
@@ -68,21 +68,6 @@ func TestKeep_ReservedSeat(t *testing.T) {
 	}
 	if _, err := r.Apply(Join{User: "a", Session: "1", Mode: JoinAgain}, Rules{}, Origin{}); err != nil {
 		t.Errorf("join again: %v", err)
-	}
-}
-
-// An action that is undone leaves nobody away.
-func TestAwayIsUndone(t *testing.T) {
-	r := NewRoom("42", Position{"e", 3, ""}, map[string]Member{"a": {Seat: 20, Session: "1", Node: "n"}, "b": {Seat: 21, Session: detached + "1", Node: "n"}})
-	for _, a := range []Action{Detach{User: "a", Session: "1"}, Join{User: "b", Session: "2"}, Leave{User: "a", Session: "1"}} {
-		_, _ = r.Apply(a, Rules{}, Origin{})
-	}
-	r.Revert()
-	if got := fmt.Sprint(r.Snapshot().Users()); got != "[{a 20 false false } {b 21 true false }]" {
-		t.Errorf("the room holds %s", got)
-	}
-	if n, _ := r.Apply(Upkeep{Evict: "n"}, Rules{}, Origin{}); n != 2 || changesOf(r)[0].Reason != reasonNode {
-		t.Errorf("%d members of a dead node left: %v", n, changesOf(r))
 	}
 }
 

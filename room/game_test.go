@@ -262,15 +262,6 @@ func TestGone(t *testing.T) {
 	if _, err := r.Apply(Join{User: "a", Session: "s"}, Rules{}, Origin{}); err != nil || len(r.State().Gone) != 1 {
 		t.Errorf("%v; then the room knows %v", err, r.State().Gone)
 	}
-	for i := range 2 * maxGone {
-		user := fmt.Sprint("u", i)
-		_, _ = r.Apply(Join{User: user, Session: "s"}, Rules{}, Origin{})
-		_, _ = r.Apply(Kick{User: user}, Rules{}, Origin{})
-		r.Commit("e", "m")
-	}
-	if _, there := r.State().Gone["u0"]; there || len(r.State().Gone) != maxGone {
-		t.Errorf("the room knows %d who were taken out", len(r.State().Gone))
-	}
 }
 
 // A room that is closed before anybody has joined keeps the capacity of the rules, when it is open again.

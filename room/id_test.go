@@ -6,22 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 )
-
-func TestRoomIDs(t *testing.T) {
-	for _, id := range []string{"42", "a", "A.b_c-9", "...", "a.", strings.Repeat("x", 64)} {
-		if err := CheckID(id); err != nil {
-			t.Errorf("%q: %v", id, err)
-		}
-	}
-	for _, id := range []string{"", strings.Repeat("x", 65), "a b", "{42}", "a:b", "房间", "a\n", "a\x00", "*", ".", ".."} {
-		checkInvalid(t, CheckID(id), "room", id)
-	}
-}
 
 // An error names the character that is wrong, not a byte of it.
 func TestWhatIsWrongWithARoomID(t *testing.T) {
@@ -111,19 +99,7 @@ func TestNamesAreKept(t *testing.T) {
 		runes := rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 80)
 		marks := strings.Repeat("\u0301", rapid.IntRange(0, 40).Draw(t, "marks"))
 		typed := string(runes.Draw(t, "before")) + marks + string(runes.Draw(t, "after"))
-		name, err := ParseUser(typed)
-		if err != nil {
-			return
-		}
-		if n := utf8.RuneCountInString(name); n > MaxUserLength {
-			t.Errorf("%q has %d characters", name, n)
-		}
-		if got, want := decomposed(name), decomposed(typed); got != want {
-			t.Errorf("%+q became %+q", typed, name)
-		}
-		if again, err := ParseUser(name); again != name || err != nil {
-			t.Errorf("%+q became %+q, %v", name, again, err)
-		}
+		checkName(t, typed)
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // step is an action on a room and what must come of it.
@@ -100,65 +98,6 @@ func TestTakeOverTellsTheOldSession(t *testing.T) {
 	if m, _ := r.Member("a"); m.Session != "new" || m.At != 99 {
 		t.Errorf("member is %+v", m)
 	}
-}
-
-// Random actions: seats stay unique and below the capacity, the room and its
-// changes tell the same story, and a refused action changes nothing.
-func TestRulesHoldForAnyActions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rules := Rules{Seating: Capacity(rapid.IntRange(0, 5).Draw(t, "capacity"))}
-		r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
-		for range rapid.IntRange(1, 60).Draw(t, "actions") {
-			user := fmt.Sprint("u", rapid.IntRange(0, 7).Draw(t, "user"))
-			session := rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session")
-			join := Join{User: user, Session: session}
-			var a Action = join
-			switch rapid.IntRange(0, 2).Draw(t, "what") {
-			case 1:
-				join.Seat = new(rapid.IntRange(0, rules.Seats()-1).Draw(t, "seat") % 8)
-				a = join
-			case 2:
-				a = Leave{User: user, Session: session}
-			}
-			before, changes := describeUsers(r.Snapshot().Users()), len(changesOf(r))
-			seat, err := r.Apply(a, rules, Origin{})
-			if err != nil {
-				if after := describeUsers(r.Snapshot().Users()); after != before || len(changesOf(r)) != changes {
-					t.Fatalf("%v changed %q to %q", err, before, after)
-				}
-				continue
-			}
-			m, in := r.Member(user)
-			if in != (KindOf(a) == KindJoin) || in && (m.Seat != seat || m.Session != session) {
-				t.Fatalf("after %+v on seat %d the member is %+v, %v", a, seat, m, in)
-			}
-			users := r.Snapshot().Users()
-			if len(users) > rules.Seats() {
-				t.Fatalf("%d members, capacity %d", len(users), rules.Seats())
-			}
-			for i := range users {
-				if i > 0 && users[i].Seat == users[i-1].Seat {
-					t.Fatalf("two users on one seat: %v", users)
-				}
-			}
-		}
-		replay := map[string]int{}
-		for _, c := range changesOf(r) {
-			if c.Type == KindJoin {
-				replay[c.User] = c.Seat
-			} else {
-				delete(replay, c.User)
-			}
-		}
-		if len(replay) != len(r.Snapshot().Users()) {
-			t.Fatalf("changes lead to %v, the room holds %v", replay, r.Snapshot().Users())
-		}
-		for _, u := range r.Snapshot().Users() {
-			if seat, ok := replay[u.User]; !ok || seat != u.Seat {
-				t.Fatalf("changes lead to %v, the room holds %v", replay, r.Snapshot().Users())
-			}
-		}
-	})
 }
 
 func TestLowestFreeSeatIsExact(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"pgregory.net/rapid"
 )
 
 // An epoch that the next commit ends is not one that an action may expect.
@@ -143,42 +142,6 @@ func TestAnExpectedVersion(t *testing.T) {
 	if _, err := apply(t, r, Configure{Settings: Settings{}, Expect: ExpectVersion("", 7)}, Rules{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("behind another action of the same commit: %v", err)
 	}
-}
-
-// Whatever is applied and reverted or committed, a node that follows the commits knows the same
-// settings, and no room has more members than seats.
-func TestFollowersKnowTheSettings(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		nodes := []Rules{{Seating: Capacity(3)}, {Seating: Capacity(5)}, {}}
-		r := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
-		other := NewRoom("42", Position{"e", 0, ""}, map[string]Member{})
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			rules := rapid.SampledFrom(nodes).Draw(rt, "node")
-			user := fmt.Sprint("u", rapid.IntRange(0, 7).Draw(rt, "user"))
-			switch rapid.IntRange(0, 5).Draw(rt, "what") {
-			case 0:
-				_, _ = apply(t, r, Leave{User: user, Session: "s"}, rules)
-			case 1:
-				_, _ = apply(t, r, Configure{Settings: Settings{Capacity: rapid.IntRange(0, 6).Draw(rt, "capacity"), Closed: rapid.Bool().Draw(rt, "closed")}}, rules)
-			case 2:
-				r.Revert()
-			case 3:
-				if r.Changed() {
-					other = follow(t, other, r)
-					r.Commit("e", "mark")
-				}
-			default:
-				_, _ = apply(t, r, Join{User: user, Session: "s"}, rules)
-			}
-			if s, settled := r.Settings(); settled && r.Count() > s.Seats() {
-				rt.Fatalf("%d members, %+v", r.Count(), s)
-			}
-		}
-		r.Revert()
-		if r.Snapshot().Settings != other.Snapshot().Settings || describeUsers(r.Snapshot().Users()) != describeUsers(other.Snapshot().Users()) {
-			rt.Fatalf("%+v, the follower has %+v", r.Snapshot(), other.Snapshot())
-		}
-	})
 }
 
 // Redis and both protocols have one spelling of each setting.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"roomd/lockmgr/redistest"
 )
 
@@ -83,31 +81,6 @@ func TestShuffle(t *testing.T) {
 	alone := newGame(t)
 	alone.must(Join{User: "a", Session: "s"})
 	redistest.Equal(t, "who is alone", alone.must(Shuffle{Seed: 1}), "")
-}
-
-// Seats that change hands, are undone, and followed by events, are those of the members all the time.
-func TestSwap_SeatsFitMembers(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		g := newGame(t)
-		user := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-		for range rapid.IntRange(1, 30).Draw(rt, "actions") {
-			one, other := user.Draw(rt, "one"), user.Draw(rt, "other")
-			actions := []Action{
-				Join{User: one, Session: "s", Seat: new(rapid.IntRange(-1, 20).Draw(rt, "seat"))}, Leave{User: one, Session: "s"},
-				Swap{Users: []string{one, other}}, Shuffle{Seed: rapid.Uint64().Draw(rt, "seed")},
-				Release{Users: []string{one}, Target: "43"}, Reserve{Users: []string{one, other}, Session: "x"}, Kick{User: one},
-			}
-			_, _, _ = g.do(actions[rapid.IntRange(0, len(actions)-1).Draw(rt, "action")])
-			if rapid.Bool().Draw(rt, "undone") {
-				_, _ = g.is.Apply(Swap{Users: []string{one, other}}, Rules{}, Origin{})
-				g.is.Revert()
-			}
-			again := NewRoom("42", g.is.Position, maps.Clone(g.is.members.byUser))
-			if seated(again) != seated(g.is) || seated(g.far) != seated(g.is) || again.members.seats.count != g.is.members.seats.count {
-				rt.Fatalf("the members make %q, the room shows %q, and to others %q", seated(again), seated(g.is), seated(g.far))
-			}
-		}
-	})
 }
 
 // Who comes from another room has the private data that it had there, unless it is here already, with some of its own. In

@@ -3,7 +3,6 @@ package room
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -192,7 +191,7 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		if !ok {
 			return 0, absent(r, hand.User)
 		}
-		if err := a.Expect.checkData(r, m.Private.since(), fmt.Sprintf("the private data of %s", hand.User)); err != nil {
+		if err := a.Expect.checkData(r, m.Private.since(), "the private data of "+hand.User); err != nil {
 			return 0, err
 		}
 		r.setPrivate(hand.User, m, hand.Data)

@@ -69,7 +69,8 @@ func (e *Event) Follows(at Position) bool {
 
 // Forks reports whether the event builds on another commit than at, although both commits have the same version.
 func (e *Event) Forks(at Position) bool {
-	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil && e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
+	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil &&
+		e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
 }
 
 // SeatOf returns the user's seat in a snapshot, and whether the user has one.
@@ -189,7 +190,9 @@ func (s Snapshot) Shared(make func() any) any {
 // since 1970. Members may.
 func (s Snapshot) MayWatch(id, user string, now int64) error {
 	rule := s.WatchRule(user)
-	rule.onlyMembers = rule.onlyMembers && (user == "" || !slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }))
+	if user != "" && slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }) {
+		rule.onlyMembers = false
+	}
 	return rule.Check(id, user, now)
 }
 

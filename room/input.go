@@ -56,7 +56,8 @@ func ParseUser(name string) (string, error) {
 	case !utf8.ValidString(name):
 		return "", &InvalidError{"user", "is not valid UTF-8"}
 	case len(name) > maxUserBytes:
-		return "", invalid("user", "must be 1 to %d characters long, not %d", MaxUserLength, utf8.RuneCountInString(name))
+		return "", invalid("user", "must be 1 to %d characters long, not %d",
+			MaxUserLength, utf8.RuneCountInString(name))
 	}
 	typed := name
 	name = norm.NFC.String(name)
@@ -142,7 +143,8 @@ func parseData(field, text string, limit int) (string, error) {
 	case depth > maxDepth:
 		return "", invalid(field, "must be at most %d levels deep, not %d", maxDepth, depth)
 	case number != "":
-		return "", invalid(field, "has the number %.32s, which not every JSON reader can hold; send it as a string", number)
+		return "", invalid(field, "has the number %.32s, which not every JSON reader can hold; send it as a string",
+			number)
 	}
 	return string(v), nil
 }

@@ -16,8 +16,8 @@ type Join struct {
 	Yield    bool      // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
-	// removed the user since, the join fails with an [ErrConflict] that has [RefusedError].Gone, even in another epoch: it must not undo a removal
-	// that the user missed.
+	// removed the user since, the join fails with an [ErrConflict] that has a [RefusedError].Gone, even in another
+	// epoch: it must not undo a removal that the user missed.
 	Expect Expect
 
 	dead string // a node that is known to be dead; "" for none
@@ -185,7 +185,8 @@ func activate(r *Room, user, session string, m Member, by Origin) {
 }
 
 func duplicate(r *Room, user string, m Member) error {
-	return &RefusedError{Reason: ErrDuplicate, Node: m.Node, text: fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
+	return &RefusedError{Reason: ErrDuplicate, Node: m.Node,
+		text: fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
 }
 
 // Leave removes a user whose active session in the room is Session.

@@ -334,7 +334,8 @@ func (v *seatView) occupants() []Occupant {
 		for i, c := range v.chunks {
 			for j, user := range c.users {
 				if user != "" {
-					o := Occupant{User: user, Seat: i*chunkSeats + j, Away: c.away&(1<<j) != 0, Ready: c.ready&(1<<j) != 0}
+					o := Occupant{User: user, Seat: i*chunkSeats + j, Away: c.away&(1<<j) != 0,
+						Ready: c.ready&(1<<j) != 0}
 					if c.data != nil {
 						o.Data = c.data[j]
 					}

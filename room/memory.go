@@ -159,16 +159,19 @@ func (r *Room) Differences(is *Room) string {
 			is.state.data.String(), is.state.data.since(), r.state.data.String(), r.state.data.since()))
 	}
 	if r.state.timers.differ(is.state.timers) {
-		found = append(found, fmt.Sprintf("%d timers are set instead of %d, or others, or for another time", is.state.timers.Len(), r.state.timers.Len()))
+		found = append(found, fmt.Sprintf("%d timers are set instead of %d, or others, or for another time",
+			is.state.timers.Len(), r.state.timers.Len()))
 	}
 	if r.state.host != is.state.host {
 		found = append(found, fmt.Sprintf("the host is %q instead of %q", is.state.host, r.state.host))
 	}
 	if !maps.Equal(r.state.bans, is.state.bans) {
-		found = append(found, fmt.Sprintf("%d users are banned instead of %d, or for another time", len(is.state.bans), len(r.state.bans)))
+		found = append(found, fmt.Sprintf("%d users are banned instead of %d, or for another time",
+			len(is.state.bans), len(r.state.bans)))
 	}
 	if !maps.Equal(r.State().Gone, is.State().Gone) {
-		found = append(found, fmt.Sprintf("%d users were taken out instead of %d, or for another reason", len(is.State().Gone), len(r.State().Gone)))
+		found = append(found, fmt.Sprintf("%d users were taken out instead of %d, or for another reason",
+			len(is.State().Gone), len(r.State().Gone)))
 	}
 	if more := len(found) - maxDifferences; more > 0 {
 		found = append(found[:maxDifferences], fmt.Sprintf("and %d more", more))

@@ -48,7 +48,8 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	for _, user := range a.Users {
 		if m, ok := r.Member(user); ok {
 			if m.Reserved() && m.Session != session {
-				r.update(Update{Type: kindReplace, User: user, Seat: m.Seat, Session: session, node: by.Node, Old: m.Session})
+				r.update(Update{Type: kindReplace, User: user, Seat: m.Seat, Session: session, node: by.Node,
+					Old: m.Session})
 			}
 			a.carry(r, user)
 			continue

@@ -107,7 +107,8 @@ func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err 
 	case seat < 0 || seat >= max(all, most):
 		return 0, fmt.Errorf("%w: room %s has no seat %d, which it gave to %s", errSeating, in.ID, seat, user)
 	case in.members.seats.has(seat):
-		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", errSeating, seat, in.ID, user, in.members.seats.at(seat))
+		return 0, fmt.Errorf("%w: seat %d of room %s, which it gave to %s, is taken by %s", errSeating,
+			seat, in.ID, user, in.members.seats.at(seat))
 	}
 	return seat, nil
 }

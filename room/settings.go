@@ -16,7 +16,8 @@ import (
 // whatever its Rules are. A room gets those of the Rules with its first commit, so that all nodes agree about it.
 //
 // The tags are the table of the settings: JSON name, largest number or choices (the default first), meaning, and
-// whether the host may change it. See [SettingFields]. [Configure] sets all except readOnly ones. A default choice is "" in the normal form.
+// whether the host may change it. See [SettingFields]. [Configure] sets all except readOnly ones. A default choice is
+// "" in the normal form.
 type Settings struct {
 	Capacity int    `json:"capacity" minimum:"0" maximum:"65536" host:"may" doc:"How many seats there are; 0 is as many as there can be."`
 	Closed   bool   `json:"closed,omitzero" host:"may" doc:"Nobody comes in; members stay, and come back."`
@@ -45,7 +46,7 @@ func (c *Choice) UnmarshalText(name []byte) error {
 // The choices of Settings that are not the default.
 const (
 	DataAdmins   Choice = "admins"  // only somebody with authority over the room sets its data
-	WatchMembers Choice = "members" // only members watch the room and list its members; by default all but banned users do
+	WatchMembers Choice = "members" // only members watch the room and list its members; by default all except banned users
 	HostLongest  Choice = "longest" // the first member is the host; when the host leaves, the member who joined first
 )
 
@@ -183,7 +184,8 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case r.Count() > s.Seats():
 		return 0, invalid("capacity", "must not be less than the %d members, is %d", r.Count(), s.Capacity)
 	case last >= s.Seats():
-		return 0, invalid("capacity", "must be more than %d, on which seat %s sits, not %d", last, r.members.seats.at(last), s.Capacity)
+		return 0, invalid("capacity", "must be more than %d, on which seat %s sits, not %d",
+			last, r.members.seats.at(last), s.Capacity)
 	}
 	if !r.state.settled || r.state.settings != s {
 		r.update(Update{Type: kindSettings, Detail: &Detail{Settings: &s}})

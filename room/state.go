@@ -335,11 +335,12 @@ func (t *Timers) after(set *Countdown, version uint64) *Timers {
 
 // differ reports whether two rooms have different timers.
 func (t *Timers) differ(other *Timers) bool {
-	return t.since() != other.since() || t.Len() != other.Len() || slices.ContainsFunc(t.Names(), func(name string) bool {
-		mine, _ := t.Named(name)
-		its, there := other.Named(name)
-		return !there || mine.Due != its.Due || mine.Version != its.Version || !mine.Then.equals(its.Then)
-	})
+	return t.since() != other.since() || t.Len() != other.Len() ||
+		slices.ContainsFunc(t.Names(), func(name string) bool {
+			mine, _ := t.Named(name)
+			its, there := other.Named(name)
+			return !there || mine.Due != its.Due || mine.Version != its.Version || !mine.Then.equals(its.Then)
+		})
 }
 
 func (e *Effect) equals(other *Effect) bool {

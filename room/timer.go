@@ -148,7 +148,7 @@ func (a Txn) check(rules Rules) (Action, error) {
 		switch part.(type) {
 		case SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure, Close:
 		default:
-			return nil, &InvalidError{fmt.Sprintf("actions[%d]", i), fmt.Sprintf("is a %q, which is no part of a txn", KindOf(part))}
+			return nil, invalid(fmt.Sprintf("actions[%d]", i), "is a %q, which is no part of a txn", KindOf(part))
 		}
 		normal, err := Check(part, rules)
 		if invalid, is := errors.AsType[*InvalidError](err); is {

@@ -11,6 +11,12 @@ import (
 	"roomd/room/coordinator/internal/keys"
 )
 
+// keyTypes finds keys whose values roomd has not written.
+type keyTypes struct {
+	client redis.UniversalClient
+	keys.Space
+}
+
 // Foreign is another program's value under the key of a room's members.
 type Foreign struct {
 	Key, Type string // as Redis names its key and type
@@ -19,10 +25,10 @@ type Foreign struct {
 
 // FindForeign searches all masters for keys of members that are not hashes, and calls found for each, one at a time.
 // It scans the whole key space: about a second for a million keys.
-func (s *Store) FindForeign(ctx context.Context, found func(Foreign)) error {
+func (t keyTypes) FindForeign(ctx context.Context, found func(Foreign)) error {
 	seen := make(map[string]bool)
-	return redisconn.Scan(ctx, s.Client, s.Room("*", keys.Users), 0, func(ctx context.Context, users []string) error {
-		types, err := s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	return redisconn.Scan(ctx, t.client, t.Room("*", keys.Users), 0, func(ctx context.Context, users []string) error {
+		types, err := t.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, key := range users {
 				p.Type(ctx, key)
 			}
@@ -35,7 +41,7 @@ func (s *Store) FindForeign(ctx context.Context, found func(Foreign)) error {
 			kind := types[i].(*redis.StatusCmd).Val()
 			if kind != "hash" && kind != "none" && !seen[key] {
 				seen[key] = true
-				found(Foreign{key, kind, s.RoomOf(key, keys.Users)})
+				found(Foreign{key, kind, t.RoomOf(key, keys.Users)})
 			}
 		}
 		return nil
@@ -45,35 +51,35 @@ func (s *Store) FindForeign(ctx context.Context, found func(Foreign)) error {
 // maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later.
 const maxShown = 80
 
-func (s *Store) foreign(id, found string) error {
+func (t keyTypes) foreign(id, found string) error {
 	return room.Refuse(room.ErrForeign, "room %s holds something that is not roomd's: %s; roomd keeps a room in hashes "+
 		"of its own: rename or delete what is there, or give roomd a key prefix, another Redis or another database",
 		id, found)
 }
 
 // explain is Explain for the keys of a room.
-func (s *Store) explain(ctx context.Context, id string, err error) error {
+func (t keyTypes) explain(ctx context.Context, id string, err error) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
-	} else if found := s.wrongType(ctx, s.OfRoom(id)); found != "" {
-		return s.foreign(id, found)
+	} else if found := t.wrongType(ctx, t.OfRoom(id)); found != "" {
+		return t.foreign(id, found)
 	}
 	return err
 }
 
 // Explain adds the offending key to a WRONGTYPE error, which does not name it. It returns other errors as they are.
-func (s *Store) Explain(ctx context.Context, err error, keys ...string) error {
+func (t keyTypes) Explain(ctx context.Context, err error, keys ...string) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
-	} else if foreign := s.CheckTypes(ctx, keys...); foreign != nil {
+	} else if foreign := t.CheckTypes(ctx, keys...); foreign != nil {
 		return foreign
 	}
 	return err
 }
 
 // CheckTypes fails with a [room.ErrForeign] if Redis says that one of the keys is of another type than roomd's.
-func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
-	if found := s.wrongType(ctx, keys); found != "" {
+func (t keyTypes) CheckTypes(ctx context.Context, keys ...string) error {
+	if found := t.wrongType(ctx, keys); found != "" {
 		return room.Refuse(room.ErrForeign, "a key that all rooms share holds something that is not roomd's: %s; "+
 			"rename or delete it, or give roomd a key prefix, another Redis or another database", found)
 	}
@@ -82,21 +88,21 @@ func (s *Store) CheckTypes(ctx context.Context, keys ...string) error {
 
 // wrongType describes the first of these keys that is of another type; "" if none is. In another program
 // Room:<id>:Users may be a string that holds a list.
-func (s *Store) wrongType(ctx context.Context, keys []string) string {
+func (t keyTypes) wrongType(ctx context.Context, keys []string) string {
 	types := make([]*redis.StatusCmd, len(keys))
-	_, _ = s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, _ = t.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			types[i] = p.Type(ctx, key)
 		}
 		return nil
 	})
 	for i, key := range keys {
-		kind, want := types[i].Val(), s.TypeOf(key)
+		kind, want := types[i].Val(), t.TypeOf(key)
 		switch {
 		case kind == "", kind == "none", kind == want, want == "":
 			continue
 		case kind == "string":
-			value := s.Client.GetRange(ctx, key, 0, maxShown).Val()
+			value := t.client.GetRange(ctx, key, 0, maxShown).Val()
 			return fmt.Sprintf("%s is a string and not a %s, and holds %s", key, want, shown(value))
 		}
 		return fmt.Sprintf("%s is a %s and not a %s", key, kind, want)

@@ -92,6 +92,7 @@ type Store struct {
 	Client     redis.UniversalClient
 	Servers    *Servers
 	keys.Space // the names of keys and channels
+	keyTypes
 	retention
 
 	acks int
@@ -115,8 +116,9 @@ const mostWait = 200 * time.Millisecond
 func New(client redis.UniversalClient, opts Options) *Store {
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	_, cluster := client.(*redis.ClusterClient)
+	names := keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster}
 	s := &Store{
-		Client: client, Servers: newServers(client), Space: keys.Space{Prefix: opts.KeyPrefix, Cluster: cluster},
+		Client: client, Servers: newServers(client), Space: names, keyTypes: keyTypes{client, names},
 		retention: retention{ttl: ms(opts.LockTTL), asks: asks(ms(opts.LockTTL)), idle: ms(opts.Idle),
 			unused: ms(opts.Unused)},
 		acks: opts.Replicas, wait: min(opts.LockTTL/6, mostWait),

@@ -194,7 +194,7 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 		if err := a.Expect.checkData(r, m.Private.since(), "the private data of "+hand.User); err != nil {
 			return 0, err
 		}
-		r.setPrivate(hand.User, m, hand.Data)
+		setPrivate(r, hand.User, m, hand.Data)
 	}
 	return seat, nil
 }

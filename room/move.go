@@ -71,7 +71,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 func (a Reserve) carry(r *Room, user string) {
 	m, _ := r.Member(user)
 	if data := a.Carried[user]; data != "" && (m.Reserved() || m.Private.String() == "") {
-		r.setPrivate(user, m, data)
+		setPrivate(r, user, m, data)
 	}
 }
 
@@ -138,7 +138,7 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 		a.Undo.apply(r)
 		return 0, nil
 	case a.Due > 0:
-		return r.fire(a.Due, rules, by)
+		return a.fire(r, rules, by)
 	case a.Renew != "":
 		if a.Renew == r.Epoch {
 			r.Renew()
@@ -158,11 +158,11 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 	return n, nil
 }
 
-// fire fires the timers that are due at now, and returns their number.
-func (r *Room) fire(now int64, rules Rules, by Origin) (n int, err error) {
+// fire fires the timers that are due, and returns their number.
+func (a Upkeep) fire(r *Room, rules Rules, by Origin) (n int, err error) {
 	for err == nil {
 		name, t, found := r.state.timers.Next()
-		if !found || t.Due > now {
+		if !found || t.Due > a.Due {
 			break
 		}
 		n++
@@ -203,7 +203,7 @@ func (a *Undo) apply(r *Room) {
 		was, had := a.Were[user]
 		switch {
 		case had && ok && written && m.Private.since() == a.Since+1: // else the move brought no private data
-			r.setPrivate(user, m, was.Private.String())
+			setPrivate(r, user, m, was.Private.String())
 		case !had && ok && a.reserved(m):
 			r.update(Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}

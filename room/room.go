@@ -177,7 +177,7 @@ func (r *Room) setData(by, data string) {
 }
 
 // setPrivate gives a member other private data: JSON, "" for none.
-func (r *Room) setPrivate(user string, m Member, data string) {
+func setPrivate(r *Room, user string, m Member, data string) {
 	if data != m.Private.String() {
 		r.update(Update{Type: kindPrivate, User: user, Seat: m.Seat, Detail: &Detail{Data: jsonOfMember(data)}})
 	}

@@ -199,7 +199,7 @@ func appendSettings(dst []byte, s *room.Settings) []byte {
 	if s == nil {
 		return dst
 	}
-	text, _ := json.Marshal(s)
+	text, _ := json.Marshal(*s) // a copy, so that a list of changes may be on the stack
 	return append(append(dst, `,"settings":`...), text...)
 }
 

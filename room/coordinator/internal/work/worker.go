@@ -86,11 +86,12 @@ func (w *worker) serveCaller(ctx context.Context) {
 		a := w.send(prompt, b)
 		conflict := errors.Is(a.err, store.ErrConflict)
 		if a.err != nil && !conflict {
-			w.pool.running.Go(func() { // a is not written, or in doubt
+			w.pool.running.Go(func() {
+				last := a                                                      // not written, or in doubt
 				if errors.Is(a.err, store.ErrRefused) && prompt.Err() != nil { // refused for lack of time
-					a = w.send(w.pool.timeout.Context(), b)
+					last = w.send(w.pool.timeout.Context(), b)
 				}
-				w.finish(b, w.decide(b, a))
+				w.finish(b, w.decide(b, last))
 				w.serve()
 			})
 			return

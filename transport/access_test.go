@@ -97,14 +97,17 @@ func holdsPartOf(text, token string) bool {
 // Who shows no token can do nothing, and not stay.
 func TestToken_Missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var limits tracedLimits
-		s := startWithKey(t, Options{Trace: limits.trace()})
-		silent := s.dialWith(t, "").reading()
-		time.Sleep(defaultAuthTimeout - 1)
-		silent.expectSilence()
-		time.Sleep(time.Nanosecond)
-		silent.expectClose(protocol.CloseUnauthorized)
-		redistest.Equal(t, "traced:", limits.names(), LimitAuth)
+		var s *testNode
+		for limit, timeout := range map[time.Duration]time.Duration{0: defaultAuthTimeout, 3 * time.Second: 3 * time.Second} {
+			var limits tracedLimits
+			s = startWithKey(t, Options{AuthTimeout: limit, Trace: limits.trace()})
+			silent := s.dialWith(t, "").reading()
+			time.Sleep(timeout - 1)
+			silent.expectSilence()
+			time.Sleep(time.Nanosecond)
+			silent.expectClose(protocol.CloseUnauthorized)
+			redistest.Equal(t, "traced:", limits.names(), LimitAuth)
+		}
 		good := tokenOf(t, "a", time.Hour)
 		for frame, want := range map[string]string{
 			`{"id":7,"action":"join","room":"42"}`:  `{"id":7,"room":"42","error":{"code":"unauthorized",`,

@@ -35,6 +35,7 @@ func (w *world) hear(id string) <-chan room.Change {
 	return heard
 }
 
+// A user who is kicked leaves, and stays out for as long as a ban says; all do when the room is closed.
 func TestKick_AndBan(t *testing.T) {
 	w := newWorld(t, false, Options{})
 	w.join("42", "a", "b", "ü")
@@ -59,6 +60,10 @@ func TestKick_AndBan(t *testing.T) {
 	} {
 		w.do(call{method: "POST", path: "/api/rooms/42/kick", body: body, operator: true, status: 400, want: []string{`"field":"` + field + `"`}})
 	}
+	w.must("DELETE", "/api/rooms/42", "", `"count":0`)
+	w.must("GET", "/api/rooms/42", "", `"closed":true`, `"users":[]`)
+	_, err := w.players.Do(t.Context(), "42", room.Join{User: "c", Session: "s"})
+	redistest.ErrorIf(t, !errors.Is(err, room.ErrRoomClosed), "a join: %v", err)
 }
 
 // Data are replaced only if nobody has replaced them since the version that If-Match names; other

@@ -37,6 +37,7 @@ func TestLobby_Rooms(t *testing.T) {
 		"?limit=2&after=a2":              "b1 b2",
 		"?limit=2&after=b2":              "b3",
 		"?after=a3":                      "b1 b2 b3",
+		"?after=B":                       "a1 a2 b1 b2 b3", // by bytes
 		"?after=z":                       "",
 		"?prefix=a":                      "a1 a2",
 		"?prefix=b&after=b1":             "b2 b3",

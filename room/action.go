@@ -11,8 +11,8 @@ type Action interface {
 	// about returns the action's kind, and its Subject.
 	about() (kind Kind, user string, alone bool)
 
-	// check returns the action with its names and data in their normal form, nil if they are so already, or an
-	// InvalidError.
+	// check returns the action with its names and data in their normal form, or nil if nothing changes. It fails with
+	// an InvalidError.
 	check(rules Rules) (Action, error)
 
 	// apply applies the action, and returns the seat it was about. On an error the caller undoes its updates.
@@ -28,9 +28,9 @@ func KindOf(a Action) Kind {
 	return kind
 }
 
-// Subject returns the user whom an action is about, "" for nobody in particular. alone means that the action may
-// affect several users, or one who has not asked for it. It then shares its commit with no other action, because a
-// user's answer shows the room after the commit, and must still contain what the user did.
+// Subject returns the user whom an action is about, "" for nobody in particular. An alone action may affect several
+// users, or one who did not ask for it. It gets a commit of its own: each user's answer shows the room after the
+// commit, and must still contain what the user did.
 func Subject(a Action) (user string, alone bool) {
 	_, user, alone = a.about()
 	return user, alone
@@ -61,8 +61,8 @@ type Expect struct {
 // ExpectVersion expects a version in the given epoch, or in any epoch if epoch is "".
 func ExpectVersion(epoch string, version uint64) Expect { return Expect{true, epoch, version} }
 
-// inEpoch reports whether the room is in the expected epoch, if any, and stays in it: the next commit of a room that
-// may have lost commits begins another epoch.
+// inEpoch reports whether the room's next commit is in the expected epoch, if one is expected. A room that may have
+// lost commits begins another epoch.
 func (e Expect) inEpoch(r *Room) bool {
 	return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()
 }
@@ -164,7 +164,7 @@ var (
 	// ErrConflict: the room, or the data to be set, has changed since the expected version. Nothing was written.
 	ErrConflict = errors.New("the room has changed")
 
-	// errSeating: Rules.Seating returned an impossible seat, or it or Rules.Starter panicked. Nothing was written.
+	// errSeating: Seat returned an impossible seat, Start unusable data, or one of them panicked. Nothing was written.
 	errSeating = errors.New("the game's rule is faulty")
 
 	// ErrNotMember: the user is not in the room, or with another session (also an ErrDuplicate). Nothing was written.

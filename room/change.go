@@ -55,7 +55,7 @@ type traits uint8
 const (
 	counted   traits = 1 << iota // an action, which metrics count by this name
 	shown                        // players are shown changes of the kind
-	ofMember                     // its updates and changes concern a member, or make or remove one
+	ofMember                     // its updates and changes add, change or remove a member
 	ofSession                    // its updates say which session is the member's, or that none is
 )
 
@@ -112,7 +112,7 @@ func (k Kind) row() *kindRow {
 
 func (k Kind) has(t traits) bool { return k.row().traits&t != 0 }
 
-// OfMember reports whether an update or change of that kind concerns a member, or makes or removes one.
+// OfMember reports whether updates and changes of that kind add, change or remove a member.
 func (k Kind) OfMember() bool { return k.has(ofMember) }
 
 // Field names the field of [State] that an update of that kind changes, as in Redis; "" for none.
@@ -131,7 +131,7 @@ const (
 	ReasonMoved   Reason = "moved"   // the user was moved to another room
 )
 
-// Commit is one commit's changes: they bring a copy of the version before to this one. Nodes exchange it as JSON.
+// Commit has the updates that turn the previous version into this one. Nodes exchange it as JSON.
 type Commit struct {
 	Position
 	Prev    string   `json:"prev"`    // id of the commit that this one builds on; empty for the first
@@ -151,7 +151,7 @@ type Update struct {
 
 	*Detail `json:",inline"` // nil for most
 
-	node string // of Session, where the update sets it; a Commit has it in Node or Detail.Node
+	node string // Session's node, if the update sets Session; Commit.Node or Detail.Node in JSON
 }
 
 // Detail has the optional fields of an update, and does not change once it is part of an update.
@@ -190,7 +190,7 @@ func (u *Update) detail() Detail {
 // Change is a change of a committed action, as shown to users. Most are for everybody; see [Change.IsFor].
 type Change struct {
 	Type   Kind   // any but kindReplace
-	User   string // whom it is about, or who did it; empty for nobody in particular
+	User   string // the affected or acting user; empty if there is none
 	Seat   int    // taken by a join or by kindSeat, freed by a leave, else kept
 	Reason Reason // of a leave
 	Away   bool   // of a join: the seat is reserved for a user who has not come yet
@@ -223,8 +223,8 @@ type Viewer struct {
 	Authority bool   // over the room
 }
 
-// IsFor reports whether v may see a change. A message is for everybody; or for its sender and the users it names; or,
-// if it names none, for authority. Private data is for its member and authority. Other changes are for all.
+// IsFor reports whether v may see a change. A message is for everybody if To is nil, for authority if To is empty, and
+// otherwise for its sender and To. Private data is for its member and authority. Other changes are for all.
 func (c *Change) IsFor(v Viewer) bool {
 	switch c.Type {
 	case KindMessage:

@@ -11,8 +11,8 @@ import (
 
 // SetData replaces the room's data.
 type SetData struct {
-	// User is a member with the active session Session, whom the settings allow to set data; anybody with Authority.
-	// Both are empty if somebody with authority acts without a session.
+	// User is a member with the active session Session, and the settings must let members set data. With Authority
+	// it may be anybody. Both are empty if somebody with authority acts without a session.
 	User, Session string
 
 	Data      string // JSON, "" to remove it
@@ -157,7 +157,7 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 	return a, nil
 }
 
-// check returns the hand in its normal form. only says that there are no other hands: errors name user or data.
+// check returns the hand in its normal form. If it is the only one, errors name the field user or data.
 func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if normal.User, err = ParseUser(h.User); err != nil {
 		if of, ok := errors.AsType[*InvalidError](err); ok && !only {
@@ -287,9 +287,9 @@ type Kept struct {
 	Said  []Said
 }
 
-// Missed returns the last messages, at most most of them, that a user who joined has not received: up to now, the
-// version of the join, and after the version that the join expected, if any. Later messages come as events. It leaves
-// out messages of an epoch that may not have preceded now's.
+// Missed returns the messages that viewer to, who entered at now, has not received: at most the last most of them, and
+// only those after since, if given. Later messages come as events. Missed leaves out epochs that may be later than
+// now's.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
 	if k.Epoch != now.Epoch { // the room has begun anew since the join
@@ -304,8 +304,8 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	return all[max(0, len(all)-most):]
 }
 
-// behind returns the messages after the expected version. If no message of that epoch is left, it returns those
-// of the present epoch.
+// behind returns the messages after the expected version. If that epoch has no message left, it returns all from the
+// present epoch on.
 func (e Expect) behind(all []Said, present string) []Said {
 	of := func(epoch string) int { return slices.IndexFunc(all, func(s Said) bool { return s.Epoch == epoch }) }
 	epoch := cmp.Or(e.epoch, present)

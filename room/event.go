@@ -29,16 +29,16 @@ type Event struct {
 	// Only of a snapshot:
 	commitID string
 	members  map[string]Member // by user
-	alive    []string          // names of this node whose members nobody has removed as a dead node's
+	alive    []string          // this node's names whose members nobody has evicted
 	missed   []*Event          // events that were buffered until the snapshot was read
 
 	once   sync.Once
 	shared any
 }
 
-// SnapshotEvent returns the event that replaces everything before r, and takes ownership of r. alive are the names of
-// this node whose members nobody had removed as a dead node's when r was read. missed are events that were buffered
-// until r was read; they show who was replaced.
+// SnapshotEvent returns the event that replaces everything before r, and takes ownership of r. alive are this node's
+// names whose members nobody had evicted when r was read. missed are the events that were buffered until then: they
+// show replaced sessions.
 func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{
@@ -79,7 +79,7 @@ func (e *Event) SeatOf(user string) (seat int, seated bool) {
 	return m.Seat, seated
 }
 
-// Shared returns the result of the first call's make, computed once per event, such as an encoding.
+// Shared returns a value that the first call makes and all calls share, such as an encoding of the event.
 func (e *Event) Shared(make func() any) any {
 	e.once.Do(func() { e.shared = make() })
 	return e.shared
@@ -125,7 +125,8 @@ func (e *Event) Concerns(user string) bool {
 	return false
 }
 
-// isAway reports whether the event leaves the user away. Any node may report it; the session keeps its own node.
+// isAway reports whether the event leaves the user away. Any node may report that, so it does not show the session's
+// node.
 func (e *Event) isAway(user string) (away bool) {
 	for i := range e.commit.Updates {
 		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {
@@ -135,8 +136,8 @@ func (e *Event) isAway(user string) (away bool) {
 	return away
 }
 
-// keeps reports whether nobody had removed a node's members as a dead node's when the snapshot was read. If so, a
-// missing user has left or was replaced.
+// keeps reports whether nobody had evicted a node's members when the snapshot was read. If so, a missing user has left
+// or was replaced.
 func (e *Event) keeps(node string) bool { return slices.Contains(e.alive, node) }
 
 // Occupant is a user on a seat.
@@ -177,7 +178,7 @@ func (s Snapshot) Users() []Occupant {
 	return s.view.occupants()
 }
 
-// Shared returns the result of the first call's make, computed once per snapshot, such as an encoding.
+// Shared returns a value that the first call makes and all calls share, such as an encoding of the snapshot.
 func (s Snapshot) Shared(make func() any) any {
 	if s.view == nil {
 		return make()

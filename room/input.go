@@ -17,7 +17,7 @@ const (
 	MaxUserLength = 64 // characters (code points) of a user's name in NFC
 
 	maxSession = 64
-	// No name of MaxUserLength code points is longer in any accepted normal form; it bounds the work of normalizing.
+	// maxUserBytes bounds the work of normalizing. No name of MaxUserLength code points is longer in an accepted form.
 	maxUserBytes = 16 * MaxUserLength
 
 	// maxMarks is how many combining marks Unicode's Stream-Safe Text Format (UAX #15) allows in a row. Package norm

@@ -26,7 +26,7 @@ type Join struct {
 // AnySeat is passed to a [Seating] if the join requests no seat.
 const AnySeat = -1
 
-// JoinMode says from which other sessions of the user a join takes the seat over.
+// JoinMode decides which other sessions of the user a join may replace.
 type JoinMode int
 
 const (
@@ -40,8 +40,8 @@ const (
 	JoinMoved
 )
 
-// KnowingDead returns the join with a node known to be dead: it may replace that node's sessions even if by the Rules
-// the older session stays. differs reports whether next can have another outcome than a.
+// KnowingDead returns the join with a node known to be dead: it may replace that node's sessions, whatever the Rules
+// say. differs reports whether next can have another outcome than a.
 func (a Join) KnowingDead(node string) (next Join, differs bool) {
 	differs = a.Mode == joinNew && a.dead != node
 	a.dead = node

@@ -2,8 +2,8 @@ package room
 
 import "strings"
 
-// Membership is what a session knows at a version: it was its user's active session or, if Out, the user was no
-// member with any session. It begins with User and Session only; [Membership.Joined] returns the one after a join.
+// Membership is the last known state of a session: at Version it was its user's active session or, if Out, the user
+// was no member. Initially only User and Session are set; [Membership.Joined] returns the state after a join.
 type Membership struct {
 	User, Session string
 	Node          string // the name of the session's node in the room

@@ -83,8 +83,8 @@ func (r *Room) Recall(m *Memory) {
 	r.appoint()
 }
 
-// recallState restores settings and bans. whole says that r is an earlier copy of the room. If the next commit skips
-// versions, it includes the settings in any case, to show why.
+// recallState restores settings and bans. whole says that r is an earlier copy of the room. A commit that skips
+// versions always includes the settings, marked Again: they show that a loss was repaired.
 func recallState(r *Room, was *state, whole bool) {
 	now, next := r.state, r.state
 	if was.settled && (whole || now.plain() && (!now.settled || !was.plain())) {

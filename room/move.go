@@ -190,7 +190,7 @@ type Undo struct {
 	Data  *Value
 	Were  map[string]Member // the memberships, before the half, of those Users who had one
 
-	Users []string // the users to be moved: seats that they did not have before are freed
+	Users []string // the users to be moved; Undo frees the seats that they did not have before
 }
 
 func (a *Undo) apply(r *Room) {

@@ -238,7 +238,7 @@ func (r *Room) undo(n int) {
 	r.updates, r.before = r.updates[:n], r.before[:n]
 }
 
-// HistoryEnds reports whether the pending updates end the keeping of messages.
+// HistoryEnds reports whether the pending updates turn Settings.History off.
 func (r *Room) HistoryEnds() bool {
 	return len(r.before) > 0 && r.before[0].state.settings.History > 0 && r.state.settings.History == 0
 }

@@ -46,8 +46,8 @@ func (r Rules) Check() error {
 	return r.Limits.check()
 }
 
-// ID returns the name by which nodes compare rules: "standard" without a name, and a Seating or Starter of the game's
-// own.
+// ID returns the name by which nodes compare rules: Name, or the types of Seating and Starter, or "standard" if the
+// game has none of its own.
 func (r Rules) ID() string {
 	if r.Name != "" {
 		return r.Name
@@ -145,7 +145,7 @@ const (
 
 // Fixed limits.
 const (
-	MaxGroup    = 64      // users in a group, to whom a message is addressed, or who are dealt private data at once
+	MaxGroup    = 64      // users in a group, recipients of a message, or hands of a [Deal]
 	maxBans     = 1000    // of a room
 	maxKickText = 200     // bytes of a kick's reason
 	maxLimit    = 1 << 20 // bytes: the maximum of each of Limits
@@ -191,8 +191,8 @@ type Seating interface {
 	Seat(in View, user string, asked int) (seat int, err error)
 }
 
-// Capacity is the Seating of rooms that are open to everybody, on the requested or the lowest free seat. It is their
-// number of seats unless their [Settings] say otherwise. Zero means [MaxSeats].
+// Capacity is the Seating of rooms that are open to everybody, on the requested or the lowest free seat. Its value is
+// the number of seats, unless a room's [Settings] have another. Zero means [MaxSeats].
 type Capacity int
 
 // Seats returns the number of seats.

@@ -33,7 +33,7 @@ type Settings struct {
 	Default bool `json:"default,omitzero" readOnly:"true"`
 }
 
-// Choice is the value of a setting that has a few: "" for the default, or its name in JSON.
+// Choice is the value of a setting with a fixed list of values: "" for the default, or the name in JSON.
 type Choice string
 
 // UnmarshalText accepts any name; an empty one is unknown. [Configure] refuses an unknown one, [Settings.Adapt]
@@ -174,7 +174,7 @@ func (a Configure) apply(r *Room, _ Rules, by Origin) (int, error) {
 		if err := a.Settings.checkHost(r.state.settings); err != nil {
 			return 0, err
 		}
-		a.Settings.Default = r.state.settings.Default // configuring by the host leaves it a room that a player began
+		a.Settings.Default = r.state.settings.Default // only authority ends Default
 	}
 	if err := a.Expect.checkRoom(r); err != nil {
 		return 0, err

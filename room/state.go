@@ -92,8 +92,8 @@ func (r *Room) Restore(from State) {
 // maxGone is how many removed users a room remembers.
 const maxGone = 128
 
-// Gone is why a user was taken out of a room, for nodes that have missed the event. A room remembers the
-// latest such users, each until the user comes back.
+// Gone records why a user was taken out of a room, for nodes that have missed the event. A room keeps the latest
+// records, each until the user comes back.
 type Gone struct {
 	Version uint64 `json:"version"`         // the room's version after the removal
 	Reason  Reason `json:"reason"`          // reasonKicked, reasonClosed or ReasonMoved
@@ -102,7 +102,7 @@ type Gone struct {
 	At      int64  `json:"at,omitzero"`     // when, in ms since 1970; not later than the At of the user's next join
 }
 
-// gone returns the Gone of a KindLeave.
+// gone returns the record of a KindLeave for [State].Gone.
 func (u *Update) gone(version uint64) Gone {
 	d := u.detail()
 	return Gone{version, u.Reason, d.Text, d.Target, u.At}

@@ -35,8 +35,8 @@ type SetTimer struct {
 	due int64 // when it fires; see Timed
 }
 
-// Timed returns the action with the time at which the timer fires, and fails as due does. due returns the time for a
-// delay in ms: in ms since 1970 by the clock of all nodes, and unique in the room.
+// Timed returns the action with the time at which the timer fires, or the error of due. due turns a delay in ms into a
+// time that is unique in the room, in ms since 1970 by the clock of all nodes.
 func (a SetTimer) Timed(due func(in int64) (int64, error)) (_ Action, err error) {
 	if !a.Stop {
 		a.due, err = due(a.In)

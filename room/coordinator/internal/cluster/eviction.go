@@ -156,7 +156,7 @@ func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) er
 		return err
 	}
 	stopped := err == nil
-	unseen, due := seen.grace == 0, seen.dead // unseen: nobody is shown as away
+	unseen, due := seen.grace == 0, seen.dead // unseen: members are removed without being shown as away
 	if stopped {
 		unseen, due = true, seen.left()
 	}

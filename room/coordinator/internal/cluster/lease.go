@@ -73,7 +73,7 @@ type lease struct {
 	mu    sync.Mutex
 	who   *Identity // guarded by mu
 	until time.Time // guarded by mu: end of the lease by our clock, at the earliest; zero before the first
-	unfit *Identity // guarded by mu: who, from abandon until the next attempt; else nil
+	unfit *Identity // guarded by mu: the name that the next attempt gives up unless it can prolong it
 	began time.Time // guarded by mu: when the present lease began
 
 	// The node's current and recent names, and until when their leases were certainly valid. Other nodes remove the
@@ -158,8 +158,8 @@ func (l *lease) abandoned(who *Identity) bool {
 	return l.unfit == who
 }
 
-// prolong prolongs a lease that is not over in Redis. It also adds missing rooms to the set in Redis; or to the set
-// here, if other nodes restored a room that has members of this node: see [Node.List].
+// prolong prolongs a lease that is not over in Redis. If Redis lacks rooms of the name, prolong writes the set again.
+// If Redis has more, because other nodes restored them, prolong adds them to who: see [Node.List].
 func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (kept bool, err error) {
 	ctx, cancel := l.attempt(ctx, until)
 	defer cancel()
@@ -185,7 +185,7 @@ func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (ke
 	return true, nil
 }
 
-// begin begins a lease under a name, which then is the node's. It fails with errLeaseOver if that name's lease was
+// begin begins a lease on a name, and makes that the node's name. It fails with errLeaseOver if the name's lease was
 // ended.
 func (l *lease) begin(ctx context.Context, who *Identity) error {
 	ctx, cancel := l.attempt(ctx, time.Time{})
@@ -221,8 +221,8 @@ func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	return errors.Join(failed...)
 }
 
-// attempt limits a request to the rest of the lease. Near the end it allows a little more, so that a short stall does
-// not cost the lease; without a Cluster, a whole TTL.
+// attempt limits a request to the rest of the lease, but never to less than a TTL, or a third of one on a Cluster. So a
+// short stall does not cost the lease.
 func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	least := l.ttl
 	if l.store.Cluster {

@@ -24,7 +24,7 @@ type Settings struct {
 	partial bool // from a lease of an older version: only NodeTTL and Grace are known
 }
 
-// standard is what Rules is for rules without a Seating or Starter of the game's own.
+// standard is the value of Settings.Rules for the zero room.Rules.
 var standard = room.Rules{}.ID()
 
 // inLease encodes s for the end of a lease. NodeTTL and Grace have fields of their own before it.

@@ -11,7 +11,7 @@ import (
 type sightings struct {
 	list   string               // the key of the list
 	seen   map[string]*sighting // by node
-	looked time.Time            // when the leases were last read and handled; zero since a loss of our own lease
+	looked time.Time            // when the leases were last read and handled; zero after our own lease was lost
 
 	kept  func() []string // see Node.KeptNames
 	peers *peers          // gets the leases of new nodes

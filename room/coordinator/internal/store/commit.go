@@ -55,8 +55,8 @@ const (
 	WaitOnConflict                   // nothing, since the writer gets the room from events: ErrConflict
 )
 
-// asks returns, by OnConflict, the argument by which a commit may take the lock: the TTL of the new hold, and the
-// name of the OnConflict in commit.lua.
+// asks returns, for each OnConflict, the argument that lets a commit take the lock: the TTL of the new hold, and the
+// name that commit.lua has for the OnConflict.
 func asks(ttl string) (asks [3]string) {
 	for on, name := range []string{LockOnConflict: "lock", ReadOnConflict: "read", WaitOnConflict: "wait"} {
 		asks[on] = ttl + " " + name
@@ -104,7 +104,7 @@ type Commit struct {
 	// an earlier Send left the outcome open, so a refusal of a later one does not decide the outcome
 	doubted bool
 
-	// Set once it is written: why Redis refused the event, or the entry of the journal; empty if it did not.
+	// Set once the commit is written: why Redis refused its event, or its entry in the journal; empty if it did not.
 	Unheard, Unlogged string
 }
 
@@ -175,8 +175,8 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	return c
 }
 
-// saidArgs returns how a commit changes the messages that a room keeps: the last of the optional fields, and its
-// arguments. Both are empty if it changes none.
+// saidArgs returns the arguments with which a commit changes the room's kept messages, and the optional field that
+// describes them. Both are empty if it changes none.
 func saidArgs(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
 	settings, _ := r.Settings()
 	if event == nil || settings.History == 0 && !r.HistoryEnds() {
@@ -214,8 +214,8 @@ func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal
 }
 
 // idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
-// nobody has configured expires after Unused, because any player can create many of them. With bans or removals it
-// expires after Idle, unless it has a host, because then a player can make these, too.
+// nobody has configured expires after Unused, because any player can create many of them. If authority has banned or
+// removed users it expires after Idle. With a host that does not count: a player may have done it.
 func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {

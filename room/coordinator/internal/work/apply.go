@@ -10,7 +10,7 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// batch holds the actions of one hold, from the queue to the answers. A worker reuses one.
+// batch has the actions of one commit, from dequeuing to answering. A worker reuses one.
 type batch struct {
 	requests []*request
 	more     bool // other requests wait behind these
@@ -41,7 +41,7 @@ func (w *worker) nextBatch() *batch {
 		w.abandon()
 		return nil
 	}
-	if !w.registration.Valid() { // members who asked for the node's next name must not get the old one
+	if !w.registration.Valid() { // a Keep must not run under a name that the node has lost
 		w.queue.requeue(b.requests, false)
 		return nil
 	}
@@ -72,11 +72,11 @@ func (w *worker) nextHold(more bool) store.Hold {
 
 // apply applies a batch to the copy, and prepares its commit.
 //
-// An action that succeeds without a change confirms what it found: a user whose join had an unknown outcome joins
-// again, and is told "you are in". Unless the replicas are known to have the room, it gets a version that they must
+// An action that succeeds without a change is still a promise: a user who repeats a join of unknown outcome is told
+// "you are in". Unless enough replicas are known to have the room, the action makes a version that they must
 // acknowledge. A refusal promises nothing.
 //
-// The copy forgets that its epoch has lost commits when it is reverted, or read again after a commit of a node that
+// Revert makes the copy forget that its epoch has lost commits. So does reading the room after a commit of a node that
 // does not know of the loss. So the worker remembers the epoch until a commit has begun a new one.
 func (w *worker) apply(b *batch) {
 	if r := w.copy.Room; w.conflicts.lostEpoch != "" && r.Epoch == w.conflicts.lostEpoch {

@@ -115,7 +115,8 @@ func (w *worker) finished() bool {
 	return true
 }
 
-// ready reports whether the node may write to the room under its name. If not, it fails the waiting requests.
+// ready makes sure that the registration is valid, so that the node may write to the room. If that is impossible, ready
+// fails the waiting requests and returns false.
 func (w *worker) ready() bool {
 	if w.registration.Valid() {
 		return true

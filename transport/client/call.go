@@ -39,7 +39,7 @@ func newCall(req protocol.Request, only ...Condition) *call {
 	return k
 }
 
-// units returns how many units a time has, at most most, rounded up.
+// units returns d in units, rounded up. It sets k.err unless that is 0 to most.
 func (k *call) units(field string, d, unit time.Duration, most int64) int64 {
 	if limit := time.Duration(most) * unit; d < 0 || d > limit {
 		k.err = fmt.Errorf("%s: must be from 0 to %v, not %v", field, limit, d)

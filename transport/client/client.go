@@ -59,7 +59,7 @@ func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, er
 
 // Match makes the user a member of a room that has these labels, among others, and a free seat: the fullest such
 // room. If there is none, Match creates a room with the settings of begin and exactly these labels. Errors are as for
-// Join; no room is full.
+// Join, without that of a full room.
 func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
 	begin.Labels = ""
 	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),

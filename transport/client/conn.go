@@ -220,9 +220,9 @@ func (c *Conn) drop(reason error) {
 //
 // The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if a condition was not met; a
 // [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two, the server may
-// have carried out the request, unless the text says that it was not sent, or the code is [protocol.CloseRestart],
-// because a server answers all that it has started before it restarts. A reply after the end of ctx goes to OnReply
-// only.
+// have carried out the request. It has not if the text says that the request was not sent, or if the code is
+// [protocol.CloseRestart]: a server answers all that it has started before it restarts. A reply after the end of ctx
+// goes to OnReply only.
 //
 // With [protocol.ActionAuth], Do sends the server a newer token of the same user, which extends the life of the
 // connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized] if the
@@ -251,7 +251,7 @@ func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, b
 		err = c.Err()
 	}
 	if reply == nil {
-		// A reply that has arrived counts more than the end of the wait.
+		// Prefer a reply that has arrived to the end of the wait.
 		select {
 		case reply = <-k.answer:
 		default:

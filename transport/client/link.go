@@ -13,7 +13,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// link is the connection of a client that comes back: one session after the other.
+// link keeps a client connected: it runs one session after the other.
 type link struct {
 	cfg        Config
 	ctx        context.Context // cancelled when Close is called

@@ -4,7 +4,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// membership is the client's place in a room, a membership, a watch or both, and its copy of the room. The reading
+// membership says whether the client is a member of a room, watches it, or both, and has its copy. The reading
 // goroutine of the current connection changes it, frame by frame, with the link's mutex held.
 //
 // A move is announced by the `lost` of the old room and completed by a snapshot of the new one. Replies to a join or

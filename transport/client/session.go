@@ -72,7 +72,7 @@ func (s *session) heartbeat() {
 		if pause.For(s.ctx, cfg.IdleTimeout) != nil {
 			return
 		}
-		// Does not measure the silence: this process may have been stopped meanwhile.
+		// A measured silence would prove nothing: this process may have been stopped meanwhile.
 		if c.heard.Load() == before {
 			c.drop(errors.New("the server has been silent for too long"))
 			return

@@ -12,11 +12,12 @@
 //	   │ taken over: lost            │                        │ removed: lost
 //	   └──────────────────────────── ┴ ◄──────────────────────┘
 //
-// Unknown is Outside for the client, but a join or a leave had no answer: the session may be in the room. Unsure is a
-// member whose further join had no answer: it asks, and becomes a member, missing, or lost. From Doubtful to
-// Overtaken the client gets no events of the room, and the node runs the action of Next until the status changes.
-// From Missing to Following the client then gets a snapshot, in place of the events that it covers. transitions has
-// the whole table; events do not count while the session is Outside, Unknown, Unsure or Following.
+// Unknown is Outside for the client, but the session may be in the room: a join or a leave had no answer. Unsure is a
+// member whose further join had no answer: the node asks, and the session becomes a member, missing, or lost.
+//
+// In the statuses Doubtful to Overtaken the client gets no events of the room, and the node runs the action of Next
+// until the status changes. After Missing to Following the client gets a snapshot in place of the events that it
+// covers. Events do not count in Outside, Unknown, Unsure and Following. transitions has the whole table.
 package membership
 
 import (

@@ -11,7 +11,7 @@ import (
 // are sorted. Call its methods with Outbox.Mu locked.
 type Room struct {
 	out   *Outbox
-	stale func()      // called when the room has to be read for a snapshot; then comes Refill. It does not block
+	stale func()      // called to start reading a snapshot for Refill; it does not block
 	to    room.Viewer // the client
 
 	held   bool // a request about the room runs: its reply comes first
@@ -21,8 +21,8 @@ type Room struct {
 
 	pending []*room.Event
 	size    int           // bytes of the changes in pending
-	at      room.Position // the client's after pending; positions here have no CommitID
-	sent    room.Position // the client's before pending
+	at      room.Position // the client's position after pending; positions here have no CommitID
+	sent    room.Position // the client's position before pending
 	lack    *room.Event   // the first pending event that shows a member the room without itself, or nil
 	notices []notice      // queued at the latest when held ends
 
@@ -50,8 +50,8 @@ func (o *Outbox) Room(stale func()) Room {
 	return Room{out: o, stale: stale, ended: true}
 }
 
-// Begin makes an ended queue accept events for a viewer. It first queues the rest of its earlier life. It reports
-// false if the queue has not ended.
+// Begin makes an ended queue accept events for a viewer. It first moves what still waits from before the end to the
+// outbox. It reports false if the queue has not ended.
 func (r *Room) Begin(to room.Viewer) (begun bool) {
 	if !r.ended {
 		return false
@@ -70,8 +70,8 @@ func (r *Room) SetViewer(to room.Viewer) {
 	r.resize(r.sizeOf(r.pending) - r.size)
 }
 
-// Gate says why events wait: held, because a request about the room runs, whose list may be older; paused, because
-// the session may have lost its place. Without a reason they are written. At the end of held no writer starts: the
+// Gate sets the reasons for which events wait. held: a request about the room runs, whose list may be older. paused:
+// the session may have lost its place. Without a reason they are written. When held ends Gate starts no writer: the
 // caller writes the queue.
 func (r *Room) Gate(held, paused bool) {
 	released := r.held && !held
@@ -235,9 +235,9 @@ func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte
 
 // A list of the room, by a reply, a recovery or a refill, replaces the events that it covers, even dropped ones.
 
-// behind returns the pending events after a list. Events of another epoch count only if it began later: with a
-// snapshot, or from version 0 if the list shows no room. (If that room was gone again before the list was read, a
-// snapshot follows.) It returns none if the first is lack, of another epoch: that epoch ended before the list.
+// behind returns the pending events after a list. Events of another epoch count only if that epoch began later: with
+// a snapshot, or from version 0 if the list shows no room. (If that room was gone again before the list was read, a
+// snapshot follows.) If the first of them is lack, that epoch ended before the list, and behind returns none.
 func (r *Room) behind(at room.Position) (events []*room.Event) {
 	begins := len(r.pending) > 0 && (r.pending[0].Snapshot != nil || at.Version == 0 && r.pending[0].From == 0)
 	for _, e := range r.pending {
@@ -251,8 +251,8 @@ func (r *Room) behind(at room.Position) (events []*room.Event) {
 	return events
 }
 
-// Restart replaces pending events by now, a snapshot that an action of the session found: if the client needs the
-// list, or if events were dropped. again sends even a version that the client has from a reply.
+// Restart replaces pending events by now, a snapshot from an action of the session. It does so only if the client needs
+// the list, or if events were dropped. again sends even a version that the client has from a reply.
 func (r *Room) Restart(now *room.Event, needed, again bool) {
 	if again && r.sent == positionOf(now) {
 		r.sent = room.Position{}

@@ -43,7 +43,7 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	}
 	s.mu.Unlock()
 	if err == nil {
-		// Events may already wait for a client that has some of the room: the list replaces them.
+		// The list replaces events that already wait, if the client had some of the room before.
 		r.said = r.missed(result.Snapshot)
 		r.replyList(result.Snapshot, &result.Seat, r.in.Brief && r.subscribed)
 		return result

@@ -28,8 +28,8 @@ func NewClock() func() time.Duration {
 
 // rateLimit is the limit of a rate. The zero value sets none.
 type rateLimit struct {
-	interval time.Duration // between two, on average
-	burst    time.Duration // the intervals of a full burst
+	interval time.Duration // between two requests, on average
+	burst    time.Duration // interval times the size of a burst
 }
 
 func newRateLimit(perSecond, burst int) rateLimit {
@@ -52,7 +52,7 @@ type gcra struct {
 	arrival atomic.Int64 // the theoretical arrival time
 }
 
-// take counts one, and returns 0. If there were too many, it counts none, and returns the wait. now is monotonic.
+// take counts one request, and returns 0. If that is too many, it returns the wait instead. now is monotonic.
 func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	if l.interval == 0 {
 		return 0
@@ -75,7 +75,7 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 
 func (g *gcra) undo(l rateLimit) { g.arrival.Add(-int64(l.interval)) }
 
-// wait returns how long to wait before take, and counts none.
+// wait returns how long take would make the caller wait. It counts nothing.
 func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
 	if l.interval == 0 {
 		return 0
@@ -83,7 +83,7 @@ func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
 	return max(0, min(g.backlog(now), l.burst)+l.interval-l.burst)
 }
 
-// backlog returns how long counted requests still count.
+// backlog returns how far the theoretical arrival time is ahead.
 func (g *gcra) backlog(now time.Duration) time.Duration {
 	return max(0, time.Duration(g.arrival.Load())-now)
 }
@@ -142,8 +142,8 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Users are the throttles of users. One outlives the last connection until nothing counts any more: a new connection
-// brings no new burst.
+// Users are the throttles of users. A throttle outlives the user's last connection until nothing counts any more, so
+// that a new connection brings no new burst.
 type Users struct {
 	clock func() time.Duration
 

@@ -83,8 +83,8 @@ func (r *recovery) act(
 	return result, err
 }
 
-// take takes the seat to which the user was moved. A session that has left the room since that move finds no seat,
-// and takes no other one. left says that it left just now.
+// take takes the seat to which the user was moved. A session that has left the room, now (left) or earlier, may have
+// given up that seat. If so, take returns ErrNotMember and takes no other seat.
 func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
 	s := p.session
 	if left || s.hasLeft(p.room) {

@@ -28,7 +28,7 @@ var requestPool = sync.Pool{New: func() any { return new(request) }}
 type ownAction struct {
 	run  func(*request)
 	use  auth.Use // what the token has to allow in the room
-	free bool     // no matter what: the client wants out, or names no room yet
+	free bool     // allowed in any room: the client wants out, or names no room yet
 }
 
 var ownActions = map[string]ownAction{
@@ -181,8 +181,8 @@ func authenticate(r *request) {
 	s.judgeRooms()
 }
 
-// push queues a reply in its place among the room's events; listed says that it has the room's list. A pause that the
-// request ended, or for whose end it waited, ends before the reply: earlier events come first.
+// push queues a reply in its place among the room's events; listed says that it has the room's list. If the membership
+// is not paused any more, push first ends the pause, so that earlier events come before the reply.
 func (r *request) push(at room.Position, reply *protocol.Reply, listed bool) {
 	frame := frames.Reply(reply)
 	s := r.session

@@ -34,7 +34,7 @@ type Session struct {
 
 	throttle throttle
 
-	mu        *sync.Mutex          // of the outbox; locked behind that of the connection
+	mu        *sync.Mutex          // the outbox's; locked after the connection's
 	presences map[string]*presence // guarded by mu: by room
 	serving   string               // guarded by mu: the room of the running request, or ""
 	toFollow  []string             // guarded by mu: rooms to which the user was moved from serving during the request
@@ -70,7 +70,7 @@ func New(shared *Shared, user string, access *Access, out *outbox.Outbox, conn C
 	}
 }
 
-// Begin is called when the connection is open. Pair it with Close.
+// Begin starts the session's limits once the connection is open. Pair it with Close.
 func (s *Session) Begin() {
 	s.ctx, s.cancel = context.WithCancel(s.shared.Life)
 	if s.User != "" {
@@ -167,7 +167,8 @@ func (s *Session) admit(id string) error {
 		Problem: fmt.Sprintf("is one too many: a connection can be in, or watch, %d rooms", limit)}
 }
 
-// Claims reports whether the session is or may soon be in a room. A closed one claims all until its timers run.
+// Claims reports whether the session is or may soon be in a room. A closed session claims every room, because its
+// disconnect timers may not run yet.
 func (s *Session) Claims(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +246,7 @@ type Shared struct {
 	Users   *Users
 	Debug   *DebugLog
 	Refused func(limit string) // called when a limit refuses something
-	Merged  func(events int)   // called with the number of events merged into the frame of another
+	Merged  func(events int)   // called with the number of events that went into another event's frame
 	Logs    Logs
 
 	MatchSettings MatchSettings

@@ -96,7 +96,8 @@ func (p *presence) unwatch() (watched bool) {
 	return watched
 }
 
-// endWatchAfterLeave ends the watch of a session that left, if only members may watch, and hides its own leave.
+// endWatchAfterLeave ends the watch of a session that left, unless it may watch the room. The client then does not get
+// the event of that leave.
 func (p *presence) endWatchAfterLeave(now room.Snapshot) {
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()

@@ -194,7 +194,7 @@ func (w *writer) extendDeadline() time.Time {
 // maxReused is the capacity up to which a buffer is reused.
 const maxReused = 4 * batchSize
 
-// buffers are for frames that are being read or joined. Most connections are silent, so none owns one.
+// buffers lend memory to frames that are being read or joined. Most connections are silent, and need none.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func getBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }

@@ -92,6 +92,22 @@ func (v *testClient) expectAmong(want string) {
 	}
 }
 
+// A user who is a member of the other room already stays that, and its events go on.
+func TestMove_ToOwnRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, a, _ := twoNodes(t, room.Rules{}, Options{})
+		a.askAbout("T", `"join"`, `"version":1,"seat":0,"count":1,"users":[{"user":"a","seat":0}]`)
+		second.moveTo(t, "42", "T", "a")
+		a.expect(lostMoved)
+		time.Sleep(time.Minute)
+		a.drain()
+		first.expectMembers(t, "T", "a")
+		second.expectMembers(t, "42", "b")
+		a.askAbout("T", `"ready","value":true`, `"version":2,"count":1`)
+		a.expect(`{"event":"changes","room":"T","version":2,"from":1,"changes":[{"type":"member","user":"a","seat":0,"ready":true}]}`)
+	})
+}
+
 // A user without a connection keeps the seat in the other room for a grace, and can come there.
 func TestMove_Away(t *testing.T) {
 	for _, comes := range []bool{false, true} {

@@ -338,7 +338,8 @@ func TestNewRooms_Bounded(t *testing.T) {
 // What begins no room does not count: who joins again, or rooms of others, and who is refused.
 func TestNewRooms_Counted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{MaxNewRooms: 1})
+		var limits tracedLimits
+		s := start(t, room.Rules{Seating: room.Capacity(1)}, Options{MaxNewRooms: 1, Trace: limits.trace()})
 		a, b := s.connect(t, "a"), s.connect(t, "b")
 		for range 3 {
 			a.tell(`"join"`, `"version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"a","seat":0}]`)
@@ -348,5 +349,6 @@ func TestNewRooms_Counted(t *testing.T) {
 		b.expect(`{"id":1,"room":"43","version":1,"seat":0,"count":1,"settings":{"capacity":1},"users":[{"user":"b","seat":0}]}`)
 		a.send(`{"id":1,"action":"join","room":"44"}`)
 		a.expect(`{"id":1,"room":"44","error":{"code":"rate_limited","message":"there is no such room, and a user may begin 1 rooms a minute; wait 1m0s","retry":true}}`)
+		redistest.Equal(t, "traced:", limits.names(), LimitMembers+" "+LimitNewRooms)
 	})
 }

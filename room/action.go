@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Action is done to a room by one user through one session, or by somebody with authority over the room. Each
-// constant of [Kind] for an action names its struct.
+// Action changes a room. One user does it through one session, or somebody with authority over the room. The constants
+// of [Kind] name the structs.
 type Action interface {
 	// about returns the action's kind, and its Subject.
 	about() (kind Kind, user string, alone bool)
@@ -15,7 +15,7 @@ type Action interface {
 	// an InvalidError.
 	check(rules Rules) (Action, error)
 
-	// apply applies the action, and returns the seat it was about. On an error the caller undoes its updates.
+	// apply applies the action, and returns the seat of its Result. On an error the caller undoes its updates.
 	apply(r *Room, rules Rules, by Origin) (seat int, err error)
 }
 
@@ -167,7 +167,8 @@ var (
 	// errSeating: Seat returned an impossible seat, Start unusable data, or one of them panicked. Nothing was written.
 	errSeating = errors.New("the game's rule is faulty")
 
-	// ErrNotMember: the user is not in the room, or with another session (also an ErrDuplicate). Nothing was written.
+	// ErrNotMember: the user is not in the room, or is there by another session: then the error is an ErrDuplicate,
+	// too. Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
 	// ErrDuplicate: another live session is the user's active one in the room, and by Rules.Duplicate it stays.

@@ -56,7 +56,7 @@ const (
 	counted   traits = 1 << iota // an action, which metrics count by this name
 	shown                        // players are shown changes of the kind
 	ofMember                     // its updates and changes add, change or remove a member
-	ofSession                    // its updates say which session is the member's, or that none is
+	ofSession                    // its updates change a member's active session
 )
 
 type kindRow struct {

@@ -57,7 +57,7 @@ func maySetData(r *Room, user, session string, by Origin, what string) error {
 	return nil
 }
 
-// SetMemberData replaces the data of the member with that active session. It is gone when the member leaves.
+// SetMemberData replaces the data of the member with that active session. A leave removes the data.
 type SetMemberData struct {
 	User, Session string
 	Data          string // JSON, "" to remove it

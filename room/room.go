@@ -58,8 +58,8 @@ func (r *Room) Renew() {
 	r.appoint()
 }
 
-// Advance applies an event to the version before it. It reports whether the room is then at the event's version or a
-// later one; otherwise something is missing.
+// Advance applies an event that builds on the room's version. It reports whether the room is then at the event's
+// version or a later one; otherwise events are missing.
 func (r *Room) Advance(e *Event) bool {
 	switch at := e.Position(); {
 	case r.Is(at), at.Precedes(r.Position):
@@ -161,7 +161,7 @@ func (r *Room) update(u Update) {
 	r.take(&r.updates[len(r.updates)-1], row, r.Next())
 }
 
-// take applies an update at a version. row is that of its kind.
+// take applies an update at a version. row is the row of its kind.
 func (r *Room) take(u *Update, row *kindRow, version uint64) {
 	r.state = r.state.after(u, row.field, version)
 	if row.traits&ofMember != 0 {

@@ -66,8 +66,8 @@ func (l *link) event(e *protocol.Event) {
 	l.changed.notify()
 }
 
-// snapshotLocked applies a snapshot of r, which is nil if the client is not in that room. Then, and after the
-// announcement of a move, the snapshot decides whether the client is a member.
+// snapshotLocked applies a snapshot of r, which is nil if the client is not in that room. If r is nil, or a move to it
+// was announced, the client becomes a member if the snapshot lists it.
 func (l *link) snapshotLocked(r *Room, e *protocol.Event) {
 	if r == nil || r.moved {
 		listed := View{Users: e.Users}

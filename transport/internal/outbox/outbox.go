@@ -146,8 +146,8 @@ func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	return nil, nil
 }
 
-// boundLocked drops events, of the largest queue first, until all fit. It reports false if a client misses events
-// that it would have got before.
+// boundLocked drops events, of the largest queue first, until all fit. It reports false if it drops events of a queue
+// that has missed none so far.
 func (o *Outbox) boundLocked() (fits bool) {
 	fits = true
 	for o.queued.changes+o.inFlight.changes > o.max {

@@ -224,7 +224,7 @@ func (u *Users) forgetLocked(name string, t *userThrottle) {
 	})
 }
 
-// Access is what a connection's token allows, and until when. Nil belongs to a server without a key for tokens.
+// Access is what a connection's token allows, and until when. It is nil if the server has no key for tokens.
 type Access struct {
 	verifier *auth.Verifier
 	named    string // the user that the URL names; "" for none

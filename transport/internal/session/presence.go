@@ -74,8 +74,8 @@ func (p *presence) gateLocked() {
 	p.queue.Gate(p.session.serving == p.room, p.membership.Status.IsPaused())
 }
 
-// subscribe subscribes to the room's events, anew if a loss has ended them. During a request about the room they are
-// held until its reply. Only requests and recoveries call it, one at a time.
+// subscribe subscribes to the room's events, or makes the queue accept them again after a loss. A request about the
+// room holds them until its reply. Only requests and recoveries call subscribe, one at a time.
 func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
 	s.mu.Lock()

@@ -68,7 +68,7 @@ func (r *request) permit(own ownAction) error {
 	return identity.May(own.use, r.in.Room, member)
 }
 
-// begin holds the room's events until the reply, and until deferred events are judged.
+// begin holds the room's events until finish.
 func (r *request) begin() {
 	s := r.session
 	s.mu.Lock()

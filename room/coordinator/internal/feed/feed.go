@@ -201,10 +201,10 @@ func (f *feed) asks() {
 	f.held.early = len(f.held.events)
 }
 
-// resume publishes the room as read, then the buffered events. Events from before the request go into the snapshot as
-// well: they show who was replaced. alive are the node's names whose members have not been removed. gap: the events
-// leave another gap. stale: early events of a finished epoch were dropped, because no later snapshot would explain
-// them.
+// resume publishes the room as read, then the buffered events. The snapshot also gets the buffered events, because they
+// show replaced sessions. alive are the node's names whose members have not been removed. gap: the events leave another
+// gap. stale: resume dropped events that are older than the request, and of another epoch than the room: that epoch is
+// over.
 func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -238,7 +238,7 @@ func (i *Servers) loadOn(ctx context.Context, conn *masterConn, script *redis.Sc
 	return script.Load(ctx, loader{conn.Conn}).Err()
 }
 
-// loader loads scripts over one connection; the client must not replace it by a new one.
+// loader loads scripts over one connection, and keeps the client from sending them again over another.
 type loader struct{ *redis.Conn }
 
 func (l loader) ScriptLoad(ctx context.Context, text string) *redis.StringCmd {

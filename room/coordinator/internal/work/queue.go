@@ -55,7 +55,7 @@ func (q *queue) empty() bool {
 	return actions == 0
 }
 
-// abandon removes a request whose caller gave up. It reports whether the request was still waiting, and so has no
+// abandon removes a request whose caller gave up. It reports whether the request was still waiting: then it never takes
 // effect. Once no request waits, the wait for the lock ends.
 func (q *queue) abandon(r *request) bool {
 	q.mu.Lock()

@@ -319,8 +319,8 @@ func (c *conflicts) next(follows bool) store.OnConflict {
 }
 
 // lookahead decides whether to queue a token before an action waits. On a busy room that nodes share, the script that
-// releases the lock also queues the node's next token: by the time the token gets the lock, an action will have come,
-// which then need not ask for it. This makes a hold one request instead of two. The zero value does not queue.
+// releases the lock also queues the node's next token. When the token gets the lock, an action has usually come, and
+// need not ask for the lock: a hold then takes one request instead of two. The zero value does not queue.
 type lookahead struct {
 	pays   bool
 	queued time.Time     // when the token entered the queue
@@ -328,8 +328,8 @@ type lookahead struct {
 	ended  time.Time     // when the last hold ended
 }
 
-// missing records that the worker has to ask for the lock. A token queued at the end of the last hold would have
-// helped if it were still waiting now.
+// missing records that the worker has to ask for the lock. Queuing a token at the end of the last hold pays if that
+// token would still be waiting now.
 func (l *lookahead) missing() {
 	l.queued = time.Now()
 	l.pays = l.queued.Sub(l.ended) <= l.waited

@@ -145,7 +145,7 @@ type Update struct {
 	User    string `json:"user"` // empty if the update is of the room
 	Seat    int    `json:"seat"`
 	Session string `json:"session,omitzero"` // the user's active session after the update
-	At      int64  `json:"at,omitzero"`      // time in ms since 1970 of a join, or of taking out a user or everybody
+	At      int64  `json:"at,omitzero"`      // of a join, kick, move or close: ms since 1970
 	Old     string `json:"old,omitzero"`     // the session that was replaced
 	Reason  Reason `json:"reason,omitzero"`  // of a leave
 

@@ -36,8 +36,8 @@ const (
 	maxWindow = 64                     // well below a server's burst
 	ratePause = 100 * time.Millisecond // before a request that came too fast is repeated
 
-	// rateTries is how often a request may be refused as one too many before do gives up. Repeating may be useless: a
-	// user may create only so many rooms a minute.
+	// rateTries is how often do sends a request that is refused as one too many. More may be useless: a user may
+	// create only so many rooms a minute.
 	rateTries = 30
 )
 

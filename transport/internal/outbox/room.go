@@ -130,7 +130,7 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 	return fits
 }
 
-// notify queues the notices about the session's own place, each behind the events before it.
+// notify queues the notices about the session's own place, each after the events that precede it.
 func (r *Room) notify() {
 	for _, n := range r.notices {
 		first := slices.Index(r.pending, n.before)

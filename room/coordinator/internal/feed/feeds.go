@@ -226,7 +226,7 @@ type Replica struct {
 
 	mu     sync.Mutex
 	used   bool   // guarded by mu
-	held   buffer // guarded by mu: events during use
+	held   buffer // guarded by mu: events since Use
 	missed bool   // guarded by mu: events were lost since Use or CatchUp
 	gap    string // guarded by mu: the gap found last
 }

@@ -9,7 +9,7 @@ import (
 	"roomd/room"
 )
 
-// List is a list of rooms, up to a moment old. It is shared: do not change it.
+// List is a list of rooms, which may be slightly old. It is shared: do not change it.
 type List struct {
 	// Rooms are sorted by id.
 	Rooms []*Listed

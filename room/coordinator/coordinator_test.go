@@ -245,3 +245,19 @@ func TestAlive(t *testing.T) {
 		check("closed", true)
 	})
 }
+
+// A holder that dies blocks its room for a TTL and no longer.
+func TestDo_DeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, rdb := redistest.Mini(t)
+		start := time.Now()
+		locks, err := lockmgr.New(rdb, lockmgr.Options{Prefix: unprefixed.LockPrefix()})
+		redistest.OK(t, err)
+		if _, err := locks.Acquire(t.Context(), "42"); err != nil { // and never comes back
+			t.Fatal(err)
+		}
+		mustDo(t, newCoordinator(t, rdb, Options{}), "42", room.Join{User: "张三", Session: "s"})
+		took := time.Since(start)
+		redistest.ErrorIf(t, took > lockmgr.DefaultTTL+lockmgr.DefaultPoll, "the room was blocked for %v", took)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -339,4 +340,68 @@ func TestDo_RejectSparesNoDeadSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A node dies while it shows the members of a dead one as away, or removes them: another node goes on.
+func TestEviction_RemoverDies(t *testing.T) {
+	t.Run("away", func(t *testing.T) { testTheRemoverDies(t, 4) })
+	t.Run("leave", func(t *testing.T) { testTheRemoverDies(t, 14) })
+}
+
+// testTheRemoverDies lets a node die that has done something about so many of 20.
+func testTheRemoverDies(t *testing.T, done int32) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		dead := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "dead"})
+		for i := range 10 {
+			mustDo(t, dead, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
+		}
+		die(dead)
+		failing := redistest.MiniClient(t, mini)
+		var commits atomic.Int32
+		failing.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if isScript(cmd, store.CommitScript) {
+				commits.Add(1)
+			}
+			if commits.Load() > done {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		warm(t, failing)
+		first := newCoordinator(t, failing, Options{Node: "first"})
+		redistest.OK(t, first.Start(t.Context()))
+		time.Sleep(DefaultNodeTTL + DefaultGrace + DefaultNodeTTL)
+		left := int32(20)
+		for i := range 10 {
+			s, _ := dead.Read(t.Context(), fmt.Sprint("room", i))
+			left -= int32(s.Version - 1)
+		}
+		redistest.FatalIf(t, left == 0 || left == 20 || left%10 == 0, "%d are left", left)
+		die(first)
+		second := newCoordinator(t, redistest.MiniClient(t, mini), Options{Node: "second"})
+		redistest.OK(t, second.Start(t.Context()))
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		for i := range 10 {
+			if s, _ := second.Read(t.Context(), fmt.Sprint("room", i)); s.Count() != 0 || s.Version != 3 {
+				t.Errorf("room%d: %d members at version %d", i, s.Count(), s.Version)
+			}
+		}
+		noOtherNodes(t, rdb, second)
+	})
+}
+
+// A node is alive if its lease is there, although the list says that it is over.
+func TestEviction_LivingNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		other := newCoordinator(t, redistest.MiniClient(t, mini), Options{})
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+		rdb.ZAdd(t.Context(), unprefixed.Nodes(""), redis.Z{Score: 1, Member: c.Node()})
+		redistest.OK(t, other.Start(t.Context()))
+		time.Sleep(time.Minute)
+		s, _ := c.Read(t.Context(), "42")
+		redistest.ErrorIf(t, s.Count() != 1, "the room holds %d", s.Count())
+	})
 }

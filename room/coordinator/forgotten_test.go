@@ -213,3 +213,19 @@ func TestForgotten_Deliberately(t *testing.T) {
 		})
 	}
 }
+
+// A member of a node that is dead comes back with the room, and leaves as the others of that node do.
+func TestForgotten_DeadNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second, forget := played(t, forTwo)
+		die(second)
+		forget()
+		if r := mustDo(t, first, "42", room.Unban{User: "x"}); r.Count() != 2 {
+			t.Fatalf("%v are there", r.Users())
+		}
+		mustDo(t, first, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain}) // under the node's new name
+		time.Sleep(2*DefaultNodeTTL + DefaultGrace)
+		now, err := first.Read(t.Context(), "42")
+		redistest.ErrorIf(t, err != nil || now.Count() != 1, "%v are there, %v", now.Users(), err)
+	})
+}

@@ -184,3 +184,16 @@ func TestEpoch_VersionGoesBack(t *testing.T) {
 		})
 	}
 }
+
+// A script flush, as an operator may do it, ends no epoch.
+func TestIncarnation_ScriptFlush(t *testing.T) {
+	server := redistest.Start(t)
+	c := newCoordinator(t, server.Client(), Options{})
+	r := mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	for i := range 3 {
+		redistest.OK(t, server.Client().ScriptFlush(t.Context()).Err())
+		if got := mustDo(t, c, "42", room.SetData{Data: fmt.Sprint(i)}); got.Epoch != r.Epoch {
+			t.Fatalf("after a flush the epoch is %s instead of %s", got.Epoch, r.Epoch)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 // describeJournal returns a room's journal, one version with its changes after the other.
@@ -219,4 +220,37 @@ func TestSaid_Bytes(t *testing.T) {
 			t.Errorf("of many it has kept %d: %s … %s", len(kept), kept[0], kept[len(kept)-1])
 		}
 	})
+}
+
+// Without memory leaves have their entries, too, and a refused join has none.
+func TestJournal_NoMemory(t *testing.T) {
+	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client()
+	c := newCoordinator(t, rdb, Options{Journal: 10})
+	for _, user := range []string{"a", "b", "c"} {
+		mustDo(t, c, "42", room.Join{User: user, Session: "s"})
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "1")
+	expectRefused(t, "join", c, "42", room.Join{User: "d", Session: "s"}, room.ErrUnavailable)
+	mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
+	mustDo(t, c, "42", room.Leave{User: "a", Session: "s"})
+	rdb.ConfigSet(t.Context(), "maxmemory", "0")
+	redistest.Equal(t, "the journal is", describeJournal(t, c, "42"), "1 +a@0, 2 +b@1, 3 +c@2, 4 -b@1, 5 -a@0")
+}
+
+// A commit whose reply was lost has one entry, however often it is sent, and a room that
+// begins a new epoch keeps the entries of the old one.
+func TestJournal_RepeatsAndEpochs(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	lost := errors.New("the reply is lost")
+	rdb.AddHook(redistest.Hook{After: once(store.CommitScript, func() error { return lost })})
+	warm(t, rdb)
+	c := newCoordinator(t, rdb, Options{Journal: 10})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	redistest.Equal(t, "after a commit that was sent twice:", describeJournal(t, c, "42"), "1 +a@0")
+	rdb.Del(t.Context(), "Room:42:Meta", "Room:42:Users")
+	mustDo(t, newCoordinator(t, rdb, Options{Journal: 10}), "42", room.Join{User: "b", Session: "s"})
+	entries, err := c.Journal(soon(t), "42", "", 10)
+	if err != nil || len(entries) != 2 || entries[0].Epoch == entries[1].Epoch || entries[1].Version != 1 {
+		t.Errorf("%+v, %v", entries, err)
+	}
 }

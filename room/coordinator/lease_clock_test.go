@@ -242,3 +242,36 @@ func TestLease_FirstWasEnded(t *testing.T) {
 		noOtherNodes(t, rdb, c, other)
 	})
 }
+
+// Redis was restarted from an old copy of its data, which holds a lease that is not over and
+// a member who has left since. The node takes a new name and its sessions join again; that
+// member does not come back, since the node knows better.
+func TestLease_ComesBackToLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		c, watches := twoNodes(t, mini, Options{Node: "was"}, Options{})
+		f, _ := follow(t, c, "42")
+		mustDo(t, c, "42", room.Join{User: "b", Session: "s"})
+		f.expect(t, "2<1 +b@1")
+		users, meta := rdb.HGetAll(t.Context(), "Room:42:Users").Val(), rdb.HGetAll(t.Context(), "Room:42:Meta").Val()
+		lease := rdb.Get(t.Context(), "Node:was").Val()
+		time.Sleep(DefaultNodeTTL)
+		mustDo(t, c, "42", room.Leave{User: "b", Session: "s"})
+		f.expect(t, "3<2 -b@1")
+		rdb.HSet(t.Context(), "Room:42:Users", users)
+		rdb.HSet(t.Context(), "Room:42:Meta", meta)
+		rdb.Set(t.Context(), "Node:was", lease, DefaultNodeTTL)
+		// The other node knows nothing of the room, and does not count that lease as over yet.
+		time.Sleep(DefaultNodeTTL / 2)
+		redistest.FatalIf(t, c.Node() == "was", "it kept its name")
+		e := redistest.Receive(t, f.events, "a new name")
+		redistest.ErrorIf(t, !e.Rejoin, "its watchers were told %+v", e)
+		mustDo(t, c, "42", room.Join{User: "a", Session: "s", Mode: room.JoinAgain})
+		e = redistest.Receive(t, f.events, "a snapshot")
+		redistest.ErrorIf(t, e.Snapshot == nil || describeUsers(e.Snapshot.Users()) != "a@0",
+			"its watchers were told %+v", e)
+		time.Sleep(2 * (DefaultNodeTTL + DefaultGrace))
+		expectRoom(t, mustRead(t, watches, "42"), "a@0", 0)
+		noOtherNodes(t, rdb, c, watches)
+	})
+}

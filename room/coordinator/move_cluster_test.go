@@ -3,7 +3,11 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
 	"testing"
 
 	"roomd/lockmgr/redistest"
@@ -134,4 +138,34 @@ func TestMove_SeatGivenBack(t *testing.T) {
 			redistest.ErrorIf(t, err != nil || got != want, "the rooms are %s, not %s (%v)", got, want, err)
 		})
 	}
+}
+
+// Users are moved to and fro on a Cluster by several nodes at once. Nobody is ever without a seat, and
+// in the end each has one.
+func TestMove_AtOnceOnACluster(t *testing.T) {
+	redistest.Thorough(t)
+	t.Parallel() // it mostly waits
+	servers := redistest.StartCluster(t)
+	l := newMoveLab(t, servers, Options{}, new(moveFaults))
+	stop := l.observe(t, "a", "b")
+	var play sync.WaitGroup
+	for n, c := range []*Coordinator{l.c, l.other, newCoordinator(t, servers.Client(), Options{})} {
+		play.Go(func() {
+			r := rand.New(rand.NewPCG(2, uint64(n)))
+			for i := range 60 {
+				from, to := l.from, l.to
+				if r.IntN(2) == 0 {
+					from, to = to, from
+				}
+				users := []string{"a", "b"}[r.IntN(2):]
+				_, _, err := c.Move(soon(t), from, to, fmt.Sprint("r", n, "-", i), users...)
+				redistest.ErrorIf(t, err != nil && !errors.Is(err, room.ErrNotMember), "move: %v", err)
+			}
+		})
+	}
+	play.Wait()
+	stop()
+	got, err := l.users(soon(t))
+	redistest.ErrorIf(t, err != nil || strings.Count(got, "a") != 1 || strings.Count(got, "b") != 1,
+		"the rooms are %s, %v", got, err)
 }

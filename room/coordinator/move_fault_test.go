@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,4 +163,54 @@ func TestMove_StallsLeavesTheLocksAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The reply to a leave is lost, and this node moves another user out of the room before the leave
+// is sent again: it still counts as written, once.
+func TestMove_WorkersToken(t *testing.T) {
+	onBoth(t, func(t *testing.T, client func() *redis.Client) {
+		var c *Coordinator
+		var armed atomic.Bool
+		lose := once(store.CommitScript, func() error {
+			mustMove(t, c, "A", "B", "r", "b")
+			return io.ErrUnexpectedEOF
+		})
+		c, other := mover(t, client, Options{}, redistest.Hook{After: func(ctx context.Context, cmd redis.Cmder) error {
+			if !armed.Load() {
+				return nil
+			}
+			return lose(ctx, cmd)
+		}})
+		armed.Store(true)
+		r, err := c.Do(soon(t), "A", room.Leave{User: "a", Session: "s"})
+		redistest.ErrorIf(t, err != nil || r.Version != 3, "leave: version %d, %v", r.Version, err)
+		redistest.Equal(t, "the rooms are", describeBoth(t, other), "4:; 2: x@0 (b)@1")
+	})
+}
+
+// Redis dies before, or with, the script.
+func TestMove_RedisDies(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	opts := patient(Options{LockTTL: 500 * time.Millisecond, NodeTTL: time.Minute})
+	c, other := mover(t, server.Client, opts, redistest.Hook{Before: once(store.MoveScript, func() error {
+		server.Kill()
+		return nil
+	})})
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnknown) {
+		t.Errorf("killed at the script: %v", err)
+	}
+	if _, _, err := c.Move(soon(t), "A", "B", "r", "a"); !errors.Is(err, room.ErrUnavailable) {
+		t.Errorf("without Redis: %v", err)
+	}
+	server.Restart()
+	awaitUntil(t, patience, func() string {
+		_, _, err := c.Move(soon(t), "A", "B", "r", "a")
+		if errors.Is(err, room.ErrUnavailable) {
+			return err.Error()
+		}
+		redistest.OK(t, err)
+		return ""
+	})
+	redistest.Equal(t, "the rooms are", describeBoth(t, other), "3: b@1; 2: x@0 (a)@1")
 }

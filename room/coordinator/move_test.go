@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,4 +172,65 @@ type seatingFunc func(in room.View, user string, asked int) (int, error)
 
 func (f seatingFunc) Seat(in room.View, user string, asked int) (int, error) {
 	return f(in, user, asked)
+}
+
+// Users are moved to and fro between rooms by several nodes at once, in which others come and go.
+// Whoever looks at both rooms in one step sees each user exactly once.
+func TestMove_AtOnce(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := redistest.Start(t)
+	const users = 6
+	nodes := make([]*Coordinator, 3)
+	for i := range nodes {
+		nodes[i] = newCoordinator(t, server.Client(), Options{})
+	}
+	for i := range users {
+		mustDo(t, nodes[0], "A", room.Join{User: fmt.Sprint("u", i), Session: "s"})
+	}
+	ctx, cancel := context.WithCancel(soon(t))
+	var look, play sync.WaitGroup
+	client := server.Client()
+	looks := 0
+	look.Go(func() {
+		for ctx.Err() == nil {
+			var a, b *redis.MapStringStringCmd
+			if _, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				a, b = p.HGetAll(ctx, "Room:A:Users"), p.HGetAll(ctx, "Room:B:Users")
+				return nil
+			}); err != nil {
+				continue
+			}
+			looks++
+			for i := range users {
+				user := fmt.Sprint("u", i)
+				_, inA := a.Val()[user]
+				if _, inB := b.Val()[user]; inA == inB {
+					t.Errorf("%s is in A: %v, in B: %v", user, inA, inB)
+					return
+				}
+			}
+		}
+	})
+	for n, c := range nodes {
+		play.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(n)))
+			for i := range 60 {
+				from, to := "A", "B"
+				if r.IntN(2) == 0 {
+					from, to = to, from
+				}
+				u := r.IntN(users)
+				pair := []string{fmt.Sprint("u", u), fmt.Sprint("u", (u+1)%users)}
+				_, _, err := c.Move(ctx, from, to, fmt.Sprint("r", n, i), pair...)
+				redistest.ErrorIf(t, err != nil && !errors.Is(err, room.ErrNotMember), "move: %v", err)
+				if _, err := c.Do(ctx, to, room.Join{User: fmt.Sprint("x", n), Session: "s"}); err != nil {
+					t.Errorf("join: %v", err)
+				}
+			}
+		})
+	}
+	play.Wait()
+	cancel()
+	look.Wait()
+	redistest.ErrorIf(t, looks < 10, "looked %d times only", looks)
 }

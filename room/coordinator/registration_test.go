@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -223,5 +225,47 @@ func TestRegistration_QuietRoomIsPutRight(t *testing.T) {
 				redistest.ErrorIf(t, e.Snapshot == nil || e.Epoch == first.Epoch, "the watcher was told %+v", e)
 			})
 		})
+	}
+}
+
+// Redis cannot be reached when records are to be deleted. The log says so, and it happens
+// when Redis is back.
+func TestRegistration_OldRecordsLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mini, rdb := redistest.Mini(t)
+		client := redistest.MiniClient(t, mini)
+		var log lines
+		handler := zerolog.NewSlogHandler(zerolog.New(&log).Level(zerolog.InfoLevel))
+		c := newCoordinator(t, client, Options{Log: slog.New(handler)})
+		for i := range 300 {
+			mustDo(t, c, fmt.Sprint("room", i), room.Join{User: "a", Session: "s"})
+			mustDo(t, c, fmt.Sprint("room", i), room.Leave{User: "a", Session: "s"})
+		}
+		var away atomic.Bool
+		away.Store(true)
+		client.AddHook(redistest.Hook{Before: func(_ context.Context, cmd redis.Cmder) error {
+			if away.Load() && cmd.Name() == "evalsha" && !isScript(cmd, cluster.LeaseScript) {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}})
+		time.Sleep(2 * copyIdle)
+		n := log.count("could not be compared")
+		redistest.ErrorIf(t, n == 0 || n > 5, "%d lines say so", n)
+		away.Store(false)
+		time.Sleep(2 * time.Minute)
+		traceless(t, rdb, c.Node())
+	})
+}
+
+// traceless checks that Redis has no record of a node in any room.
+func traceless(t *testing.T, rdb *redis.Client, node string) {
+	t.Helper()
+	rooms := rdb.SMembers(t.Context(), unprefixed.NodeRooms(node)).Val()
+	redistest.ErrorIf(t, len(rooms) > 0, "%s may have members in %d rooms: %.99q", node, len(rooms), rooms)
+	for _, key := range rdb.Keys(t.Context(), "Room:*:Meta").Val() {
+		redistest.FatalIf(t, rdb.HExists(t.Context(), key, "by:"+node).Val(),
+			"%s remembers %s, and perhaps others do", key, node)
 	}
 }

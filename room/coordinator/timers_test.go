@@ -305,3 +305,38 @@ func TestTimers_IndexIsLost(t *testing.T) {
 		expectIndex(t, rdb, "42")
 	})
 }
+
+// The index is on another master than the room.
+func TestTimers_Cluster(t *testing.T) {
+	redistest.Thorough(t)
+	t.Parallel() // it mostly waits
+	cluster := redistest.StartCluster(t)
+	first, second := newCoordinator(t, cluster.Client(), Options{}), newCoordinator(t, cluster.Client(), Options{})
+	redistest.OK(t, second.Start(t.Context()))
+	var fired atomic.Int64
+	for i := range 20 {
+		id := fmt.Sprint("r", i)
+		stop, err := second.Watch(t.Context(), id, func(e *room.Event) {
+			for _, c := range e.Changes {
+				if c.Type == "timer" {
+					fired.Add(1)
+				}
+			}
+		})
+		redistest.OK(t, err)
+		defer stop()
+		mustDo(t, first, id, room.Join{User: "a", Session: "s"})
+		mustDo(t, first, id, room.SetTimer{Name: "turn", In: 1000})
+	}
+	die(first)
+	redistest.Until(t, "all have fired", func() bool { return fired.Load() == 20 })
+	client := cluster.Client()
+	awaitUntil(t, longPatience, func() string {
+		left, err := client.ZRangeWithScores(t.Context(), unprefixed.Timers(), 0, -1).Result()
+		if err == nil && len(left) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("the index has %v (%v)", left, err)
+	})
+	redistest.Equal(t, "timers that have fired", fired.Load(), 20)
+}

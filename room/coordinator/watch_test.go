@@ -78,3 +78,36 @@ func TestWatch_LateEventOfAnotherEpoch(t *testing.T) {
 		}
 	})
 }
+
+// A node's first SUBSCRIBE fails. The node tries again and follows the room.
+func TestWatch_FirstSubscribeFails(t *testing.T) {
+	t.Parallel() // it mostly waits
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server.Addr())
+	var failed atomic.Int32
+	first := redistest.Once("SUBSCRIBE", redistest.DropRequest)
+	proxy.OnRequest(func(args []string) redistest.Action {
+		action := first(args)
+		if action != redistest.Pass {
+			failed.Add(1)
+		}
+		return action
+	})
+	c, other := newCoordinator(t, proxy.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
+	for i := 0; failed.Load() == 0; i++ {
+		mustDo(t, other, "42", room.Join{User: fmt.Sprint("b", i), Session: "s"})
+		mustDo(t, c, "42", room.Join{User: fmt.Sprint("c", i), Session: "s"})
+	}
+	i := 0
+	awaitUntil(t, patience, func() string {
+		i++
+		mustDo(t, other, "42", room.Join{User: fmt.Sprint("d", i), Session: "s"})
+		r := mustDo(t, c, "42", room.Join{User: fmt.Sprint("e", i), Session: "s"})
+		mustDo(t, other, "42", room.Leave{User: fmt.Sprint("d", i), Session: "s"})
+		if c.feeds.At("42").Version >= r.Version {
+			return ""
+		}
+		return "it does not follow the room"
+	})
+}

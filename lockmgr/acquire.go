@@ -120,8 +120,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 		return nil, err
 	}
 	defer func() {
-		// abandon comes first, so that nobody hands w the lock from now on. Whoever finds w abandoned releases
-		// the hold that was meant for it.
+		// lines.abandon comes first, so that no further release names w's token. abandon then cleans up in Redis.
 		if err != nil && lines.abandon(w) {
 			abandon(w.m, w.asked, w.attempt())
 		}

@@ -85,9 +85,9 @@
 //     function that Do runs, waits for itself.
 //   - A Redis that executes a request but answers neither the request nor the clean-up keeps the
 //     lock for one TTL, or a position in the queue that costs the others one claim.
-//   - A failover or a restart from an old copy may bring back a hold that was over, for the
-//     rest of its TTL, and forget which requests are to do nothing. Until then Redis executes a
-//     late copy of a script of that hold.
+//   - A failover or a restart from an old copy may bring back a released hold, for the
+//     rest of its TTL, and forget which tokens are buried. Until then Redis executes a late copy
+//     of a script of that hold.
 //   - A proxy between the client and Redis that repeats a request with its token may give that
 //     token the lock again after its hold, for one TTL. The holder does not use that hold, but
 //     Redis executes a late copy of a script that checks the token.

@@ -71,8 +71,7 @@ func (m *Manager) Close() {
 	m.life.wait()
 }
 
-// enter adds a caller to life.calls. It returns an error for an argument that cannot be used, and if the call
-// is refused.
+// enter adds a caller to life.calls. It fails for an unusable argument, an ended ctx, and after Close.
 func (m *Manager) enter(ctx context.Context, names ...string) error {
 	if ctx == nil {
 		return errNilContext

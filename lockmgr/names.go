@@ -119,7 +119,7 @@ func (n *names) oneSlot(list []string) bool {
 	return !slices.ContainsFunc(list, func(name string) bool { return n.slotTag(name) != first })
 }
 
-// slotTag returns a text that is the same for all locks that one script may use.
+// slotTag returns a text that locks share if one script may use them all.
 func (n *names) slotTag(name string) string {
 	if !n.cluster {
 		return ""
@@ -189,11 +189,10 @@ func (k scriptKeys) asking(script *redis.Script, tokens *tokens, args []any) []a
 // uuidLen is the length of the UUID at the end of a token.
 const uuidLen = 36
 
-// tokens are the tokens by which a slot asks for one hold. As an argument of a request, tokens gives each
-// sending of it a token of its own. The client sends a request again when the answer is missing, and the
-// earlier copy may arrive at any time, even after the lock was released. Nobody uses the token of such a copy
-// any more, so no write is accepted in a hold that the copy acquires. Once inherit.lua or abandon.lua has
-// buried that token, the copy acquires nothing.
+// tokens are the tokens by which a slot asks for one hold. As an argument, tokens gives each sending of a request its
+// own token. The client sends a request again when the answer is missing, and the earlier copy may arrive at any time,
+// even after the lock was released. Nobody uses the token of such a copy any more, so no write is accepted in a hold
+// that the copy acquires. Once inherit.lua or abandon.lua has buried that token, the copy acquires nothing.
 type tokens struct {
 	names *names
 	name  string
@@ -306,7 +305,7 @@ type sends struct {
 	sent atomic.Int32
 }
 
-// MarshalBinary returns the argument. The client calls it for each sending.
+// MarshalBinary returns the argument, and counts a sending.
 func (s *sends) MarshalBinary() ([]byte, error) {
 	s.sent.Add(1)
 	return []byte(s.arg), nil

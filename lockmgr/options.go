@@ -26,7 +26,7 @@ const maxPoll = 15 * time.Second
 
 const maxName = 512
 
-// maxNames is the largest number of locks for one script. So many occupy Redis for some 7 ms.
+// maxNames is the largest number of locks for one script. They occupy Redis for some 7 ms.
 const maxNames = 1000
 
 // Options say how locks are kept. The zero value is ready to use.

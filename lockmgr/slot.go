@@ -42,7 +42,7 @@ type Slot struct {
 	// The request under way, which may give the token the lock, or a position in the queue; nil if none is.
 	asked *call[*redis.Cmd]
 
-	// Redis has executed the request, but which token has the effect is in doubt; ask sends the request again.
+	// ask must repeat the request: Redis has executed it, but perhaps for an earlier token.
 	repeats bool
 
 	listens listenState // guarded by wakeUps.mu

@@ -33,9 +33,9 @@ func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	return g != nil, err
 }
 
-// acquire alternates between asking for the lock and waiting, until the token has it. A hold that a wake-up or
-// a release of this process gave to the token is returned, unless it is over; with anyHold, also if it is over.
-// first reports that the first request got the lock.
+// acquire alternates between asking for the lock and waiting, until the token has it. It returns a hold from a wake-up
+// or a release of this process, unless the hold is over; with anyHold, even then. first reports that the first request
+// got the lock.
 func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error),
 	anyHold bool) (_ *grant, first bool, err error) {
 	s.m.wakes.add(s, false)

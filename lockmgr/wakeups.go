@@ -44,8 +44,8 @@ func parseWakeUp(payload string) (w wakeUp, ok bool) {
 	return wakeUp{number, time.Duration(ms) * time.Millisecond, token}, ok
 }
 
-// parseReply parses the reply of a script that may give a token the lock. It returns the fence if the token got
-// the lock, otherwise what the script says instead, such as the token's position; "" for nothing.
+// parseReply parses the reply of a script that may give a token the lock. It returns the fence if the token got the
+// lock, otherwise the script's other answer, such as a position, or "".
 func parseReply(reply any) (fence, instead string) {
 	switch reply := reply.(type) {
 	case string:

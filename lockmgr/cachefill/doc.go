@@ -45,12 +45,12 @@
 //     it evicts keys. Then two loads may run at a time, and Redis keeps the value of the one
 //     that has the lock. If a snapshot restores the lock of a load that has ended, callers
 //     wait for it for at most Options.LockTTL.
-//   - Where Redis refuses the lock itself and there is no value, or cannot be reached, Get
-//     returns an error: nobody loads without a lock, and nothing is kept in the process.
+//   - If Redis cannot be reached, or refuses the lock while there is no value, Get returns
+//     an error: nobody loads without a lock, and nothing is kept in the process.
 //   - Ages are by the server's clock. When it steps forward, values and locks expire
 //     sooner; when it steps back, they live longer by the step, and a value from the future is
-//     loaded again. No clock decides who gets which failure, except for callers who join a wait
-//     within the last poll before its end.
+//     loaded again. Clocks do not decide which callers get a failure, except for those that join
+//     a wait within its last poll.
 //   - There is no way to tell the cache that a value has changed. Choose Fresh by what an
 //     old value may cost.
 //

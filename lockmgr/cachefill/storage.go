@@ -122,8 +122,8 @@ func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure
 	return s.finish(ctx, e, lock, []string{e.failure}, "message", message, s.opts.Backoff)
 }
 
-// finish stores the value or the error of a load, and releases the lock. It reports false if the lock was lost.
-// After errNotKept, too, the lock is released.
+// finish stores the value or the error of a load, and releases the lock. It reports false if the lock was lost. With
+// errNotKept the lock is released, too.
 func (s *storage) finish(ctx context.Context, e entry, lock *lockmgr.Lock, keys []string, field string, content any,
 	keep time.Duration) (bool, error) {
 	lock.StopKeepAlive()

@@ -59,8 +59,8 @@
 // even a quiet room of which Redis has lost something is repaired.
 //
 // A node may lose its lease because it stalled, or because Redis lost data or was restarted from an old copy. It then
-// takes a new name, and its sessions adopt it ([room.Keep]). Members under the old name whose sessions do not come
-// back are removed. If the copy is younger than the lease, [Coordinator.AnswerFor] tells who has left since.
+// takes a new name, and its sessions adopt it ([room.Keep]). Members under the old name whose sessions do not come back
+// are removed. If the copy is younger than the lease, [Coordinator.AnswerFor] finds members who left since.
 //
 // On Redis Cluster a room's keys share a slot, and so do a node's. If the master of a node's keys is away until the
 // lease has expired, or has fewer replicas than Options.Replicas, the node moves to another master. Meanwhile actions

@@ -60,9 +60,9 @@ var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-
 // HasFeed reports whether this node has Options.Feed.
 func (h *history) HasFeed() bool { return h.feed > 0 }
 
-// Feed returns the commits of all rooms for which shows is true, from Next of an earlier page on; from the first
-// remaining one if after is empty. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits are in
-// order, and each comes at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
+// Feed returns a page of the commits of the rooms for which shows is true. It continues at after, the Next of an
+// earlier page; "" is the first remaining entry. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits
+// come in order, at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
 //
 // If entries that follow after were dropped, all rooms come first, each as a gap, between two entries with a
 // FeedList.
@@ -186,10 +186,10 @@ func (h *history) explainFeed(ctx context.Context, err error) error {
 // feedLock and a reader's name make the name of a lock, which no room can have.
 const feedLock = "~feed-"
 
-// ReadFeedAs calls read for the named reader, with the place that the reader kept last, on one node at a time. name
-// consists of letters and digits. A new reader begins before the first remaining entry, once there is one. place is
-// Next of a [FeedPage]; keep saves one, even after ctx has ended. read's context ends when another node may read.
-// ReadFeedAs returns read's error, lockmgr.ErrHeld if another node reads, or an error of Redis.
+// ReadFeedAs calls read on one node at a time, with the place that the named reader kept last. name has letters and
+// digits. A new reader waits for an entry, and begins before the first one left. keep saves a place, the Next of a
+// [FeedPage], even after ctx has ended. read's context ends when another node may read. ReadFeedAs returns read's
+// error, lockmgr.ErrHeld if another node reads, or an error of Redis.
 func (h *history) ReadFeedAs(ctx context.Context, name string,
 	read func(ctx context.Context, place string, keep func(place string) error) error) error {
 	lock, err := h.locks.TryAcquire(ctx, feedLock+name)

@@ -38,8 +38,8 @@ const (
 
 // Options configure a [Coordinator]. The zero value is ready to use.
 type Options struct {
-	// Node names this coordinator in what it writes. No other coordinator, present or past, may have the name.
-	// Empty means a random name. On Redis Cluster a hash tag is put before it.
+	// Node is this coordinator's name in Redis. No other coordinator, present or past, may have it. Empty means a
+	// random name. On Redis Cluster a hash tag is put before it.
 	Node string
 
 	// Address tells operators where this node is, such as its host:port. Other nodes log it with the node. At most
@@ -50,7 +50,7 @@ type Options struct {
 	// are another deployment, with other rooms, on the same Redis. See [CheckKeyPrefix]. Empty means none.
 	KeyPrefix string
 
-	// Rules are what the rooms allow.
+	// Rules are those of all rooms.
 	Rules room.Rules
 
 	// LockTTL is how long a crashed holder can block a room. Zero means lockmgr.DefaultTTL.

@@ -15,8 +15,8 @@ import (
 // conn is one connection to one server, with its subscriptions.
 //
 // After each SUBSCRIBE it sends a PING on the same connection. The answer to that PING makes the subscription active.
-// The confirmation of the SUBSCRIBE would not do: it could belong to an earlier one of the same channel, and a
-// refusal does not name the channel. A separate goroutine sends commands, so that no mutex is held during a write.
+// Redis' confirmation is not enough: it could belong to an earlier one of the same channel, and a refusal does not name
+// the channel. A separate goroutine sends commands, so that no mutex is held during a write.
 type conn struct {
 	hub     *Hub
 	address string

@@ -200,9 +200,8 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 	return adjacent
 }
 
-// goneBack reads the end of a journal that has lost the entry at place p. found: the journal still has an earlier
-// entry of the epoch, and messages are those after it. New entries may have smaller ids than p: another server's
-// clock may be behind.
+// goneBack reads the end of a journal that has lost the entry at p. found reports an earlier entry of p's epoch;
+// messages then begin after it. New entries may have smaller ids than p: another server's clock may be behind.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)

@@ -74,7 +74,7 @@ func (h *health) look(ctx context.Context) bool {
 	return h.server.rooms.Ping(ctx) == nil
 }
 
-// become tells all clients that Redis has stopped or started to answer, if that is news.
+// become tells all clients when Redis stops or starts answering.
 func (h *health) become(degraded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -109,7 +109,7 @@ func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
 // retryAfter is the pause asked of refused clients, in seconds: it spreads a crowd, and is shorter than the grace.
 const retryAfter = "5"
 
-// Refuse answers an HTTP request, on /ws or beside it, with an error.
+// Refuse answers an HTTP request with an error.
 func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if busy && w.Header().Get("Retry-After") == "" {

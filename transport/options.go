@@ -120,9 +120,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// MatchSettings are the settings with which players may create a room by a match. Allowed are those whose labels the
-// match has, too. The match gives one of them, or gets the first; its labels replace theirs. If there is none, the
-// match creates no room. Nil lets players choose, except keep and closed, which are for admins.
+// MatchSettings are the settings with which players may create a room by a match. A match may use those whose labels it
+// has, too. It names one of them, or gets the first; its labels replace theirs. If there is none, it creates no room.
+// Nil lets players choose, except keep and closed, which are for admins.
 type MatchSettings = session.MatchSettings
 
 func (o Options) withDefaults() Options {

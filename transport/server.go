@@ -171,7 +171,7 @@ type Stats struct {
 	MostQueued      int // of Queued: for one connection
 }
 
-// Stats counts, which takes some milliseconds for 50,000 connections and blocks none of them.
+// Stats counts. It takes some milliseconds for 50,000 connections, and blocks none.
 func (s *Server) Stats() Stats {
 	conns, unauthenticated := s.conns.list()
 	stats := Stats{Connections: len(conns), Unauthenticated: unauthenticated, Graces: s.disconnectTimers.count()}

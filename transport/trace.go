@@ -110,7 +110,7 @@ func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 	}
 }
 
-// RefusalLogs returns, by error code, the logs of requests that failed for no fault of the caller, or for a token.
+// RefusalLogs returns logs by error code: of requests that failed without the caller's fault, or by their token.
 func RefusalLogs(set *ratelog.Set) map[string]*ratelog.Log {
 	return map[string]*ratelog.Log{
 		protocol.CodeUnavailable:  set.Warn("requests are refused: unavailable"),

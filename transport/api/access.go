@@ -42,8 +42,8 @@ func (q *request) admit(op *operation) error {
 	return q.allow(q.room, op)
 }
 
-// allow returns an error unless the token allows op in a room: changes, and reads for admins, need authority over it.
-// [readRoom] itself checks members.
+// allow returns an error unless the token allows op in a room: to watch it for a read by all, to enter it otherwise.
+// [readRoom] checks this itself.
 func (q *request) allow(id string, op *operation) error {
 	switch {
 	case id == "", op.id == "readRoom":

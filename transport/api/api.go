@@ -9,8 +9,8 @@
 //     everything but the description, and sees only rooms that the token allows.
 //   - A body with an unknown field, a repeated field, or anything behind it is refused, and changes nothing; likewise
 //     an unknown query parameter.
-//   - An error is a problem document (RFC 9457), with the code of the WebSocket protocol where there is one. It means
-//     that nothing was written, except with the code unknown.
+//   - An error is a problem document (RFC 9457), with the code of the WebSocket protocol where there is one. Unless
+//     the code is unknown, nothing was written.
 //   - The number of requests that run at once is limited, in all and per address. Further ones are refused at once.
 //
 // The package starts no goroutines.
@@ -80,14 +80,14 @@ type Options struct {
 	// may make changes.
 	Auth *auth.Verifier
 
-	// Rate is how many requests a second a user may send, or an address where there are no tokens; Burst is how many
-	// at once. Further ones get HTTP 429. Zero means 50 and 100, a negative Rate no limit. Operators have none.
+	// Rate is how many requests a second a user, or without tokens an address, may send; Burst is how many at once.
+	// Further ones get HTTP 429. Zero means 50 and 100, a negative Rate no limit. Operators have none.
 	Rate, Burst int
 
 	// Timeout bounds a request; it must be shorter than the limits of the HTTP server. Zero means 8 s.
 	Timeout time.Duration
 
-	// Refused is called with a Limit constant of package transport when that refuses a request. Nil is skipped.
+	// Refused is called when a limit refuses a request, with a Limit constant of package transport. It may be nil.
 	Refused func(limit string)
 
 	// Log gets messages for the operator. Nil is silent.

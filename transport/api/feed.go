@@ -51,7 +51,7 @@ func pointOf(at room.Position) *feedPoint {
 	return &feedPoint{at.Epoch, at.Version}
 }
 
-// newFeedEntry returns an entry as admins see it, at a time by the clock that all nodes share, in ms since 1970.
+// newFeedEntry returns an entry as admins see it. now is the nodes' common time, in ms since 1970.
 func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	one := feedEntry{Next: e.Next, Room: e.Room, Epoch: e.Epoch, Version: e.Version, Mark: e.CommitID, Node: e.Node}
 	if !e.Time.IsZero() {
@@ -71,8 +71,8 @@ func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	return one
 }
 
-// EncodeFeedEntry returns an entry of the feed as JSON, as admins see it, at now by the clock that all nodes share,
-// in ms since 1970.
+// EncodeFeedEntry returns an entry of the feed in JSON, as admins see it. now is the nodes' common time, in ms since
+// 1970.
 func EncodeFeedEntry(e *coordinator.FeedEntry, now int64) []byte {
 	text, _ := json.Marshal(newFeedEntry(e, now), json.Deterministic(true)) // our own types, of valid UTF-8
 	return text
@@ -209,7 +209,7 @@ func (r *FeedReader) Next(ctx context.Context) (entries []coordinator.FeedEntry,
 	}
 }
 
-// watchFeed answers with the feed from a place on, until the caller leaves, the token expires or the node stops.
+// watchFeed streams the entries after r.Place; for its end see watchBy.
 func (q *request) watchFeed(r *FeedReader) (*answer, error) {
 	if q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with limit")
@@ -237,7 +237,7 @@ func (q *request) watchFeed(r *FeedReader) (*answer, error) {
 	})
 }
 
-// writeFeed writes entries, and a place after them, unless that is empty.
+// writeFeed writes entries, and then the place passed, if any.
 func (s *eventStream) writeFeed(entries []coordinator.FeedEntry, passed string, now int64) error {
 	var text strings.Builder
 	for i := range entries {

@@ -193,7 +193,7 @@ type lobbyEvent struct {
 	More  bool     `json:"more,omitzero"` // the list is complete only with the next event
 }
 
-// watchLobby answers with the rooms of a filter, then with their changes, until watchBy ends it.
+// watchLobby streams the rooms of a filter, and then their changes; for its end see watchBy.
 func (q *request) watchLobby(f *filter) (*answer, error) {
 	if f.Sort != "" || f.After != "" || q.URL.Query().Has("limit") {
 		return nil, badField("watch", "does not go with sort, after or limit")

@@ -148,7 +148,7 @@ func (q *request) setRetry(status int, err error) {
 	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 }
 
-// troubles are logs of events that an outage of Redis, or a caller, can cause in any number, as for WebSockets.
+// troubles are rate-limited logs: an outage of Redis, or a caller, can cause any number of such events.
 type troubles struct {
 	logs    *ratelog.Set
 	byCode  map[string]*ratelog.Log

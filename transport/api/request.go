@@ -133,8 +133,8 @@ func (a *answer) write(w http.ResponseWriter) {
 // matchable is the form of If-Match: an ETag in quotes, or a version, in quotes or without.
 var matchable = regexp.MustCompile(`^(?:"(?:([a-z0-9]+)\.)?(0|[1-9][0-9]*)"|(0|[1-9][0-9]*))$`)
 
-// condition returns the version that If-Match expects. It refuses a change with a condition that it would ignore: the
-// caller relies on the condition.
+// condition returns the version that If-Match expects. It refuses a change with any other condition, because the caller
+// relies on it.
 func (q *request) condition(op *operation) (expected room.Expect, err error) {
 	if op.method == http.MethodGet {
 		return expected, nil // a read depends on no condition

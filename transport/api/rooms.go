@@ -95,7 +95,7 @@ func readRoom(q *request) (*answer, error) {
 	return ok(stateOf(q.room, s, q.token.Viewer(q.token.User, q.room), q.api.rooms.Now()))
 }
 
-// stateOf returns a room for a viewer, at a time by the clock that all nodes share, in ms since 1970.
+// stateOf returns a room as viewer sees it. now is the nodes' common time, in ms since 1970.
 func stateOf(id string, s room.Snapshot, viewer room.Viewer, now int64) roomState {
 	body := roomState{position: at(id, s), Settings: settings(s.Settings.Named()), Data: jsonOf(s.Data), Host: s.Host(),
 		Users: make([]member, 0, s.Count())}
@@ -127,7 +127,7 @@ func (q *request) do(a room.Action) (*answer, error) {
 	return ok(at(q.room, result.Snapshot))
 }
 
-// doIfExists is do for an action that makes no sense, or would reach nobody, without a room.
+// doIfExists is do, but fails if the room does not exist.
 func (q *request) doIfExists(a room.Action) (*answer, error) {
 	if _, err := q.read(func(room.Snapshot) error { return nil }); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const (
 	watchTimeout = 10 * time.Second // of a write
 )
 
-// watchBy answers with the output of run, until that returns, the caller leaves, the token expires or the node stops.
+// watchBy streams the output of run until run returns, the caller leaves, the token expires or the node stops.
 func (q *request) watchBy(run func(ctx context.Context, s *eventStream)) (*answer, error) {
 	leave, refusal := q.api.watching.enter(q.network)
 	if refusal != nil {
@@ -44,7 +44,7 @@ type eventStream struct {
 	control *http.ResponseController
 }
 
-// write bounds the wait for a caller that does not read.
+// write writes text within watchTimeout, or fails.
 func (s *eventStream) write(text string) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(watchTimeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {

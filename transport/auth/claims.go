@@ -145,8 +145,8 @@ func (c *claims) readAudience(value jsontext.Value) (ok bool) {
 	return ok
 }
 
-// readObject returns the members of a JSON object. It fails on duplicate names, and on those in names if their letter
-// case differs.
+// readObject returns the members of a JSON object. It fails on duplicate names, and on one of names in other letter
+// case.
 func readObject(text []byte, names ...string) (map[string]jsontext.Value, bool) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {

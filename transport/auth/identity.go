@@ -46,7 +46,7 @@ type Identity struct {
 	// Rooms are patterns as in path.Match, such as "table-*", for the ids of rooms that the user may enter. Nil means
 	// all rooms, an empty list none.
 	Rooms []string
-	// Watch are the same for rooms that the user may watch without being a member. Nil means those of Rooms.
+	// Watch are patterns for rooms that the user may watch without being a member. Nil means those of Rooms.
 	Watch []string
 	Role  Role
 	// Expires is the end of the token's validity.
@@ -82,8 +82,8 @@ func (i *Identity) Only() func(id string) bool {
 	return func(id string) bool { return i.May(Enter, id, false) == nil }
 }
 
-// Prefix returns a prefix for the id of a new room, to which the caller adds characters, as many as more: the first
-// one that Rooms allows, "" if it allows none. If all rooms are allowed, it returns the argument otherwise.
+// Prefix returns the first prefix that Rooms allows for a new room's id, or "". The id consists of the prefix and more
+// characters. If all rooms are allowed, Prefix returns the argument otherwise.
 func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise
@@ -107,8 +107,7 @@ func (i *Identity) MayWatch(now room.Snapshot, id, user string, at int64) error 
 	return now.MayWatch(id, user, at)
 }
 
-// Viewer returns the viewer for which room id is shown to user. An admin has authority in rooms that the token allows
-// to enter.
+// Viewer returns user as a viewer of room id. An admin has authority in rooms that the token allows to enter.
 func (i *Identity) Viewer(user, id string) room.Viewer {
 	return room.Viewer{User: user, Authority: i.Role == RoleAdmin && i.May(Enter, id, false) == nil}
 }

@@ -43,8 +43,8 @@ func limitsFor(clients, files int) (limits, error) {
 // spareFor returns the number of connections allowed beside n WebSockets.
 func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 
-// listener limits the open connections. At the limit it evicts one that is not a WebSocket yet; [pending.Set] decides
-// whose. A game client becomes a WebSocket within a few round trips, so idle connections, even in the middle of a TLS
+// listener limits the open connections. At the limit it evicts one that is not a WebSocket yet; [pending.Set] chooses
+// it. A game client becomes a WebSocket within a few round trips, so idle connections, even in the middle of a TLS
 // handshake, keep nobody out.
 type listener struct {
 	*net.TCPListener

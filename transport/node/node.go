@@ -11,10 +11,10 @@
 // A game's rules (who may join, and when the game begins) are Config.Room.Rules: see the example. Config.AdminListen
 // opens the operators' page and metrics; Config.Registerer adds the metrics to those of a program.
 //
-// It promises that other connections do not keep game clients out: those that are not WebSockets have few places, a
-// new one evicts the oldest of the address with the most (behind a trusted proxy, of the client with the most), and
-// each TLS handshake and each request has 10 s. Without Config.Serve.Auth the node believes the names that clients
-// give, and therefore listens on loopback only, unless Config.Insecure is set.
+// It promises that other connections do not keep game clients out. Those that are not WebSockets have few slots; each
+// TLS handshake and each request has 10 s. A new one evicts the oldest of the address (behind a trusted proxy, of the
+// client) with the most. Without Config.Serve.Auth the node believes the names that clients give, and therefore listens
+// on loopback only, unless Config.Insecure is set.
 //
 // One goroutine accepts connections, and net/http has one for each that is not a WebSocket. All have ended when
 // Shutdown returns.
@@ -227,7 +227,7 @@ func assemble(cfg *Config) (_ *Node, err error) {
 	return n, err
 }
 
-// listen opens the node's addresses, at which nobody is answered yet.
+// listen opens the node's addresses, but answers nobody yet.
 func (n *Node) listen(cfg *Config) (err error) {
 	if cfg.AdminListen != "" {
 		if n.admin, err = openSite("--admin-listen", cfg.AdminListen); err != nil {
@@ -284,7 +284,7 @@ func (n *Node) URL() string {
 	return "ws://" + n.Addr() + "/ws"
 }
 
-// Name returns the node's name in what it writes to Redis.
+// Name returns the name that the node has in Redis.
 func (n *Node) Name() string { return n.rooms.Node() }
 
 // Connections returns the number of connected game clients.

@@ -141,8 +141,8 @@ func drain(ctx context.Context, delay time.Duration, n *Node, log *slog.Logger) 
 	return nil
 }
 
-// catchSignals returns a context that ends at a signal to stop; a second one ends the process at once. Each SIGHUP
-// goes to hangups, even under nohup; if that is nil SIGHUP stops, too, but not under nohup.
+// catchSignals returns a context that ends at a signal to stop; a second one ends the process at once. SIGHUP goes to
+// hangups, even under nohup. Without hangups it is a signal to stop, except under nohup.
 func catchSignals(hangups chan<- os.Signal) (ctx context.Context, release func()) {
 	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	switch {

@@ -25,7 +25,7 @@ type Stats struct {
 	Webhooks []webhook.Stats
 }
 
-// Stats counts, which takes some milliseconds on a large node.
+// Stats counts. It takes some milliseconds on a large node.
 func (n *Node) Stats() Stats {
 	return Stats{n.rooms.Stats(), n.server.Stats(), *n.client.PoolStats(), n.webhooks.Stats()}
 }

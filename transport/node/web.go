@@ -40,7 +40,7 @@ func openSite(flag, addr string) (*site, error) {
 	return &site{listener: &listener{TCPListener: l.(*net.TCPListener)}}, nil
 }
 
-// start answers until shutdown, and sends the error that ends it to failed. Watches of rooms end when that begins.
+// start answers until shutdown, which ends the watches of rooms. It sends the error that stops it to failed.
 func (s *site) start(handler http.Handler, complaints *ratelog.Log, rooms *api.API, failed chan<- error) {
 	s.http = newHTTP(handler, s.timeout, complaints)
 	s.http.RegisterOnShutdown(rooms.EndWatches)
@@ -151,8 +151,8 @@ func hostOf(addr string) string {
 	return strings.Trim(addr, "[]")
 }
 
-// isLoopback reports whether an address, with or without a port, is a loopback name or IP. The Host of a request is
-// not, if another site's name leads here (DNS rebinding), or if the request comes through most proxies.
+// isLoopback reports whether an address, with or without a port, is a loopback name or IP. It is false for the Host
+// that most proxies send, and for another site's name that leads here (DNS rebinding).
 func isLoopback(addr string) bool {
 	host := hostOf(addr)
 	ip := net.ParseIP(host)
@@ -184,7 +184,7 @@ func withAPI(api, others http.Handler) http.Handler {
 	})
 }
 
-// withPage serves the page, the list without a lock with which it compares rooms, and the server's own paths.
+// withPage serves the page, the page's list without a lock, and the server's own paths.
 func (n *Node) withPage(c *Config) http.Handler {
 	others := n.server.Handler()
 	options := page.Options{Auth: c.Serve.Auth != nil, Stampede: c.Unguarded != nil, Version: c.Version}

@@ -173,7 +173,7 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns the action in the room. It fails if only admins may run it, or if it is one of the session itself.
+// ActionBy returns the action in the room. It fails for a session's own action, and for an admin's by another user.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {

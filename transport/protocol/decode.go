@@ -76,8 +76,8 @@ func (d *decoder) decode(text []byte, part bool) *Error {
 	return d.check()
 }
 
-// tolerant lets the decoder go on to the id after a repeated name or bad UTF-8. readMember, text and data refuse
-// both.
+// tolerant lets the decoder read past repeated names and bad UTF-8, to find the id. readMember, text and data refuse
+// them.
 var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // decoders are reused: a new one for each frame would take 700 ns instead of 280.
@@ -98,7 +98,7 @@ type findings struct {
 	idValid bool
 	part    bool // of a txn
 
-	// The first fault of each kind, or nil: in id, action or room, then in other known fields.
+	// First faults, nil for none: in id, action or room; an unknown action; another field; an unknown name.
 	badCommon, badAction, badOther, badName *Error
 }
 
@@ -265,7 +265,7 @@ func (d *decoder) readAction(value jsontext.Value) (wrong string) {
 	return ""
 }
 
-// delimited reports whether a comma or brace follows the last value: the 0 that the decoder reads of 01 is no id.
+// delimited reports whether a comma or brace follows the last value. In 01 the decoder reads a 0, which is no id.
 func (d *decoder) delimited() bool {
 	rest := bytes.TrimLeft(d.json.UnreadBuffer(), " \t\r\n")
 	return len(rest) > 0 && (rest[0] == ',' || rest[0] == '}')

@@ -253,7 +253,7 @@ func appendStrings(dst []byte, list []string) []byte {
 	return append(dst, ']')
 }
 
-// comma separates what follows from an element before it.
+// comma appends a comma, except at the start of an object or array.
 func comma(dst []byte) []byte {
 	if last := dst[len(dst)-1]; last == '[' || last == '{' {
 		return dst

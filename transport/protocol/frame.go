@@ -27,10 +27,9 @@ type Frame interface{ frame() }
 func (*Reply) frame() {}
 func (*Event) frame() {}
 
-// Reply answers one request. With Error set it is a refusal, in which only ID, Room and Error count. With
-// CodeConflict, Epoch, Version and Data count as well: the current ones; or, for a join, Reason, Text and To. The
-// answer to a ping has only an ID and a Time. [AppendReply] writes it and [DecodeFrame] reads it; it has no JSON form
-// of its own.
+// Reply answers one request. With Error set it is a refusal, in which only ID, Room and Error count. With CodeConflict,
+// the current Epoch, Version and Data count, too; for a join, Reason, Text and To. The answer to a ping has only an ID
+// and a Time. [AppendReply] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
 type Reply struct {
 	// ID is the request's. It is nil only in the refusal of a frame whose id could not be read.
 	ID *int64
@@ -42,9 +41,8 @@ type Reply struct {
 	Version uint64
 	// Seat is the joined user's seat, from 0; nil in answers to other actions.
 	Seat *int
-	// State is set in the answers to join, match, users and watch, but for a join with Brief only Count. Answers to
-	// other actions, too, have the Count. With CodeConflict, Data is what the request would have replaced, even if a
-	// member's.
+	// State is set in answers to join, match, users and watch. With Brief, and in answers to other actions, only Count
+	// is set. With CodeConflict, Data is the data, of room or member, that the request would have replaced.
 	State
 	// Said are the room's last kept messages, oldest first, in the answer to a join or a watch.
 	Said []Said
@@ -118,7 +116,7 @@ type Event struct {
 	From uint64
 	// Changes are in the order in which they were made. Unused in a snapshot.
 	Changes []Change
-	// State is the room's. Only in a snapshot, where Users may be nil for none.
+	// State is the room's state in a snapshot. Nil Users mean that there are none.
 	State
 	// Reason is why the seat is lost: an error code, ReasonKicked, ReasonClosed, ReasonMoved, ReasonLeft or
 	// LostReplaced; in EventUnwatched it is an error code. Empty in others. EventLost has no epoch or version: it
@@ -194,8 +192,8 @@ const LostReplaced = "replaced"
 type Change struct {
 	// Type is one of the Change constants. Ignore unknown ones of a newer server, but not the event's version.
 	Type string `json:"type"`
-	// User is the user whom the change is about: also the one who set the room's data or a timer, sent the message,
-	// or is the host now. It is empty for the room, an admin, or nobody.
+	// User is the member concerned, the new host, the sender of the message, or the user who set the room's data or a
+	// timer. It is empty for the room, an admin, or nobody.
 	User string `json:"user"`
 	// Seat is the seat taken, freed or kept, from 0. Only in changes of a member.
 	Seat int `json:"seat"`

@@ -83,7 +83,7 @@ func digits(raw []byte, limit int64) (n int64, ok bool) {
 	return n, true
 }
 
-// data reads any value. It refuses what tolerant let pass, and other readers could understand differently.
+// data reads any value. It refuses repeated names and bad UTF-8, which tolerant let pass.
 func data(value jsontext.Value) (text JSON, wrong string) {
 	switch {
 	case value.IsValid():

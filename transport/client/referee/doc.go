@@ -15,8 +15,8 @@
 //   - With [Config.Locks] a room has one referee at a time, and if that one dies, another within seconds. The
 //     server refuses the writes of a referee that continues after its time, because another has set the data
 //     since. So nothing is done twice, even without Locks.
-//   - Moves that players propose while there is no referee wait, as far as the room keeps them: its last 100
-//     messages, of 64 KiB together.
+//   - Moves that players propose while there is no referee wait in the room. It keeps its last 100 messages, of
+//     64 KiB together.
 //
 // A game's methods must change only the game and the [Table]: if the room has changed meanwhile, the referee
 // calls them again with the game as the room has it now.

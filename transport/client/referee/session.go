@@ -21,9 +21,9 @@ type session struct {
 	cfg   *Config
 	room  *client.Room
 	moves []client.Change // moves that are not handled yet
-	epoch string          // of known, the least version that the next step needs
-	known uint64
-	here  bool // the room has the settings of cfg
+	epoch string          // of known
+	known uint64          // the least version that the next step needs
+	here  bool            // the room has the settings of cfg
 }
 
 // maxWhy is how much of a refusal the player gets, in bytes, because the text may quote the player's move.

@@ -145,7 +145,7 @@ func (t *Table) Rand(nonce string) *mathrand.Rand {
 	return mathrand.New(mathrand.NewChaCha8([32]byte(mac.Sum(nil))))
 }
 
-// mark is the referee's record, in the room's data, of what it has done: whom it told of the game, and its last move.
+// mark is the referee's record in the room's data: the game's users, hands and timers, and its last move.
 type mark struct {
 	Users  []string `json:"users"`            // users in the game
 	Hands  []string `json:"hands,omitempty"`  // users with a hand
@@ -154,8 +154,8 @@ type mark struct {
 	Moved  uint64   `json:"moved,omitempty"`  // version of the last move
 }
 
-// stays reports whether the user has been a member ever since the game was told of the user. A user who left and came
-// back has lost the hand.
+// stays reports whether the user has been a member since [Game].Joined. A user who left and came back has lost the
+// hand.
 func (m *mark) stays(view client.View, user string) bool {
 	u, there := view.User(user)
 	return there && (u.Private != "" || !slices.Contains(m.Hands, user))

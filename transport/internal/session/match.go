@@ -79,9 +79,9 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	return result, err
 }
 
-// MatchSettings are the settings with which players may create a room by a match. Allowed are those whose labels the
-// match has, too. The match gives one of them, or gets the first; its labels replace theirs. If there is none, the
-// match creates no room. Nil lets players choose, except keep and closed, which are for admins.
+// MatchSettings are the settings with which players may create a room by a match. A match may use those whose labels it
+// has, too. It names one of them, or gets the first; its labels replace theirs. If there is none, it creates no room.
+// Nil lets players choose, except keep and closed, which are for admins.
 type MatchSettings []room.Settings
 
 // Check returns a [room.InvalidError] if players can create no room with one of the settings.

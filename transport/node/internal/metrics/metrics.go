@@ -1,8 +1,8 @@
 // Package metrics counts a node's work, for Prometheus.
 //
-// [New] makes the metrics. Give Rooms to the coordinator, Clients to the server, and
-// [Metrics.Hook] to the client of Redis; they count without locks and allocations. State is not counted but read:
-// when Prometheus asks, the node named by [Metrics.Observe] is asked.
+// [New] makes the metrics. Give Rooms to the coordinator, Clients to the server, and [Metrics.Hook] to the client of
+// Redis; they count without locks and allocations. State is not counted: each scrape reads it from the node of
+// [Metrics.Observe].
 package metrics
 
 import (
@@ -35,7 +35,7 @@ type Metrics struct {
 	redis   *roundTrips
 }
 
-// New returns metrics that count nothing yet: see the fields for what counts.
+// New returns metrics that count nothing until their traces and Hook are used.
 func New() *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry()}
 	m.MustRegister(info("build_info", "The version of roomd, and of the Go that built it. Always 1.", build()))
@@ -91,7 +91,7 @@ func histograms(r prometheus.Registerer, name, help, label string, buckets []flo
 	return h
 }
 
-// other is the label of what has no label of its own.
+// other is the label of keys without their own.
 const other = "other"
 
 // countBy returns a function that counts keys. It allocates nothing; keys that are not known count as other.

@@ -85,7 +85,7 @@
 //     function that Do runs, waits for itself.
 //   - A Redis that executes a request but answers neither the request nor the clean-up keeps the
 //     lock for one TTL, or a position in the queue that costs the others one claim.
-//   - A failover or a restart from an old copy may bring back a released hold, for the
+//   - A failover or a restart from an old copy may bring back an ended hold, for the
 //     rest of its TTL, and forget which tokens are buried. Until then Redis executes a late copy
 //     of a script of that hold.
 //   - A proxy between the client and Redis that repeats a request with its token may give that
@@ -123,8 +123,7 @@
 //
 // # Where things are
 //
-// Every rule of the lock is in lua/lock.lua. A call that waits: acquire.go; line.go has the
-// waiters of this process; slot.go and wait.go a token that asks, waits and gives up; wakeups.go
-// the wake-ups. A hold: lock.go, extend.go, release.go. A request: send.go; names.go has the keys and
-// the tokens, also of requests that are sent twice.
+// Every rule of the lock is in lua/lock.lua. acquire.go: a call that waits. line.go: the waiters of this process.
+// slot.go and wait.go: a token that asks, waits and gives up. wakeups.go: its wake-ups. lock.go, extend.go and
+// release.go: a hold. send.go: a request. names.go: keys and tokens, also of requests that are sent twice.
 package lockmgr

@@ -79,7 +79,7 @@ type Options struct {
 
 	// PingInterval is how long a client may be silent before it is pinged. The connection ends if the client sends
 	// nothing, not even a pong, for two intervals (and up to an eighth) although it has read all before the ping
-	// (checked on Linux), or if a message takes longer than that to end. Zero means DefaultPingInterval, 5 s.
+	// (checked on Linux). It also ends if one message takes longer. Zero means DefaultPingInterval, 5 s.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a further one gets bad_request. Zero

@@ -75,8 +75,8 @@
 //     id, called mark there, is a hash of its content and of the id before it.
 //   - Within an epoch versions count a room's commits without gaps, and a version of an epoch has one content. When
 //     Redis was restarted or another server has taken its place (after a failover, or because a Cluster's slot has
-//     moved), commits may have been lost, so each room begins a new epoch before anybody is answered. So it does
-//     where a node finds other commits than it knows.
+//     moved), commits may have been lost, so each room begins a new epoch before anybody is answered. A node
+//     that finds other commits than it knows begins one, too.
 //   - A watcher gets every commit in order. A snapshot replaces commits that were missed.
 //   - The members of a dead node are away after one to one and a half Options.NodeTTL, and are removed after
 //     Options.Grace. Each happens exactly once. A node that was only stalled writes nothing under its old name.

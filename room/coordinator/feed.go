@@ -36,8 +36,8 @@ type FeedGap struct {
 	List          FeedList       // set only in an entry without a room
 }
 
-// FeedList says that a list of all rooms begins or ends, because commits of any rooms are missing. It has a gap for
-// each. A room that the reader knows and does not find in the list is gone. A list may begin again before it has
+// FeedList says that a list of all rooms begins or ends, because commits of any rooms are missing. The list has a gap
+// for each room. A room that the reader knows and does not find there is gone. A list may begin again before it has
 // ended.
 type FeedList string
 

@@ -83,7 +83,7 @@ func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*ans
 	return answer, ended(err)
 }
 
-// ended turns the bare error of a context into ErrBusy: it occurs only before anything was written.
+// ended turns the bare error of a context into ErrBusy, because it means that nothing was written.
 func ended(err error) error {
 	bare := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if bare && transport.ErrorOf(err).Code == protocol.CodeInternal {

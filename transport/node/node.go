@@ -77,9 +77,9 @@ type Config struct {
 	// Admin serves further paths on AdminListen, such as profiles. Nil serves none.
 	Admin http.Handler
 
-	// Registerer gets the node's metrics, for a program that serves its own: those of /metrics, without those of Go
-	// and the process. Shutdown unregisters them. Several nodes need labels of their own: see
-	// prometheus.WrapRegistererWith. Without Registerer and AdminListen nothing is counted.
+	// Registerer gets the metrics of /metrics, except Go's and the process', for a program that serves its own.
+	// Shutdown unregisters them. Several nodes need labels of their own: see prometheus.WrapRegistererWith. Without
+	// Registerer and AdminListen nothing is counted.
 	Registerer prometheus.Registerer
 
 	// Version and Settings are shown to operators of all nodes; the players' page also shows the version if players

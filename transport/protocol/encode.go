@@ -15,9 +15,9 @@ import (
 // where the JSON library takes 920, an event 79 instead of 560, and a list of 10,000 members 0.28 ms instead of 1.1
 // (BenchmarkAppendReply and the like).
 
-// AppendReply appends r to dst as one JSON object and returns the longer slice. A refusal gets the id and the room,
-// if any, and the error, and a conflict also the current state; a reply to auth gets the id, User and Expires; one to
-// ping, which has no room, the id and Time. Data must be JSON. Other bytes that are not UTF-8 become U+FFFD.
+// AppendReply appends r to dst as one JSON object and returns the longer slice. A refusal has the error, and id and
+// room if known, a conflict also the current state. A reply to auth has id, User and Expires, one to ping id and Time.
+// Data must be JSON. Other bytes that are not UTF-8 become U+FFFD.
 func AppendReply(dst []byte, r *Reply) []byte {
 	dst = append(dst, '{')
 	if r.ID != nil {

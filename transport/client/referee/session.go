@@ -67,7 +67,7 @@ func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 	}
 }
 
-// step handles the events so far in one version, and leaves what does not fit to the next step.
+// step handles the events so far in one version. Those that do not fit wait for the next step.
 func (s *session) step(ctx context.Context) error {
 	view := s.room.View()
 	if view.Version == 0 || view.Epoch == s.epoch && view.Version < s.known {
@@ -93,8 +93,7 @@ func (s *session) step(ctx context.Context) error {
 	return nil
 }
 
-// plan returns the request that handles the events so far, or the first of them, as much as fits into one request,
-// and the moves that are left.
+// plan returns a request for the events so far, or only the first ones if not all fit, and the moves that are left.
 func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
 	for most := math.MaxInt; ; {
 		t, game, fresh, err := s.open(view)
@@ -161,8 +160,8 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	return t, game, false, err
 }
 
-// heed calls the game for the events since its last write, at most most times. It returns the game after that, the
-// number of calls, and the moves that are left.
+// heed calls the game for the events since its last write, up to most times. It returns the game after that, the number
+// of calls, and the moves that are left.
 func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest []client.Change, err error) {
 	var ended []string // collected before the game sets other timers
 	for _, name := range t.log.Timers {

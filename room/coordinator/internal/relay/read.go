@@ -27,8 +27,8 @@ type Entry struct {
 	Gap    *Gap         // nil for a commit
 }
 
-// Read returns entries after the one with id after, or from the start if after is empty. dropped: entries after it
-// were trimmed, or Redis has lost the entries before it.
+// Read returns entries after the one with id after, or from the start if after is empty. dropped reports that entries
+// after it were trimmed, or that Redis lost those before.
 func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
 	from := "-"
 	if after != "" {

@@ -137,7 +137,7 @@ type Locks struct {
 	over error // guarded by mu: how the first lost hold ended
 }
 
-// Each returns the locks in the order in which they were acquired.
+// Each returns the locks in the order of their acquisition.
 func (s *Locks) Each() iter.Seq[*Lock] { return slices.Values(s.list) }
 
 // Lock returns the lock of that name, or nil if it is not among them.

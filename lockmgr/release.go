@@ -51,7 +51,7 @@ func (l *Lock) beginRelease() (r *release, begun bool) {
 	return l.releasing, true
 }
 
-// awaitReleases waits for calls, of which some may be nil, until ctx ends, and then for another 50 ms.
+// awaitReleases waits for calls until ctx ends, and then for another 50 ms. Some calls may be nil.
 func awaitReleases(ctx context.Context, calls ...*release) {
 	for _, r := range calls {
 		if r != nil {

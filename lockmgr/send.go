@@ -40,7 +40,7 @@ var (
 	// errSlow says that Redis did not answer within directTimeout. It may have executed the request.
 	errSlow = errors.New("redis is slow")
 
-	// errNoAnswer says that Redis did not answer within ownTimeout, whatever the caller's own deadline is.
+	// errNoAnswer says that Redis did not answer within ownTimeout, which is not the caller's deadline.
 	errNoAnswer = errors.New("redis did not answer")
 )
 

@@ -179,7 +179,7 @@ func (s *Slot) Close() { s.m.wakes.remove(s) }
 
 func (s *Slot) attempt() attempt { return attempt{s.on.only(lockKeys), s.tokens} }
 
-// attempt is what a slot may have in Redis: a position in the queue, or the lock.
+// attempt is a slot's possible position in the queue, or its lock.
 type attempt struct {
 	on     scriptKeys
 	tokens *tokens

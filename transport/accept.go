@@ -77,7 +77,7 @@ func joinProtocols(h http.Header) {
 	}
 }
 
-// reserve registers a connection, or returns the error and the HTTP status with which it is refused.
+// reserve registers a connection, or returns the HTTP status and error of its refusal.
 func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	evicted, refusal := s.conns.add(c)
 	if evicted != nil {
@@ -222,7 +222,7 @@ func isTrusted(address netip.Addr, trusted []netip.Prefix) bool {
 	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// NetworkOf returns the network by which a request's client is counted, the zero Prefix if it has no address.
+// NetworkOf returns the network that counts as the client's address, the zero Prefix if it has none.
 func (s *Server) NetworkOf(r *http.Request) netip.Prefix {
 	return pending.Network(clientAddress(r, s.opts.TrustProxy))
 }

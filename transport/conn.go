@@ -106,7 +106,7 @@ func (cs *connections) setLimits(max, perAddress int) {
 }
 
 // add registers a connection, or returns why it is refused. If the server is full, or too many connections have no
-// token, it returns the one of these to evict, which [pending.Set] chooses: clients without a token cannot fill the
+// token, it returns one without a token to evict, chosen by [pending.Set]: clients without a token cannot fill the
 // server, and no address can fill the slots for logging in.
 func (cs *connections) add(c *conn) (evicted *conn, refusal *protocol.Error) {
 	cs.mu.Lock()

@@ -54,9 +54,9 @@
 //
 // A node prolongs its lease, a key with a TTL. Before it writes to a room it records that it may have members there.
 // The other nodes watch its lease by their own clocks: steps of Redis' clock cost nobody a seat. When a lease has
-// expired they show the node's members as away, unless the node has stopped; after the node's Options.Grace they
-// remove the members from the recorded rooms. Each node compares its records with the rooms, ten a second, so that
-// even a quiet room of which Redis has lost something is repaired.
+// expired they show the node's members as away, unless the node has stopped; after the node's Options.Grace they remove
+// the members from the recorded rooms. Each node compares its records with the rooms, ten a second, so that a quiet
+// room is repaired, too, if Redis has lost a part of it.
 //
 // A node may lose its lease because it stalled, or because Redis lost data or was restarted from an old copy. It then
 // takes a new name, and its sessions adopt it ([room.Keep]). Members under the old name whose sessions do not come back

@@ -43,5 +43,5 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 	return left, joined, err
 }
 
-// ErrUndone marks the error of a Move that undid what it had or may have written. Seats may still be reserved.
+// ErrUndone marks the error of a Move that undid its possible writes. Seats may still be reserved.
 var ErrUndone = work.ErrUndone

@@ -54,7 +54,7 @@ const MinRedis = checks.MinRedis
 func EnoughRights(keyPrefix string) string { return checks.EnoughRights(keyPrefix) }
 
 var (
-	// AllChecks are the checks, in the order in which they are shown.
+	// AllChecks are the checks in display order.
 	AllChecks = checks.AllChecks
 
 	// ErrNoNode: no living node has that name.
@@ -133,7 +133,7 @@ func (o *operators) redis() *checks.Redis {
 type Stats struct {
 	Waiting int // actions that wait for their room's lock
 	Busy    int // rooms on which this node works
-	Copies  int // idle rooms of which this node keeps a copy
+	Copies  int // copies of idle rooms that this node keeps
 
 	Uncopied int // rooms with commits that this node has not copied into the feed yet
 }

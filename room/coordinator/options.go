@@ -104,7 +104,7 @@ type Options struct {
 	// Trace is called for events that an operator counts. Nil traces nothing.
 	Trace *Trace
 
-	// Log receives what an operator should know. Nil is silent.
+	// Log gets messages for the operator. Nil is silent.
 	Log *slog.Logger
 }
 

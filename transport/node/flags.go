@@ -39,8 +39,8 @@ type config struct {
 	hangups <-chan os.Signal       // each SIGHUP; nil without a file
 }
 
-// Validate is called by kong. It checks only what other packages do not check. It also refuses a zero that they would
-// take for the default.
+// Validate is called by kong. It checks only what other packages do not check. It also refuses zeros that they would
+// take for defaults.
 func (c *config) Validate(parsed *kong.Context) error {
 	if err := checkLeast(parsed.Flags()); err != nil {
 		return err

@@ -88,8 +88,8 @@ type Config struct {
 	Version  string
 	Settings map[string]string
 
-	// Unguarded answers GET /unguarded, by which the page shows joins without a lock. Nil serves nothing there, and
-	// the page says that it is off.
+	// Unguarded answers GET /unguarded, where the page shows joins without a lock. If nil, the page says that it is
+	// off.
 	Unguarded http.Handler
 
 	// OnClient is called with the client of Redis before its first request, to add hooks. It may be nil.
@@ -130,7 +130,7 @@ type Node struct {
 }
 
 // Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg is unusable,
-// and an error if the port is taken, Redis does not answer, or Redis does not allow what a node needs.
+// and an error if the port is taken, Redis does not answer, or the node lacks a right in Redis.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	wanted := cmp.Or(cfg.Serve.MaxConnections, transport.DefaultMaxConnections)
 	most, err := limitsFor(wanted, maxFiles())
@@ -333,7 +333,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// knownAs returns the host and port by which an operator knows a node that listens on addr.
+// knownAs returns the host and port that operators see for a node that listens on addr.
 func knownAs(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	host, err := os.Hostname()

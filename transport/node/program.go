@@ -174,7 +174,7 @@ const (
 	exitWrongUse = 2
 )
 
-// UseError reports a flag whose value is unusable, whatever files contain.
+// UseError reports an unusable flag; no change of a file can mend it.
 type UseError struct{ error }
 
 // Unwrap returns the cause.

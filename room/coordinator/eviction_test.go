@@ -240,7 +240,7 @@ func TestRegistration_LongLife(t *testing.T) {
 // loses the seat: nodes judge others, and their own names from before, only when all had time to prolong. After an outage that
 // no node can miss nobody is shown as away, and who was away before has the grace again. Where another master has the lease of the
 // node that judges, who could not be shown as away meanwhile has the grace after that; and if it could not read the leases,
-// all had time to prolong theirs.
+// all had time to prolong theirs, and who was away before leaves without another grace.
 func TestEviction_WritesRefused(t *testing.T) {
 	for refused := 4 * time.Second; refused < 16*time.Second; refused += 300 * time.Millisecond {
 		for _, judge := range []string{"refused, too", "writes its lease", "writes its lease, and reads no others"} {
@@ -300,6 +300,8 @@ func testWritesRefused(t *testing.T, refused time.Duration, judge string) {
 		time.Sleep(refused)
 		refuses.Store(false)
 		time.Sleep(nodeTTL + 2*time.Second)
+		left := !rdb.HExists(t.Context(), "Room:42:Users", "away").Val()
+		redistest.ErrorIf(t, blind && !left, "after %v without reads, the judge begins the grace again", refused)
 		join(nodes[0], "away")
 		time.Sleep(30 * time.Second)
 		if users := rdb.HKeys(t.Context(), "Room:42:Users").Val(); len(users) != 3 {

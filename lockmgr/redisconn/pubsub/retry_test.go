@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"roomd/lockmgr/redistest"
@@ -205,20 +207,22 @@ func TestTheWriterNoticesABreak(t *testing.T) {
 	}), breaks: breaks}
 	redistest.OK(t, busy.outcome(t))
 	admin.Publish(t.Context(), "busy", "m")
-	<-entered
+	redistest.Receive(t, entered, "the message")
+	goOn := sync.OnceFunc(func() { close(leave) })
+	defer goOn() // the Hub's Close waits for the handler
+	connections := func() string {
+		return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received")
+	}
+	before := connections()
 	admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
 	redistest.Until(t, "the server has noticed", func() bool {
 		return admin.PubSubNumSub(t.Context(), "busy").Val()["busy"] == 0
 	})
-	connections := func() string {
-		return admin.InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received")
-	}
 	// Writes fail from the second on; go-redis then reconnects by itself.
-	before := connections()
 	redistest.Until(t, "the client has reconnected", func() bool {
-		subscribe(h, "another").Close()
+		subscribe(h, uuid.NewString())
 		return connections() != before
 	})
-	close(leave)
+	goOn()
 	busy.broken(t)
 }

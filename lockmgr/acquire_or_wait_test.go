@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,11 +106,13 @@ func TestAcquireOrWaitDoesNotOvertake(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		clients[0].Del(t.Context(), m.Key("a"))
 		start := time.Now()
-		go func() {
+		var holder sync.WaitGroup
+		holder.Go(func() {
 			lock := <-got
 			time.Sleep(time.Second)
 			mustRelease(t, lock)
-		}()
+		})
+		defer holder.Wait()
 		outcome, _, err := m.AcquireOrWait(t.Context(), "a", WaitOptions{})
 		redistest.ErrorIf(t, outcome != Ended || err != nil, "%v, %v", outcome, err)
 		took := time.Since(start)

@@ -1,13 +1,11 @@
 package transport
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,7 +211,7 @@ func TestToken_NoKey(t *testing.T) {
 // No log line, at whatever level, has a part of a token.
 func TestToken_NotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log redistest.Log
 		s := startWithKey(t, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
 		good, bad := tokenOf(t, "a", time.Minute), tokenOf(t, "a", time.Minute)+"x"
 		s.dialWith(t, good).reading().send(`{"id":1,"action":"join","room":"42"}`)
@@ -233,21 +231,4 @@ func TestToken_NotLogged(t *testing.T) {
 		}
 		redistest.ErrorIf(t, holdsPartOf(text, good), "a part of the token is in the log:\n%s", text)
 	})
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -68,7 +68,7 @@ func (s *testNode) refuses(t *testing.T, address, forwarded string) {
 
 func TestLimits_Address(t *testing.T) {
 	var limits tracedLimits
-	var log lockedBuffer
+	var log redistest.Log
 	s := serve(t, sizedRooms{}, Options{MaxPerAddress: 2, Trace: limits.trace(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	first := s.admits(t, "127.0.0.1", "")
 	removed := s.onlyConn(t).removed

@@ -1,10 +1,12 @@
 package redistest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -174,4 +176,23 @@ func waitFor(tb testing.TB, what string, look func(context.Context) error) {
 	if err := launch.Await(ctx, look); err != nil {
 		tb.Fatalf("waited %v for %s: %v", stateTimeout, what, err)
 	}
+}
+
+// Log keeps what is written to it. It can be read meanwhile. The zero value is empty.
+type Log struct {
+	mu  sync.Mutex
+	all bytes.Buffer // guarded by mu
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+// String returns what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
 }

@@ -52,7 +52,7 @@ func TestCluster(t *testing.T) {
 		var log lines
 		c := newCoordinator(t, servers.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
 		if err := c.Check(soon(t)); err != nil || log.count("") > 1 {
-			t.Errorf("%v, %s", err, log.all.String())
+			t.Errorf("%v, %s", err, log.String())
 		}
 		for _, addr := range servers.Addrs() {
 			client := redis.NewClient(&redis.Options{Addr: addr})
@@ -60,7 +60,7 @@ func TestCluster(t *testing.T) {
 			redistest.OK(t, client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
 		}
 		if err := c.Check(soon(t)); err != nil || log.count("allkeys-lru") != 1 {
-			t.Errorf("%v, %s", err, log.all.String())
+			t.Errorf("%v, %s", err, log.String())
 		}
 	})
 

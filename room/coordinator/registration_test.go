@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -65,22 +64,9 @@ func TestRegistration_OldRecords(t *testing.T) {
 }
 
 // lines is what a coordinator logs.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer // guarded by mu
-}
+type lines struct{ redistest.Log }
 
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.all.String(), text)
-}
+func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
 
 // late holds back those requests of a client that run one script with a certain argument:
 // the client gets no reply, and they arrive when the test says.

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -111,11 +110,9 @@ func stop(c *Coordinator) { _ = c.Close(context.Background()) }
 
 // about returns the lines that have a word.
 func (l *lines) about(word string) (about []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.all.Bytes()) {
-		if bytes.Contains(line, []byte(word)) {
-			about = append(about, string(line))
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, word) {
+			about = append(about, line)
 		}
 	}
 	return about

@@ -154,24 +154,6 @@ func TestManual_CurlLines(t *testing.T) {
 	}
 }
 
-// record keeps what is written to it.
-type record struct {
-	mu  sync.Mutex
-	all bytes.Buffer // guarded by mu
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.Write(p)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.String()
-}
-
 // A secret is in nothing that the others, the log at its loudest, the metrics, the pages and the API without
 // authority say: not after it was set, dealt, refused, expected in vain, nor when a member is not as roomd writes
 // it.
@@ -179,7 +161,7 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	t.Parallel()
 	const secret = "QUEENOFSPADES"
 	server := redistest.Start(t)
-	log := new(record)
+	log := new(redistest.Log)
 	n := start(t, partsOf(t, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		"--redis", server.URL(), "--journal", "100"))
 	stop := sync.OnceFunc(func() { redistest.OK(t, n.Shutdown(t.Context())) })
@@ -189,7 +171,7 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 		status, answer, header := ask(t, method, url, body)
 		return fmt.Sprint(status, header, answer)
 	}
-	heard := new(record)
+	heard := new(redistest.Log)
 	others := client.Options{
 		OnEvent: func(e *protocol.Event) { fmt.Fprintf(heard, "%s\n", protocol.AppendEvent(nil, e)) },
 		OnReply: func(r *protocol.Reply) { fmt.Fprintf(heard, "%s\n", protocol.AppendReply(nil, r)) },

@@ -21,7 +21,7 @@ type reloading struct {
 	t       *testing.T
 	file    string
 	hangups chan os.Signal
-	log     record
+	log     redistest.Log
 }
 
 // startReloading starts a node with a file of that text. It ends with the test.

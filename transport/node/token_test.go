@@ -90,7 +90,7 @@ func startNode(t *testing.T, args ...string) (n *Node, log func() string) {
 	t.Helper()
 	cfg, err := parse(t, args...)
 	redistest.OK(t, err)
-	stderr := new(record)
+	stderr := new(redistest.Log)
 	n, end := runNode(t, cfg, stderr)
 	return n, func() string {
 		end()

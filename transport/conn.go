@@ -34,7 +34,7 @@ type conn struct {
 func newConn(s *Server, user string, access *session.Access, address netip.Addr) *conn {
 	limits := s.limits.Load()
 	c := &conn{server: s, network: pending.Network(address), removed: make(chan struct{})}
-	c.out = outbox.New(func() { c.StartWriting() }, limits.MaxQueue)
+	c.out = outbox.New(limits.MaxQueue)
 	c.session = session.New(s.sessions, user, access, c.out, c)
 	c.Conn = s.sockets.New(c.session, c.out, limits.MaxFrame)
 	return c

@@ -103,7 +103,7 @@ func TestTakeOver_RequestBehind(t *testing.T) {
 		t.Run(action, func(t *testing.T) {
 			user := "a-" + action
 			ended := make(chan int, 1)
-			out := outbox.New(func() {}, 1<<20)
+			out := outbox.New(1 << 20)
 			older := session.New(server.sessions, user, nil, out, endOnly(func(code int) { ended <- code }))
 			older.Begin()
 			older.Handle([]byte(`{"id":1,"action":"join","room":"42"}`))

@@ -22,7 +22,9 @@ type box struct {
 }
 
 func newBox(start func(), max int) *box {
-	return &box{Outbox: New(start, max), byID: make(map[string]*Room), events: make(map[string]*room.Event)}
+	out := New(max)
+	out.OnDemand(start)
+	return &box{Outbox: out, byID: make(map[string]*Room), events: make(map[string]*room.Event)}
 }
 
 func (o *box) push(e *room.Event) bool { return o.byID[e.Room] == nil || o.byID[e.Room].Push(e) }
@@ -203,7 +205,7 @@ func written(o *box) string {
 
 // What waits is counted as what the client may see by then.
 func TestSetViewer(t *testing.T) {
-	o := New(func() {}, 1<<20)
+	o := New(1 << 20)
 	r := o.Room(nil)
 	r.Begin(room.Viewer{User: "b"})
 	deal := func(version uint64) *room.Event {

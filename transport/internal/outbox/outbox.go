@@ -20,7 +20,7 @@ const itemSize = 64
 
 // Outbox is the queue of one connection. It is safe for concurrent use; there is one writer at a time.
 type Outbox struct {
-	start func()        // starts a writer; it does not block
+	start func()        // set by OnDemand
 	max   int           // bytes of frames before requests wait, and of changes before a snapshot replaces them
 	space chan struct{} // receives after a write
 
@@ -49,10 +49,13 @@ type item struct {
 // load counts bytes, except snapshots: there is one of each room at most, and all waiting connections share it.
 type load struct{ frames, changes int }
 
-// New returns an outbox that calls start when a writer is needed.
-func New(start func(), max int) *Outbox {
-	return &Outbox{start: start, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{})}
+// New returns an empty outbox.
+func New(max int) *Outbox {
+	return &Outbox{start: func() {}, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{})}
 }
+
+// OnDemand sets the function that starts a writer when one is needed. It does not block.
+func (o *Outbox) OnDemand(start func()) { o.start = start }
 
 // WaitForSpace waits while too many bytes of frames are queued or being written. A single frame may exceed the limit.
 func (o *Outbox) WaitForSpace() {

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"roomd/room"
@@ -218,4 +221,23 @@ func (p *presence) recordLeave(result room.Result, err error) (again bool) {
 		p.membership.Take(membership.Moved)
 	}
 	return again
+}
+
+// ifListed returns an error if a successful action's room lacks its user: another action of that commit has removed
+// the user. An event says why.
+func ifListed(result room.Result, user string) error {
+	if isListed(result.Snapshot, result.Seat, user) {
+		return nil
+	}
+	return fmt.Errorf("%w: the place was taken away in the same commit", room.ErrUnknown)
+}
+
+// isListed reports whether a user is in a room; seat is where it looks first.
+func isListed(now room.Snapshot, seat int, user string) bool {
+	users := now.Users()
+	i, found := slices.BinarySearchFunc(users, seat, func(o room.Occupant, seat int) int {
+		return cmp.Compare(o.Seat, seat)
+	})
+	is := func(o room.Occupant) bool { return o.User == user }
+	return found && is(users[i]) || slices.ContainsFunc(users, is)
 }

@@ -143,15 +143,6 @@ func listEvent(id string, now room.Snapshot) *room.Event {
 	return &room.Event{Room: id, Epoch: now.Epoch, Version: now.Version, Snapshot: &now}
 }
 
-// ifListed returns an error if a successful action's room lacks its user: another action of that commit has removed
-// the user. An event says why.
-func ifListed(result room.Result, user string) error {
-	if isListed(result.Snapshot, result.Seat, user) {
-		return nil
-	}
-	return fmt.Errorf("%w: the place was taken away in the same commit", room.ErrUnknown)
-}
-
 // isLackedBy reports whether an event may show the room without a user.
 func isLackedBy(e *room.Event, user string) bool {
 	_, seated := e.SeatOf(user)
@@ -172,24 +163,6 @@ func NewBackoff() pause.Backoff {
 
 // SeatWait bounds how long a request for a room's list waits for the session's seat.
 const SeatWait = 5 * time.Second
-
-// isListed reports whether a user is in a room; seat is where it looks first.
-func isListed(now room.Snapshot, seat int, user string) bool {
-	users := now.Users()
-	i, found := slices.BinarySearchFunc(users, seat, func(o room.Occupant, seat int) int {
-		return cmp.Compare(o.Seat, seat)
-	})
-	is := func(o room.Occupant) bool { return o.User == user }
-	return found && is(users[i]) || slices.ContainsFunc(users, is)
-}
-
-// isMember reports whether the client takes the session for a member of a room.
-func (s *Session) isMember(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.presences[id]
-	return p != nil && p.membership.Status.IsMember()
-}
 
 // readWhole reads a room for a reply with its list. If a member is missing in the list, it waits for the recovery,
 // and reads again. It fails with [room.ErrUnavailable] if that takes too long.

@@ -345,3 +345,11 @@ func (r *request) runLogged() {
 		slog.String("action", r.in.Action), slog.String("result", r.session.outcome),
 		slog.Duration("took", time.Since(start)))
 }
+
+// isMember reports whether the client takes the session for a member of a room.
+func (s *Session) isMember(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.presences[id]
+	return p != nil && p.membership.Status.IsMember()
+}

@@ -61,7 +61,7 @@ func TestLost_WhileJoining(t *testing.T) {
 			Logs: Logs{Lost: ratelog.NewSet(slog.New(slog.DiscardHandler), time.Minute).Info("lost")},
 		}
 		shared.SetLimits(Limits{MaxRooms: 1, MaxNewRooms: -1, Rate: -1})
-		out := outbox.New(func() {}, 1<<20)
+		out := outbox.New(1 << 20)
 		a := New(shared, "a", nil, out, new(alone))
 		a.Begin()
 		defer a.Close()

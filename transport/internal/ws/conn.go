@@ -41,8 +41,10 @@ type Handler interface {
 	Take(batch [][]byte, size int) [][]byte
 }
 
-// Queue holds frames to be written. It calls Conn.StartWriting when it needs a writer.
+// Queue holds frames to be written.
 type Queue interface {
+	OnDemand(start func()) // sets the function that starts a writer
+
 	Push(frame []byte)      // queues a frame; the caller flushes
 	Ping(frame []byte) bool // queues a frame, and starts a writer
 	WaitForSpace()          // waits while too much is queued
@@ -107,6 +109,7 @@ type Conn struct {
 func (g *Group) New(handler Handler, out Queue, max int) *Conn {
 	c := &Conn{group: g, handler: handler, out: out, max: max}
 	c.writer.conn = c
+	out.OnDemand(c.startWriting)
 	return c
 }
 

@@ -22,7 +22,7 @@ const batchSize = 16 << 10
 const chunkSize = 4 * batchSize
 
 // writer writes a connection's queue to its socket, without a goroutine that waits for frames. The reader writes the
-// reply to its request (flush). For other frames the queue calls StartWriting, and the flusher writes; if the socket
+// reply to its request (flush). For other frames the queue calls startWriting, and the flusher writes; if the socket
 // does not accept all at once, a goroutine writes the rest. The queue allows one writer at a time.
 type writer struct {
 	conn    *Conn
@@ -38,12 +38,12 @@ type writer struct {
 // flush writes the queue once, unless a writer runs. It leaves later frames to the flusher: the reader has to read.
 func (w *writer) flush() {
 	if w.conn.out.Claim() && w.send() {
-		w.conn.StartWriting()
+		w.conn.startWriting()
 	}
 }
 
-// StartWriting makes the flusher write until the queue is empty. Only the queue's current writer may call it.
-func (c *Conn) StartWriting() {
+// startWriting makes the flusher write until the queue is empty. Only the queue's current writer may call it.
+func (c *Conn) startWriting() {
 	c.writer.running.Add(1)
 	c.group.flusher.add(&c.writer)
 }
@@ -58,7 +58,7 @@ func (w *writer) flushReady(try *attempt) {
 			}
 		})
 	case w.conn.out.KeepWriting():
-		w.conn.StartWriting()
+		w.conn.startWriting()
 	}
 	w.running.Done()
 }

@@ -32,11 +32,10 @@ type conn struct {
 }
 
 func newConn(s *Server, user string, access *session.Access, address netip.Addr) *conn {
-	limits := s.limits.Load()
 	c := &conn{server: s, network: pending.Network(address), removed: make(chan struct{})}
-	c.out = outbox.New(limits.MaxQueue)
+	c.out = outbox.New(s.opts.MaxQueue)
 	c.session = session.New(s.sessions, user, access, c.out, c)
-	c.Conn = s.sockets.New(c.session, c.out, limits.MaxFrame)
+	c.Conn = s.sockets.New(c.session, c.out, s.opts.MaxFrame)
 	return c
 }
 
@@ -77,11 +76,10 @@ var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shut
 
 // connections are a server's open connections: at most max, and perAddress per address (negative: no limit).
 type connections struct {
-	wg sync.WaitGroup // open connections
+	max, perAddress int
+	wg              sync.WaitGroup // open connections
 
 	mu              sync.Mutex
-	max             int                  // guarded by mu
-	perAddress      int                  // guarded by mu
 	open            map[string]*conn     // guarded by mu: by session
 	networks        map[netip.Prefix]int // guarded by mu: how many are open, by conn.network
 	unauthenticated pending.Set[*conn]   // guarded by mu: those that have shown no token yet
@@ -96,13 +94,6 @@ func newConnections(max, perAddress int) *connections {
 	return &connections{
 		max: max, perAddress: perAddress, open: make(map[string]*conn), networks: make(map[netip.Prefix]int),
 	}
-}
-
-// setLimits applies to connections added from now on.
-func (cs *connections) setLimits(max, perAddress int) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.max, cs.perAddress = max, perAddress
 }
 
 // add registers a connection, or returns why it is refused. If the server is full, or too many connections have no

@@ -194,24 +194,3 @@ func (o Options) validateLimits() error {
 	}
 	return nil
 }
-
-func (o Options) limits() session.Limits {
-	return session.Limits{
-		MaxRooms: o.MaxRooms, MaxNewRooms: o.MaxNewRooms, Rate: o.Rate, Burst: o.Burst, AuthTimeout: o.AuthTimeout,
-	}
-}
-
-// SetLimits applies MaxConnections, MaxPerAddress, MaxRooms, MaxNewRooms, Rate, Burst, MaxFrame, MaxQueue and
-// AuthTimeout of opts, and nothing else. Rates and numbers of rooms count from the next request on, the last three
-// for new connections. It closes no connection and ends no membership above a new limit. It returns an error that
-// names the field, and changes nothing, if an option cannot be used.
-func (s *Server) SetLimits(opts Options) error {
-	opts = opts.withDefaults()
-	if err := opts.validate(); err != nil {
-		return err
-	}
-	s.limits.Store(&opts)
-	s.sessions.SetLimits(opts.limits())
-	s.conns.setLimits(opts.MaxConnections, opts.MaxPerAddress)
-	return nil
-}

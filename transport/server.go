@@ -41,7 +41,6 @@ type Server struct {
 	disconnectTimers *disconnectTimers
 	rateLimitedLogs  *rateLimitedLogs
 	retired          atomic.Bool
-	limits           atomic.Pointer[Options] // the options of SetLimits
 	sessions         *session.Shared
 
 	life context.Context // of connections and their actions
@@ -72,10 +71,11 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 		Life: life, Now: rooms.Now, Clock: clock, Rooms: session.NewSharedReads(life, rooms),
 		Watching: redisconn.NewSharedTimeout(life, session.WatchTimeout), Users: session.NewUsers(clock),
 		Debug: session.NewDebugLog(opts.Log, clock), Logs: s.rateLimitedLogs.Logs, MatchSettings: opts.MatchSettings,
-		Refused: opts.Trace.Refused, Merged: opts.Trace.Merged,
+		Refused: opts.Trace.Refused, Merged: opts.Trace.Merged, Limits: session.Limits{
+			MaxRooms: opts.MaxRooms, MaxNewRooms: opts.MaxNewRooms, Rate: opts.Rate, Burst: opts.Burst,
+			AuthTimeout: opts.AuthTimeout,
+		},
 	}
-	s.limits.Store(&opts)
-	s.sessions.SetLimits(opts.limits())
 	s.sockets = ws.NewGroup(ws.Options{
 		PingInterval: opts.PingInterval, WriteTimeout: opts.WriteTimeout, TooSlow: protocol.CloseTooSlow,
 		Closed: opts.Trace.Closed, Clock: clock,

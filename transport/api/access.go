@@ -174,9 +174,10 @@ func (g *gate) enter(from netip.Prefix) (leave func(), refusal error) {
 
 // callers bound the rate of each caller's requests.
 type callers struct {
+	rate  rate.Limit
+	burst int
+
 	mu     sync.Mutex
-	rate   rate.Limit               // guarded by mu
-	burst  int                      // guarded by mu
 	byName map[string]*rate.Limiter // guarded by mu: callers whose requests still count
 	sweep  int                      // guarded by mu: the number of callers at which idle ones are removed
 }
@@ -185,32 +186,20 @@ type callers struct {
 const minSweep = 1024
 
 func newCallers(perSecond, burst int) *callers {
-	c := &callers{byName: make(map[string]*rate.Limiter), sweep: minSweep}
-	c.set(perSecond, burst)
-	return c
-}
-
-// set applies another rate, also to callers known so far.
-func (c *callers) set(perSecond, burst int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rate, c.burst = rate.Limit(perSecond), burst
+	limit := rate.Limit(perSecond)
 	if perSecond < 0 {
-		c.rate = rate.Inf
+		limit = rate.Inf
 	}
-	for _, limiter := range c.byName {
-		limiter.SetLimit(c.rate)
-		limiter.SetBurst(c.burst)
-	}
+	return &callers{rate: limit, burst: burst, byName: make(map[string]*rate.Limiter), sweep: minSweep}
 }
 
 // take counts a request, and returns 0. If there were too many, it counts none, and returns how long to wait.
 func (c *callers) take(name string) (wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.rate == rate.Inf {
 		return 0
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	limiter := c.byName[name]
 	if limiter == nil {
 		c.forgetLocked()

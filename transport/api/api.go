@@ -140,11 +140,6 @@ func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	return a, nil
 }
 
-// SetRate applies another Rate and Burst, as in Options, from the next request on.
-func (a *API) SetRate(perSecond, burst int) {
-	a.callers.set(cmp.Or(perSecond, defaultRate), cmp.Or(burst, defaultBurst))
-}
-
 // Public returns the API for everybody.
 func (a *API) Public() http.Handler { return transport.SecureHeaders(a.mux(false)) }
 

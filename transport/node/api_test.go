@@ -56,6 +56,19 @@ func TestAPI(t *testing.T) {
 	}
 }
 
+// The HTTP API has the rate of the clients, and the metrics show it.
+func TestAPI_Rate(t *testing.T) {
+	t.Parallel()
+	n := observe(t, redisurl.Embedded, nil, "--rate", "1", "--burst", "1")
+	limited := false
+	for range 3 {
+		status, _ := get(t, "http://"+n.Addr()+"/api/rooms")
+		limited = limited || status == http.StatusTooManyRequests
+	}
+	_, metrics := get(t, "http://"+n.AdminAddr()+"/metrics")
+	redistest.ErrorIf(t, !limited || !strings.Contains(metrics, `rate="1/s"`), "limited: %v\n%s", limited, metrics)
+}
+
 // Elsewhere than on loopback an operator needs a token, and one without gets a problem document.
 func TestAPIElsewhere(t *testing.T) {
 	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{Auth: verifier(t)}, AdminListen: "0.0.0.0:0"})

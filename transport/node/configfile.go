@@ -19,7 +19,7 @@ import (
 )
 
 type fileFlag struct {
-	Config *string `placeholder:"FILE" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file. SIGHUP has the node read it again: what is live changes at once, and the log names what needs a restart."`
+	Config *string `placeholder:"FILE" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file."`
 
 	file    *configFile       // the file read; nil before
 	origins map[string]string // by flag, the origin of a value that is not the default
@@ -31,7 +31,6 @@ type configFile struct {
 	path    string // empty without a file
 	entries map[string]*fileEntry
 	anybody bool // every user of this machine can read the file
-	again   bool // a running node reads it again
 }
 
 type fileEntry struct {
@@ -78,9 +77,6 @@ func (f *configFile) read() ([]byte, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
 		return nil, reload.NewFileError(f.path, err)
-	}
-	if f.again && !info.Mode().IsRegular() {
-		return nil, reload.NewFileError(f.path, errors.New("no regular file, such as a pipe, which is read once"))
 	}
 	f.anybody = info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows"
 	return reload.Read(f.path)

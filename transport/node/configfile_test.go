@@ -12,7 +12,6 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
-	"roomd/transport/node/roomdtest"
 )
 
 // settingsFile writes a file of settings, and returns its path.
@@ -216,24 +215,4 @@ func TestConfig_Example(t *testing.T) {
 		redistest.ErrorIf(t, err != nil || cfg.Listen != ":8080" || cfg.DrainDelay != 5*time.Second,
 			"%v\n%s", err, text)
 	}
-	for _, line := range regexp.MustCompile(`(?m)^#?(\S+):(.*)$`).FindAllStringSubmatch(read(t, deploy+"roomd.yaml"), -1) {
-		for _, flag := range flags(t, "serve") {
-			redistest.ErrorIf(t, flag.Name == line[1] && strings.Contains(line[2], "# live") && !flag.Tag.Has("live"),
-				"%s is not live", flag.Name)
-		}
-	}
-}
-
-// The manual names what is live, and nothing else.
-func TestManual_Live(t *testing.T) {
-	t.Parallel()
-	row := regexp.MustCompile(`(?m)^\| live \| (.*) \|$`).FindStringSubmatch(roomdtest.Manual(t, "configuration.md"))
-	redistest.FatalIf(t, row == nil, "there is no row of what is live")
-	var want []string
-	for _, flag := range flags(t, "serve") {
-		if flag.Tag.Has("live") {
-			want = append(want, "`"+flag.Name+"`")
-		}
-	}
-	redistest.Equal(t, "live:", row[1], strings.Join(want, ", "))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -34,9 +33,6 @@ type config struct {
 	operateFlags  `embed:"" group:"Operating:"`
 
 	rules room.Rules // of the program
-
-	reread  func() (config, error) // reads flags, environment and file again
-	hangups <-chan os.Signal       // each SIGHUP; nil without a file
 }
 
 // Validate is called by kong. It checks only what other packages do not check. It also refuses zeros that they would
@@ -214,34 +210,34 @@ type operateFlags struct {
 
 	LogLevel   string        `live:"" default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat  string        `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
-	DrainDelay time.Duration `least:"0s" live:"" default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
+	DrainDelay time.Duration `least:"0s" default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
 
 	fileFlag `embed:""`
 }
 
 type limitFlags struct {
-	MaxConnections   int           `label:"" least:"1" live:"" default:"50000" placeholder:"50000" help:"How many game clients may be connected; further ones get HTTP 503. Fewer if the process may not have as many files open (ulimit -n)."`
-	MaxPerAddress    limit         `label:"" live:"" default:"1000" placeholder:"1000" help:"How many of them may have the same address; further ones get HTTP 429. The addresses of an IPv6 network of 64 bits count as one. off sets no limit."`
+	MaxConnections   int           `label:"" least:"1" default:"50000" placeholder:"50000" help:"How many game clients may be connected; further ones get HTTP 503. Fewer if the process may not have as many files open (ulimit -n)."`
+	MaxPerAddress    limit         `label:"" default:"1000" placeholder:"1000" help:"How many of them may have the same address; further ones get HTTP 429. The addresses of an IPv6 network of 64 bits count as one. off sets no limit."`
 	TrustProxy       []network     `placeholder:"CIDR" help:"Networks of proxies before this node, such as 10.0.0.0/8,fd00::/8. Of connections from there X-Forwarded-For says whose they are; the right-most address that is not of such a network counts."`
 	HandshakeTimeout time.Duration `least:"1ns" default:"10s" placeholder:"10s" help:"How long an HTTP request may take, and so the handshake of a WebSocket. After that the connection is closed."`
-	AuthTimeout      time.Duration `least:"1ns" live:"" default:"10s" placeholder:"10s" help:"How long a client without a token may take to send one. After that it is closed (4003)."`
+	AuthTimeout      time.Duration `least:"1ns" default:"10s" placeholder:"10s" help:"How long a client without a token may take to send one. After that it is closed (4003)."`
 	PingInterval     time.Duration `label:"" least:"1s" default:"5s" placeholder:"5s" help:"How long a client may be silent before the node pings it. Who is silent for two of these is shown as away. A phone in a tunnel, too: --grace keeps the seat."`
-	MaxFrame         size          `label:"" least:"1" live:"" default:"16KiB" placeholder:"16KiB" help:"How long a request may be. A longer one closes its connection (1009)."`
-	Rate             rate          `label:"" live:"" default:"50/s" placeholder:"50/s" help:"How many requests a client may send, and so may all connections of a user to this node together. Further ones get rate_limited, and who goes on regardless is closed (4009). off sets no limit."`
-	Burst            int           `label:"" least:"1" live:"" default:"100" placeholder:"100" help:"How many requests they may send at once."`
-	MaxRooms         int           `label:"" least:"1" live:"" default:"64" placeholder:"64" help:"In how many rooms a connection may be, as a member or watching. A request for a further one gets bad_request."`
-	MaxNewRooms      limit         `label:"" live:"" default:"64" placeholder:"64" help:"How many rooms a user may begin in a minute, by joining them through this node. Then a join into a room that there is not gets rate_limited. off sets no limit."`
+	MaxFrame         size          `label:"" least:"1" default:"16KiB" placeholder:"16KiB" help:"How long a request may be. A longer one closes its connection (1009)."`
+	Rate             rate          `label:"" default:"50/s" placeholder:"50/s" help:"How many requests a client may send, and so may all connections of a user to this node together. Further ones get rate_limited, and who goes on regardless is closed (4009). off sets no limit."`
+	Burst            int           `label:"" least:"1" default:"100" placeholder:"100" help:"How many requests they may send at once."`
+	MaxRooms         int           `label:"" least:"1" default:"64" placeholder:"64" help:"In how many rooms a connection may be, as a member or watching. A request for a further one gets bad_request."`
+	MaxNewRooms      limit         `label:"" default:"64" placeholder:"64" help:"How many rooms a user may begin in a minute, by joining them through this node. Then a join into a room that there is not gets rate_limited. off sets no limit."`
 	MaxMemberData    size          `label:"" least:"1" default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON a member may set."`
 	MaxPrivateData   size          `label:"" least:"1" default:"1KiB" placeholder:"1KiB" help:"How many bytes of JSON the private data of a member may have, which only the member and admins are shown."`
 	MaxRoomData      size          `label:"" least:"1" default:"8KiB" placeholder:"8KiB" help:"How many bytes of JSON the data of a room may have."`
 	MaxMessage       size          `label:"" least:"1" default:"2KiB" placeholder:"2KiB" help:"How many bytes of text or JSON a message may have. What is longer gets bad_request, as with data."`
-	MaxQueue         size          `label:"" least:"1" live:"" default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until a snapshot takes their place. A single reply, or a snapshot, may be longer."`
+	MaxQueue         size          `label:"" least:"1" default:"256KiB" placeholder:"256KiB" help:"How many bytes may wait for a client that reads slowly: of replies, until its next request waits, and of changes in its rooms, until a snapshot takes their place. A single reply, or a snapshot, may be longer."`
 }
 
 type webhookFlags struct {
 	Webhook           []receiver    `placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
 	WebhookSecretFile *string       `placeholder:"FILE" help:"File with the secret that signs these requests: whsec_ and 24 to 64 bytes in base64. With several, one in each line, each signs. It is read again when it changes."`
-	WebhookTimeout    time.Duration `least:"100ms" live:"" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
+	WebhookTimeout    time.Duration `least:"100ms" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
 }
 
 // maxWebhookTimeout is less than the five minutes for which receivers accept a signature.

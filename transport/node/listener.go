@@ -49,11 +49,11 @@ func spareFor(n int) int { return max(4, min(n/8, 1024)) }
 type listener struct {
 	*net.TCPListener
 	evicted *ratelog.Log
+	max     int           // open connections
 	timeout time.Duration // of a request
 	late    func()        // called when a client takes longer; may be nil
 
 	mu      sync.Mutex
-	max     int                      // guarded by mu
 	open    int                      // guarded by mu
 	pending pending.Set[*connection] // guarded by mu: connections that are not WebSockets
 }
@@ -109,12 +109,6 @@ func (l *listener) Accept() (net.Conn, error) {
 // flooding client would make the buffer grow to megabytes.
 const receiveBuffer = 32 << 10
 
-func (l *listener) setMax(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.max = n
-}
-
 // add counts a connection. At the limit it evicts one, and returns nil if that is the new one.
 func (l *listener) add(conn *net.TCPConn) *connection {
 	address, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -122,9 +116,9 @@ func (l *listener) add(conn *net.TCPConn) *connection {
 	l.mu.Lock()
 	c.place = l.pending.Add(pending.Network(address.Addr().Unmap().WithZone("")), c)
 	l.open++
-	limit, full := l.max, l.open > l.max
+	full := l.open > l.max
 	l.mu.Unlock()
-	if full && l.evict(fmt.Errorf("%d connections are open, the limit", limit)) == c {
+	if full && l.evict(fmt.Errorf("%d connections are open, the limit", l.max)) == c {
 		return nil
 	}
 	return c

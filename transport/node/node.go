@@ -31,7 +31,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -122,11 +121,11 @@ type Node struct {
 	admin    *site            // for operators; nil without
 	metrics  *metrics.Metrics // nil without Config.AdminListen and Config.Registerer
 	hide     func()           // unregisters the metrics; nil before their registration
-	most     atomic.Pointer[limits]
+	most     limits
 	failed   chan error
 
 	version  string
-	settings atomic.Pointer[map[string]string]
+	settings map[string]string
 }
 
 // Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg is unusable,
@@ -147,7 +146,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			_ = n.Shutdown(context.WithoutCancel(ctx))
 		}
 	}()
-	n.most.Store(&most)
+	n.most = most
 	if cfg.OnClient != nil {
 		cfg.OnClient(n.client)
 	}
@@ -213,7 +212,9 @@ func assemble(cfg *Config) (_ *Node, err error) {
 	if n.rooms, err = coordinator.New(n.client, cfg.Room); err != nil {
 		return nil, err
 	}
-	n.setSettings(cfg.Settings)
+	if n.settings = cfg.Settings; n.settings == nil {
+		n.settings = n.rooms.Settings().Strings()
+	}
 	if n.server, err = transport.New(n.rooms, cfg.Serve); err != nil {
 		return nil, err
 	}
@@ -341,25 +342,4 @@ func knownAs(addr net.Addr) string {
 		return addr.String()
 	}
 	return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
-}
-
-// Reload applies the settings that can change while the node runs: the part of cfg.Serve that
-// [transport.Server.SetLimits] accepts, which also limits the HTTP API, cfg.Webhooks.Timeout and cfg.Settings. It
-// ignores the rest. If one is unusable it changes nothing, and returns an error that names the field. Call it from
-// one goroutine, and not during Shutdown.
-func (n *Node) Reload(cfg Config) error {
-	most, err := limitsFor(cmp.Or(cfg.Serve.MaxConnections, transport.DefaultMaxConnections), maxFiles())
-	if err != nil {
-		return err
-	}
-	cfg.Serve.MaxConnections = most.clients
-	if err := n.server.SetLimits(cfg.Serve); err != nil {
-		return err
-	}
-	n.most.Store(&most)
-	n.public.setMax(most.total)
-	n.api.SetRate(cfg.Serve.Rate, cfg.Serve.Burst)
-	n.webhooks.SetTimeout(cfg.Webhooks.Timeout)
-	n.setSettings(cfg.Settings)
-	return nil
 }

@@ -59,17 +59,16 @@ With a key (--auth-...) a token says who a client is, instead of ?user=. To try 
   wscat -s roomd.v1 -H "Authorization: Bearer TOKEN" -c ws://HOST:PORT/ws
 
 Every flag is also an environment variable, --lock-ttl is ROOMD_LOCK_TTL, and a key in the YAML
-file that --config names: lock-ttl. With a file SIGHUP reads it again, and changes flags that are live.
+file that --config names: lock-ttl.
 
-It ends with 0 after SIGTERM or SIGINT, and after SIGHUP without a file; with 1 if something failed,
-and with 2 if it was started wrongly.`
+It ends with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if something failed, and with 2 if it was
+started wrongly.`
 
 func options(name string) []kong.Option {
 	return []kong.Option{
 		kong.Name(name),
 		kong.Description(description),
 		kong.DefaultEnvars("ROOMD"),
-		kong.ValueFormatter(helpOf),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
 			if ctx.Selected() == nil { // no command: the help is of a node's flags
@@ -78,15 +77,6 @@ func options(name string) []kong.Option {
 			return kong.DefaultHelpPrinter(options, ctx)
 		}),
 	}
-}
-
-// helpOf returns a flag's help with its variable, and whether it is live.
-func helpOf(value *kong.Value) string {
-	help := kong.DefaultHelpValueFormatter(value)
-	if value.Tag.Has("live") {
-		help = strings.TrimSuffix(help, ").") + ", live)."
-	}
-	return help
 }
 
 // hideFlags hides flags in help that the rules replace. Using one still gives an error with the reason.
@@ -127,18 +117,6 @@ func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	return parsed, nil
 }
 
-// reread returns a function that reads the configuration of a node again.
-func (p program) reread(args []string) func() (config, error) {
-	return func() (config, error) {
-		c, parser, err := p.parser(kong.Writers(io.Discard, io.Discard))
-		if err == nil {
-			c.file.again = true
-			_, err = c.parse(parser, args)
-		}
-		return c.Serve, err
-	}
-}
-
 func (p program) dispatch(args []string, stdout, stderr io.Writer) error {
 	c, parser, err := p.parser(kong.Writers(stdout, stderr), kong.Vars{"version": version()})
 	if err != nil {
@@ -149,15 +127,9 @@ func (p program) dispatch(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	command, _, _ := strings.Cut(parsed.Command(), " ")
-	var hangups chan os.Signal
-	if command == "serve" && c.Serve.Config != nil {
-		hangups = make(chan os.Signal, 1) // several at once count as one
-		c.Serve.reread, c.Serve.hangups = p.reread(args), hangups
-	}
-	ctx, release := catchSignals(hangups)
+	ctx, release := catchSignals()
 	defer release()
-	switch command {
+	switch command, _, _ := strings.Cut(parsed.Command(), " "); command {
 	case "check":
 		err = c.Check.run(ctx, stdout)
 	case "token":

@@ -45,11 +45,9 @@ func (m tests) Run() int {
 
 func parse(t *testing.T, args ...string) (config, error) {
 	t.Helper()
-	p := program{name: "roomd"}
-	c, parser, err := p.parser()
+	c, parser, err := program{name: "roomd"}.parser()
 	redistest.OK(t, err)
 	_, err = c.parse(parser, args)
-	c.Serve.reread = p.reread(args)
 	return c.Serve, err
 }
 

@@ -26,7 +26,7 @@ import (
 // run serves until ctx ends or an operator requests a stop, and then drains. It calls ready once the node accepts
 // clients.
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) error {
-	log, level := newLog(cfg, stderr)
+	log := newLog(cfg, stderr)
 	redis.SetLogger(redisLog{log})
 	parts, err := nodeConfig(cfg, log)
 	if err != nil {
@@ -64,47 +64,28 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 	super := supervise(n, log)
 	defer super.close()
 
-	running := &reloader{cfg: cfg, parts: parts, node: n, level: level, log: log}
-	failed := running.serve(ctx, super)
-	delay := running.cfg.DrainDelay
-	if failed {
+	delay := cfg.DrainDelay
+	select {
+	case <-ctx.Done():
+	case <-n.DrainRequested():
+		log.Info("an operator asks this node to stop, by the API of some node")
+	case err := <-n.Failed():
+		log.Error("stopped listening", "error", err)
 		delay = 0
 	}
 	super.stopping(delay+2*drainTimeout, "draining")
 	return drain(context.WithoutCancel(ctx), delay, n, log)
 }
 
-// newLog returns a log, and its level, which may be set at any time.
-func newLog(cfg config, w io.Writer) (*slog.Logger, *slog.LevelVar) {
+func newLog(cfg config, w io.Writer) *slog.Logger {
 	file, isFile := w.(*os.File)
 	plain := !isFile || !isatty.IsTerminal(file.Fd())
 	w = zerolog.SyncWriter(w) // connections log concurrently
 	if cfg.LogFormat == "console" {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime, NoColor: plain}
 	}
-	level := new(slog.LevelVar)
-	level.Set(cfg.level())
-	return slog.New(leveled{zerolog.NewSlogHandler(zerolog.New(w)), level}), level
-}
-
-func (f *operateFlags) level() slog.Level {
-	return map[string]slog.Level{"trace": slog.LevelDebug - 4, "debug": slog.LevelDebug, "warn": slog.LevelWarn,
-		"error": slog.LevelError}[f.LogLevel]
-}
-
-type leveled struct {
-	slog.Handler
-	level *slog.LevelVar
-}
-
-func (l leveled) Enabled(_ context.Context, level slog.Level) bool { return level >= l.level.Level() }
-
-func (l leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leveled{l.Handler.WithAttrs(attrs), l.level}
-}
-
-func (l leveled) WithGroup(name string) slog.Handler {
-	return leveled{l.Handler.WithGroup(name), l.level}
+	level, _ := zerolog.ParseLevel(cfg.LogLevel) // kong has checked it
+	return slog.New(zerolog.NewSlogHandler(zerolog.New(w).Level(level)))
 }
 
 // redisLog receives go-redis' messages. Callers get the same as errors.
@@ -141,22 +122,16 @@ func drain(ctx context.Context, delay time.Duration, n *Node, log *slog.Logger) 
 	return nil
 }
 
-// catchSignals returns a context that ends at a signal to stop; a second one ends the process at once. SIGHUP goes to
-// hangups, even under nohup. Without hangups it is a signal to stop, except under nohup.
-func catchSignals(hangups chan<- os.Signal) (ctx context.Context, release func()) {
+// catchSignals returns a context that ends at a signal to stop; a second one ends the process at once. Under nohup
+// SIGHUP stays ignored.
+func catchSignals() (ctx context.Context, release func()) {
 	stops := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	switch {
-	case hangups != nil:
-		signal.Notify(hangups, syscall.SIGHUP)
-	case !signal.Ignored(syscall.SIGHUP):
+	if !signal.Ignored(syscall.SIGHUP) {
 		stops = append(stops, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), stops...)
 	context.AfterFunc(ctx, stop)
-	return ctx, func() {
-		stop()
-		signal.Stop(hangups)
-	}
+	return ctx, stop
 }
 
 // supervisor reports the node's state to systemd (Type=notify). Without NOTIFY_SOCKET its methods do nothing.
@@ -202,11 +177,6 @@ func (s *supervisor) watch(ctx context.Context, every time.Duration, n *Node) {
 		_ = pause.For(ctx, every)
 	}
 }
-
-// reloading reports that the configuration is read again, until reloaded.
-func (s *supervisor) reloading() { s.notify(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
-
-func (s *supervisor) reloaded() { s.notify(daemon.SdNotifyReady) }
 
 // stopping reports that the node drains, for limit at most.
 func (s *supervisor) stopping(limit time.Duration, status string) {

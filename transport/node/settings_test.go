@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -35,6 +36,8 @@ func TestSettings_Logged(t *testing.T) {
 		redistest.ErrorIf(t, !strings.Contains(log, want), "at level debug there is no %s:\n%s", want, log)
 	}
 	redistest.ErrorIf(t, strings.Contains(log, "hidden"), "the log has the secret:\n%s", log)
+	log = runInside(t, func(*Node) {}, "--log-level", "warn")
+	redistest.Equal(t, "at level warn a quiet node logs", log, "")
 }
 
 // What a flag holds that names a secret by itself is never shown.
@@ -52,7 +55,7 @@ func TestSettings_SecretsAreTagged(t *testing.T) {
 	redistest.OK(t, err)
 	defer db.Close()
 	var log bytes.Buffer
-	written, _ := newLog(cfg, &log)
+	written := newLog(cfg, &log)
 	if err = logSettings(written, cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
 		t.Errorf("%v\n%s", err, &log)
 	}
@@ -156,16 +159,16 @@ func tellFlags(t *testing.T) []string {
 func TestWebhooks_Flags(t *testing.T) {
 	t.Parallel()
 	given := tellFlags(t)
-	cfg, err := parse(t, given...)
+	cfg, err := parse(t, append(given, "--webhook-timeout", "3s")...)
 	redistest.OK(t, err)
 	parts, err := nodeConfig(cfg, slog.New(slog.DiscardHandler))
 	redistest.OK(t, err)
 	parts.Redis.Close()
-	if to := parts.Webhooks.Receivers; len(to) != 1 || !strings.HasSuffix(to[0].URL, "/hidden?key=hidden") {
-		t.Errorf("%+v", to)
+	if to := parts.Webhooks.Receivers; len(to) != 1 || !strings.HasSuffix(to[0].URL, "/hidden?key=hidden") || parts.Webhooks.Timeout != 3*time.Second {
+		t.Errorf("%+v", parts.Webhooks)
 	}
 	var log bytes.Buffer
-	written, _ := newLog(cfg, &log)
+	written := newLog(cfg, &log)
 	if err = logSettings(written, cfg, ""); err != nil || !strings.Contains(log.String(), "--webhook=http://127.0.0.1:") || strings.Contains(log.String(), "hidden") {
 		t.Errorf("%v\n%s", err, &log)
 	}

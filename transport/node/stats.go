@@ -46,18 +46,10 @@ func (n *Node) report(r *coordinator.NodeReport) {
 func (n *Node) Checks() map[coordinator.Check]coordinator.Checked { return n.rooms.Checks() }
 
 // MaxConnections returns the limit on game clients.
-func (n *Node) MaxConnections() int { return n.most.Load().clients }
+func (n *Node) MaxConnections() int { return n.most.clients }
 
 // Settings returns the node's settings as shown to operators. Do not change the map.
-func (n *Node) Settings() map[string]string { return *n.settings.Load() }
-
-// setSettings sets the map that Settings returns; see Config.Settings for nil.
-func (n *Node) setSettings(settings map[string]string) {
-	if settings == nil {
-		settings = n.rooms.Settings().Strings()
-	}
-	n.settings.Store(&settings)
-}
+func (n *Node) Settings() map[string]string { return n.settings }
 
 // Ready returns nil if new clients should come to this node: it does not drain, and Redis answers. Otherwise the
 // error says why not.

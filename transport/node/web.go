@@ -68,7 +68,7 @@ func (s *site) shutdown(ctx context.Context) {
 // serve starts answering game clients, and operators if they have an address.
 func (n *Node) serve(cfg *Config) {
 	trace := cfg.Serve.Trace
-	n.public.secure, n.public.max = cfg.TLS, n.most.Load().total
+	n.public.secure, n.public.max = cfg.TLS, n.most.total
 	n.public.evicted = n.logs.Warn("connections that are not WebSockets are closed to make room")
 	n.public.timeout = cmp.Or(cfg.Serve.HandshakeTimeout, transport.DefaultHandshakeTimeout)
 	if trace != nil && trace.Refused != nil {

@@ -99,7 +99,7 @@ func (w *webhook) deliver(ctx context.Context, m *message) error {
 }
 
 func (w *webhook) send(ctx context.Context, m *message) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.timeout.Load()))
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(m.body))
 	if err != nil {

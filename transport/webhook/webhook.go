@@ -58,11 +58,10 @@ type Config struct {
 
 // Webhooks sends commits to receivers. It is safe for concurrent use.
 type Webhooks struct {
-	all     []*webhook
-	timeout atomic.Int64
-	life    context.Context
-	end     context.CancelFunc
-	busy    sync.WaitGroup
+	all  []*webhook
+	life context.Context
+	end  context.CancelFunc
+	busy sync.WaitGroup
 }
 
 type webhook struct {
@@ -71,7 +70,7 @@ type webhook struct {
 	rooms   Rooms
 	secrets *Secrets
 	client  *http.Client
-	timeout *atomic.Int64 // of one request, a time.Duration
+	timeout time.Duration // of one request
 	failed  *ratelog.Log  // requests to the receiver
 	unread  *ratelog.Log  // reads of the feed
 
@@ -100,7 +99,6 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	ws := new(Webhooks)
-	ws.SetTimeout(cfg.Timeout)
 	ws.life, ws.end = context.WithCancel(context.Background())
 	labels := make(map[string]int)
 	for _, r := range cfg.Receivers {
@@ -109,7 +107,8 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 			label += fmt.Sprintf("#%d", labels[r.Host()])
 		}
 		ws.all = append(ws.all, &webhook{
-			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(), timeout: &ws.timeout,
+			Receiver: r, label: label, rooms: rooms, secrets: cfg.Secrets, client: newClient(),
+			timeout: cmp.Or(cfg.Timeout, DefaultTimeout),
 			failed: ratelog.New(cfg.Log, slog.LevelWarn, "a webhook's receiver does not take commits, trying again",
 				2*maxPause),
 			unread: ratelog.New(cfg.Log, slog.LevelWarn, "the feed cannot be read for a webhook, trying again",
@@ -118,9 +117,6 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 	}
 	return ws, nil
 }
-
-// SetTimeout sets the timeout of later requests; zero means DefaultTimeout.
-func (ws *Webhooks) SetTimeout(d time.Duration) { ws.timeout.Store(int64(cmp.Or(d, DefaultTimeout))) }
 
 // Start starts sending.
 func (ws *Webhooks) Start() {

@@ -237,8 +237,7 @@ func TestWebhook_BadReceiver(t *testing.T) {
 		}
 		return false
 	})
-	ws, _ := r.tell(rooms, Config{Timeout: time.Hour}, "")
-	ws.SetTimeout(200 * time.Millisecond)
+	ws, _ := r.tell(rooms, Config{Timeout: 200 * time.Millisecond}, "")
 	r.until("42", first)
 	redistest.Equal(t, "requests elsewhere:", elsewhere.requests(), 0)
 	r.until("42", fill(t, rooms, "42", 300))

@@ -81,7 +81,7 @@ func (r *request) beginSubscribed() (*presence, error) {
 // doJoin runs a join. It creates no room if the user has created too many of late.
 func (r *request) doJoin(action room.Join) (room.Result, error) {
 	s := r.session
-	limit := s.shared.limits.Load().newRooms
+	limit := s.shared.Limits.newRooms()
 	newRooms := &s.throttle.user.newRooms
 	wait := newRooms.take(limit, s.shared.Clock())
 	if wait > 0 {

@@ -32,7 +32,11 @@ type rateLimit struct {
 	burst    time.Duration // interval times the size of a burst
 }
 
+// newRateLimit sets no limit if perSecond is negative.
 func newRateLimit(perSecond, burst int) rateLimit {
+	if perSecond < 0 {
+		return rateLimit{}
+	}
 	interval := time.Second / time.Duration(perSecond)
 	return rateLimit{interval, interval * time.Duration(burst)}
 }
@@ -59,10 +63,6 @@ func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	}
 	for {
 		old := g.arrival.Load()
-		if most := int64(now + l.burst); old > most { // there was a larger limit before
-			g.arrival.CompareAndSwap(old, most)
-			continue
-		}
 		arrival := max(time.Duration(old), now) + l.interval
 		if wait := arrival - now - l.burst; wait > 0 {
 			return wait
@@ -80,7 +80,7 @@ func (g *gcra) wait(l rateLimit, now time.Duration) time.Duration {
 	if l.interval == 0 {
 		return 0
 	}
-	return max(0, min(g.backlog(now), l.burst)+l.interval-l.burst)
+	return max(0, g.backlog(now)+l.interval-l.burst)
 }
 
 // backlog returns how far the theoretical arrival time is ahead.
@@ -108,8 +108,8 @@ func (t *throttle) noopFrame() error {
 
 // request counts cost requests. It returns an error if there are too many; cutOff says to end the connection.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
-	limits, now := t.shared.limits.Load(), t.shared.Clock()
-	p := limits.requests.times(cost)
+	limits, now := t.shared.Limits, t.shared.Clock()
+	p := newRateLimit(limits.Rate, limits.Burst).times(cost)
 	limit := LimitRate
 	wait := t.requests.take(p, now)
 	if wait == 0 && t.user != nil {
@@ -134,7 +134,7 @@ func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 func (t *throttle) tooManyRooms(wait time.Duration) error {
 	return fmt.Errorf("%w: %w", room.ErrNoRoom, protocol.NewError(protocol.CodeRateLimited,
 		"there is no such room, and a user may begin %d rooms a minute; wait %v",
-		t.shared.limits.Load().MaxNewRooms, roundUp(wait)))
+		t.shared.Limits.MaxNewRooms, roundUp(wait)))
 }
 
 // roundUp returns d in whole milliseconds, so that a client that waits this long is never early.

@@ -96,15 +96,3 @@ func TestBucket_AtOnce(t *testing.T) {
 	wg.Wait()
 	redistest.ErrorIf(t, taken.Load() != burst, "%d were taken, want %d", taken.Load(), burst)
 }
-
-// Who has used up a burst at a slow rate owes no more than that of the rate that counts now.
-func TestGCRA_OtherRate(t *testing.T) {
-	t.Parallel()
-	var b gcra
-	slow, fast := newRateLimit(1, 100), newRateLimit(1000, 10)
-	for range 100 {
-		b.take(slow, 0)
-	}
-	redistest.Equal(t, "wait", b.take(fast, 0), time.Millisecond)
-	redistest.Equal(t, "after that:", b.take(fast, time.Millisecond), 0)
-}

@@ -37,7 +37,7 @@ func match(r *request) {
 // mayBegin sets the settings of a new room in w, or w.NoNew if the request may create none.
 func (r *request) mayBegin(w *coordinator.Wanted) error {
 	s := r.session
-	if wait := s.throttle.user.newRooms.wait(s.shared.limits.Load().newRooms, s.shared.Clock()); wait > 0 {
+	if wait := s.throttle.user.newRooms.wait(s.shared.Limits.newRooms(), s.shared.Clock()); wait > 0 {
 		w.NoNew = s.throttle.tooManyRooms(wait)
 	}
 	given := r.in.Settings

@@ -77,7 +77,7 @@ func (s *Session) Begin() {
 		s.throttle.user = s.shared.Users.acquire(s.User)
 	}
 	if s.access != nil {
-		s.access.start(s.shared.limits.Load().AuthTimeout)
+		s.access.start(s.shared.Limits.AuthTimeout)
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *Session) admit(id string) error {
 	admin := s.access.isAdmin()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit := s.shared.limits.Load().MaxRooms
+	limit := s.shared.Limits.MaxRooms
 	if s.closed || s.presences[id] != nil || len(s.presences) < limit || admin {
 		return nil
 	}
@@ -243,6 +243,7 @@ type Shared struct {
 	Life    context.Context      // of requests, and of their background work
 	Now     frames.Clock         // the clock that all nodes share
 	Clock   func() time.Duration // a monotonic clock
+	Limits  Limits
 	Users   *Users
 	Debug   *DebugLog
 	Refused func(limit string) // called when a limit refuses something
@@ -252,8 +253,6 @@ type Shared struct {
 	MatchSettings MatchSettings
 	Rooms         *SharedReads
 	Watching      *redisconn.SharedTimeout // with WatchTimeout
-
-	limits atomic.Pointer[limits] // set by SetLimits
 }
 
 // Logs are for events that clients can cause any number of times.
@@ -271,11 +270,12 @@ type Limits struct {
 	AuthTimeout time.Duration // from the start of a connection to its auth request
 }
 
-// limits are Limits, prepared for use.
-type limits struct {
-	Limits
-	requests rateLimit // of a connection, and of a user
-	newRooms rateLimit // of a user
+// newRooms is the limit of rooms that a user creates.
+func (l Limits) newRooms() rateLimit {
+	if l.MaxNewRooms < 0 {
+		return rateLimit{}
+	}
+	return rateLimit{time.Minute / time.Duration(l.MaxNewRooms), time.Minute}
 }
 
 // WatchTimeout bounds the wait for a room's subscription before a join or a watch.
@@ -283,18 +283,6 @@ const WatchTimeout = 5 * time.Second
 
 func (s *Shared) do(id string, action room.Action) (room.Result, error) {
 	return s.Rooms.Do(s.Life, id, action)
-}
-
-// SetLimits applies limits to the next requests and connections.
-func (s *Shared) SetLimits(l Limits) {
-	used := &limits{Limits: l}
-	if l.Rate >= 0 {
-		used.requests = newRateLimit(l.Rate, l.Burst)
-	}
-	if l.MaxNewRooms >= 0 {
-		used.newRooms = rateLimit{time.Minute / time.Duration(l.MaxNewRooms), time.Minute}
-	}
-	s.limits.Store(used)
 }
 
 // MaxDebugLines is how many lines a second DebugLog writes at most.

@@ -56,11 +56,11 @@ func TestLost_WhileJoining(t *testing.T) {
 		clock := NewClock()
 		shared := &Shared{
 			Life: t.Context(), Now: rooms.Now, Clock: clock, Rooms: NewSharedReads(t.Context(), kicked),
+			Limits:   Limits{MaxRooms: 1, MaxNewRooms: -1, Rate: -1},
 			Watching: redisconn.NewSharedTimeout(t.Context(), WatchTimeout), Users: NewUsers(clock),
 			Debug: NewDebugLog(slog.New(slog.DiscardHandler), clock), Refused: func(string) {}, Merged: func(int) {},
 			Logs: Logs{Lost: ratelog.NewSet(slog.New(slog.DiscardHandler), time.Minute).Info("lost")},
 		}
-		shared.SetLimits(Limits{MaxRooms: 1, MaxNewRooms: -1, Rate: -1})
 		out := outbox.New(1 << 20)
 		a := New(shared, "a", nil, out, new(alone))
 		a.Begin()

@@ -18,10 +18,6 @@ import (
 	"roomd/transport/protocol"
 )
 
-// API is a node's API for operators: its http:// or https:// URL, and an admin's token, or "" where none is
-// needed.
-type API struct{ URL, Token string }
-
 // administrator manages the rooms through the HTTP API of any node.
 type administrator struct {
 	game   *Game
@@ -187,21 +183,23 @@ type position struct {
 	Epoch   string
 	Version uint64
 	Count   int
-	Users   []check.Member
 }
 
-// call makes a request that is one operation.
+// call makes a request that is one operation. Without a room, the operation finds one.
 func (a *administrator) call(room string, op check.Op, method, path string, body any) *check.Op {
 	op.Room = room
 	api := a.begin(&op)
 	var at position
-	code, err := a.send(api, method, pathOf(room, path), body, &at)
+	if room != "" {
+		path = "/rooms/" + url.PathEscape(room) + path
+	}
+	code, err := a.send(api, method, path, body, &at)
 	a.end(&op, code, err, at)
 	return &op
 }
 
 // begin records the start of operations, and chooses a node.
-func (a *administrator) begin(ops ...*check.Op) (api API) {
+func (a *administrator) begin(ops ...*check.Op) (api string) {
 	node := a.random.IntN(len(a.game.cfg.API))
 	for _, op := range ops {
 		op.Process, op.Node = fmt.Sprintf("administrator %d", a.lives), node+1
@@ -227,25 +225,20 @@ func (a *administrator) end(op *check.Op, code string, err error, at position) {
 	a.log.returned(op, end)
 }
 
-func pathOf(room, path string) string { return "/api/rooms/" + url.PathEscape(room) + path }
-
 // send sends a request to a node. code is the code of a refusal.
-func (a *administrator) send(api API, method, path string, body, into any) (code string, err error) {
+func (a *administrator) send(api, method, path string, body, into any) (code string, err error) {
 	var text []byte
 	if body != nil {
 		if text, err = json.Marshal(body); err != nil {
 			return "", err
 		}
 	}
-	req, err := http.NewRequest(method, api.URL+path, bytes.NewReader(text))
+	req, err := http.NewRequest(method, api+"/api"+path, bytes.NewReader(text))
 	if err != nil {
 		return "", err
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
-	}
-	if api.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+api.Token)
 	}
 	resp, err := a.http.Do(req)
 	if err != nil {
@@ -265,13 +258,13 @@ func (a *administrator) send(api API, method, path string, body, into any) (code
 	return problem.Code, nil
 }
 
-// prepare configures the rooms, so that Redis keeps them while they are empty.
-func (a *administrator) prepare() error {
-	if len(a.game.cfg.API) == 0 {
+// Prepare configures the rooms, if there is an administrator, so that Redis keeps them while they are empty.
+func (g *Game) Prepare() error {
+	if len(g.cfg.API) == 0 {
 		return nil
 	}
-	for _, room := range a.game.rooms {
-		if op := a.settle(room, a.usual()); op.Outcome != check.Done {
+	for _, room := range g.rooms {
+		if op := g.admin.settle(room, g.admin.usual()); op.Outcome != check.Done {
 			return fmt.Errorf("room %s could not be set up: %s", room, op)
 		}
 	}

@@ -253,19 +253,19 @@ func one(name string) string { return unique.Make(name).Value() }
 func membersOf(users []protocol.Seated) []check.Member {
 	list := make([]check.Member, len(users))
 	for i, u := range users {
-		list[i] = check.Member{User: one(u.User), Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: text(u.Data)}
+		list[i] = check.Member{User: one(u.User), Seat: u.Seat, Away: u.Away, Ready: u.Ready, Data: Plain(u.Data)}
 	}
 	return list
 }
 
 func listOf(s *protocol.State, users []check.Member) *check.List {
-	l := &check.List{Users: users, Data: text(s.Data), Settings: settingsOf(s.Settings), Host: one(s.Host),
+	l := &check.List{Users: users, Data: Plain(s.Data), Settings: settingsOf(s.Settings), Host: one(s.Host),
 		Timers: slices.Sorted(maps.Keys(s.Timers))}
 	for user, data := range s.Private {
 		if l.Private == nil {
 			l.Private = make(map[string]string)
 		}
-		l.Private[user] = text(data)
+		l.Private[user] = Plain(data)
 	}
 	return l
 }
@@ -282,19 +282,11 @@ func settingsOf(s *room.Settings) (settings check.Settings) {
 func ChangeOf(c *protocol.Change) check.Change {
 	change := check.Change{
 		Type: c.Type, User: one(c.User), Seat: c.Seat, Away: c.Away, Reason: c.Reason, Text: c.Text,
-		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: text(c.Data), Name: c.Name, Set: c.In != nil,
+		Target: c.To.Room, To: c.To.Users, Ready: c.Ready, Data: Plain(c.Data), Name: c.Name, Set: c.In != nil,
 	}
 	if c.Settings != nil {
 		settings := settingsOf(c.Settings)
 		change.Settings = &settings
 	}
 	return change
-}
-
-// text returns the string in JSON. Players set only strings.
-func text(data protocol.JSON) string {
-	if data == "" {
-		return ""
-	}
-	return Plain([]byte(data))
 }

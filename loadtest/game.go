@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"roomd/loadtest/check"
 	"roomd/loadtest/internal/tally"
@@ -19,11 +20,11 @@ const dialsAtOnce = 32
 
 // Play configures a game.
 type Play struct {
-	Nodes []Node // for players
-	API   []API  // for the administrator; empty without one
-	Store *Store // the nodes' Redis; nil if the run does not read it
-	Watch bool   // there are watchers, whose events replace missing journals
-	Mixed bool   // some nodes may have a version whose moves drop private data
+	Nodes []Node   // for players
+	API   []string // URLs of nodes' APIs for operators, for the administrator; empty without one
+	Store *Store   // the nodes' Redis; nil if the run does not read it
+	Watch bool     // there are watchers, whose events replace missing journals
+	Mixed bool     // some nodes may have a version whose moves drop private data
 
 	Name     string // start of the rooms' names, unique to this run
 	Clients  int
@@ -98,28 +99,15 @@ func NewGame(cfg Play) *Game {
 	return g
 }
 
-// Prepare configures the rooms, if there is an administrator, so that Redis keeps them while they are empty.
-func (g *Game) Prepare() error { return g.admin.prepare() }
-
 // connect makes all players' connections, or returns the first error.
 func (g *Game) connect(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	turn := make(chan struct{}, dialsAtOnce)
-	var wg sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(dialsAtOnce)
 	for _, p := range g.players {
-		turn <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-turn }()
-			if err := p.dial(ctx); err != nil {
-				p.conn = nil
-				cancel(err)
-			}
-		})
+		group.Go(func() error { return p.dial(ctx) })
 	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return fmt.Errorf("connect: %w", context.Cause(ctx))
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("connect: %w", err)
 	}
 	return nil
 }

@@ -147,18 +147,18 @@ func (g *Game) watchNew(ctx context.Context, node int, own *[]*player, watched m
 		}
 		m, err := (*own)[k].ask(ctx, protocol.Request{Action: protocol.ActionWatch, Room: room})
 		switch {
-		case err != nil:
-			return fmt.Errorf("watch %s: %w", room, err)
-		case m.reply.Error != nil:
-			g.fail(fmt.Errorf("watch: %w", m.reply.Error))
-		default:
+		case err == nil:
 			watched[room] = true
+		case m != nil:
+			g.fail(fmt.Errorf("watch: %w", err))
+		default:
+			return fmt.Errorf("watch %s: %w", room, err)
 		}
 	}
 	return nil
 }
 
-// ask sends a request, and repeats it while the node says that it comes too early.
+// ask sends a request, and repeats it while the node says that it comes too early. A refusal comes with its reply.
 func (p *player) ask(ctx context.Context, r protocol.Request) (*message, error) {
 	for {
 		sending, cancel := context.WithTimeout(ctx, p.game.cfg.CallTimeout)
@@ -169,7 +169,7 @@ func (p *player) ask(ctx context.Context, r protocol.Request) (*message, error) 
 		}
 		wait, limited := told(m.reply.Error)
 		if !limited {
-			return m, nil
+			return m, m.reply.Error
 		}
 		if err := pause.For(ctx, wait); err != nil {
 			return nil, err

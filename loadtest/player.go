@@ -164,13 +164,11 @@ func (p *player) members() []string {
 
 // step makes one call, or reconnects.
 func (p *player) step(ctx context.Context) {
-	select {
-	case <-p.conn.done:
+	if p.conn.over() {
 		p.game.fail(fmt.Errorf("%s: %w", p.game.cfg.Nodes[p.node].URL, p.conn.why))
 		p.disconnect()
 		p.rejoin(ctx)
 		return
-	default:
 	}
 	// a client that closes the connection leaves its rooms
 	if p.game.cfg.Closes > 0 && p.random.IntN(p.game.cfg.Closes) == 0 {

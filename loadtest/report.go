@@ -76,8 +76,11 @@ type Addition struct {
 
 // Outcomes are the outcomes of the actions of one kind.
 type Outcomes struct {
-	Action string `json:"action"`
-	tally.Counts
+	Action    string `json:"action"`
+	Done      int64  `json:"done"`
+	Refused   int64  `json:"refused"`
+	Conflicts int64  `json:"conflicts"` // refused compare-and-sets
+	Unknown   int64  `json:"unknown"`
 }
 
 // Consistent reports whether nothing was wrong or undecided.
@@ -115,15 +118,18 @@ const bucket = 500 * time.Millisecond
 
 // count fills in the numbers of actions.
 func (r *Report) count(h *check.History, failed *tally.Tally) {
-	t := new(tally.Tally)
+	t, by := new(tally.Tally), make(map[string]*Outcomes)
+	for _, p := range plays {
+		by[p.name] = &Outcomes{Action: p.name}
+	}
 	for _, op := range h.Ops {
 		if op.Part || op.Process == storeProcess {
 			continue
 		}
-		name := countedAs(op)
+		o := by[countedAs(op)]
 		switch {
 		case op.Outcome == check.Done:
-			t.Count(name, tally.Done)
+			o.Done++
 			if op.Acts() {
 				at, took := int(op.Return/bucket), op.Return-op.Call
 				t.Record(took)
@@ -135,16 +141,20 @@ func (r *Report) count(h *check.History, failed *tally.Tally) {
 				r.slowest.Points[at].Y = max(r.slowest.Points[at].Y, took.Seconds()*1000)
 			}
 		case op.Outcome == check.Unknown:
-			t.Count(name, tally.Unknown)
+			o.Unknown++
 		case op.Code == "conflict":
-			t.Count(name, tally.Conflict)
+			o.Conflicts++
 		default:
-			t.Count(name, tally.Refused)
+			o.Refused++
 		}
 	}
-	r.Joins, r.Leaves, r.Reads = t.Of(check.Join).Done, t.Of(check.Leave).Done, t.Of(check.Read).Done
-	r.ByAction, r.ActionsPerSec = byAction(t), float64(r.Actions)/r.Duration
-	r.Latency, r.curve = t.Latency(), t.Curve()
+	for _, p := range plays {
+		if o := *by[p.name]; o != (Outcomes{Action: p.name}) {
+			r.ByAction = append(r.ByAction, o)
+		}
+	}
+	r.Joins, r.Leaves, r.Reads = by[check.Join].Done, by[check.Leave].Done, by[check.Read].Done
+	r.ActionsPerSec, r.Latency, r.curve = float64(r.Actions)/r.Duration, t.Latency(), t.Curve()
 	for i := range h.Events {
 		if e := &h.Events[i]; !e.Reply && !h.Conns[e.Conn].Watches {
 			r.Events++
@@ -156,16 +166,6 @@ func (r *Report) count(h *check.History, failed *tally.Tally) {
 		r.ErrorTexts = append(r.ErrorTexts, fmt.Sprintf("%d × %s", n, text))
 	}
 	slices.Sort(r.ErrorTexts)
-}
-
-// byAction returns the outcomes of all kinds of actions that were tried.
-func byAction(t *tally.Tally) (all []Outcomes) {
-	for _, p := range plays {
-		if c := t.Of(p.name); c != (tally.Counts{}) {
-			all = append(all, Outcomes{p.name, c})
-		}
-	}
-	return all
 }
 
 // nameWidth is the width of the first column in a terminal.

@@ -15,12 +15,14 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/internal/process"
 	"roomd/loadtest/report"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -124,15 +126,10 @@ func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used
 	ctx, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
 	start, before := time.Now(), process.CPU()
-	all := make(chan struct{})
-	go func() { defer close(all); g.Play(ctx) }()
-	ticker := time.NewTicker(progressInterval)
-	defer ticker.Stop()
+	var playing sync.WaitGroup
+	playing.Go(func() { g.Play(ctx) })
 	for ctx.Err() == nil {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, progressInterval)
 		if cfg.Progress != nil {
 			now := Progress{Elapsed: time.Since(start), Violations: len(g.Problems())}
 			now.Actions, _, _ = g.History.Counts()
@@ -140,7 +137,7 @@ func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used
 		}
 	}
 	played, used = time.Since(start), (process.CPU()-before)/1e6
-	<-all
+	playing.Wait()
 	return played, used
 }
 
@@ -243,7 +240,7 @@ const stopTimeout = 15 * time.Second
 // fleet has the nodes of the players, and one for the administrator.
 type fleet struct {
 	nodes []Node
-	api   []API
+	api   []string
 	own   []*node.Node
 }
 
@@ -299,7 +296,7 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 	if err != nil {
 		return nil, err
 	}
-	f.api = []API{{URL: "http://" + n.AdminAddr()}}
+	f.api = []string{"http://" + n.AdminAddr()}
 	return f, nil
 }
 

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,19 +27,8 @@ func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	for end := time.Now().Add(patience); ; {
-		behind, err := s.behind(ctx)
-		if err != nil {
-			behind = err.Error()
-		}
-		if behind == "" {
-			break
-		}
-		if time.Now().After(end) {
-			g.Problem("settles", "events do not arrive, or timers do not fire: %s", behind)
-			break
-		}
-		_ = pause.For(ctx, lookPause)
+	if behind := Await(ctx, patience, s.behind); behind != "" {
+		g.Problem("settles", "events do not arrive, or timers do not fire: %s", behind)
 	}
 	for i, o := range s.observers {
 		for _, room := range g.AllRooms() {
@@ -46,6 +36,23 @@ func (g *Game) Settle(ctx context.Context, patience time.Duration) error {
 		}
 	}
 	return s.readStore(ctx)
+}
+
+// Await calls missing repeatedly until it returns "", for up to patience. It returns what is missing in the end.
+func Await(ctx context.Context, patience time.Duration, missing func(context.Context) string) (last string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		now := missing(ctx)
+		switch {
+		case now == "":
+			return ""
+		case ctx.Err() != nil: // now may only say that
+			return cmp.Or(last, now)
+		}
+		last = now
+		_ = pause.For(ctx, lookPause)
+	}
 }
 
 // settling is the end of a game.
@@ -80,11 +87,8 @@ func (p *player) read(ctx context.Context, as, room string) (end check.Op) {
 	end = *op
 	answer(&end, m)
 	p.log.returned(op, end)
-	switch {
-	case err != nil:
+	if err != nil {
 		p.game.Problem("settles", "at the end node %d does not answer for room %s: %v", p.node+1, room, err)
-	case m.reply.Error != nil:
-		p.game.Problem("settles", "at the end node %d does not answer for room %s: %v", p.node+1, room, m.reply.Error)
 	}
 	return end
 }
@@ -126,9 +130,6 @@ func (s *settling) at(ctx context.Context, room string) (at string, timer string
 		if m, err = s.observers[0].ask(ctx, protocol.Request{Action: protocol.ActionUsers, Room: room}); err != nil {
 			return "", "", err
 		}
-		if m.reply.Error != nil {
-			return "", "", m.reply.Error
-		}
 		epoch, version = m.reply.Epoch, m.reply.Version
 		for name := range m.reply.Timers {
 			timer = name
@@ -138,25 +139,25 @@ func (s *settling) at(ctx context.Context, room string) (at string, timer string
 }
 
 // behind names a player who does not know the last version of a room.
-func (s *settling) behind(ctx context.Context) (string, error) {
+func (s *settling) behind(ctx context.Context) string {
 	s.mu.Lock()
 	all := slices.Concat(s.players, s.watchers)
 	s.mu.Unlock()
 	for _, room := range s.AllRooms() {
 		at, timer, err := s.at(ctx, room)
 		if err != nil {
-			return "", err
+			return err.Error()
 		}
 		if timer != "" {
-			return fmt.Sprintf("timer %s of room %s has not fired", timer, room), nil
+			return fmt.Sprintf("timer %s of room %s has not fired", timer, room)
 		}
 		for _, p := range all {
 			if name, knows, in := p.knows(room); in && knows != at {
-				return fmt.Sprintf("%s is told of room %s at %q, and it is at %q", name, room, knows, at), nil
+				return fmt.Sprintf("%s is told of room %s at %q, and it is at %q", name, room, knows, at)
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // knows returns the epoch and version of a room that a connected player knows, if it is a member.
@@ -186,16 +187,8 @@ func (g *Game) Disconnect() {
 // Leave makes all players leave, and waits until the rooms are empty, for within at most.
 func (g *Game) Leave(ctx context.Context, within time.Duration) {
 	g.Disconnect()
-	for end := time.Now().Add(within); ; {
-		left := g.left(ctx)
-		if left == "" {
-			return
-		}
-		if time.Now().After(end) {
-			g.Problem("settles", "%v after everybody had left, %s", within, left)
-			return
-		}
-		_ = pause.For(ctx, lookPause)
+	if left := Await(ctx, within, g.left); left != "" {
+		g.Problem("settles", "%v after everybody had left, %s", within, left)
 	}
 }
 

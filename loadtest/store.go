@@ -171,12 +171,12 @@ func entryOf(text string) (check.Entry, error) {
 const detached = "~"
 
 // Plain returns the string in JSON. Players set only strings; "null" means that the data was removed.
-func Plain(data []byte) string {
+func Plain[T ~string | ~[]byte](data T) string {
 	if len(data) == 0 || data[0] != '"' {
 		return string(data)
 	}
 	var s string
-	if json.Unmarshal(data, &s) != nil {
+	if json.Unmarshal([]byte(data), &s) != nil {
 		return string(data)
 	}
 	return s

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -125,17 +126,12 @@ func (a *administrator) seats(room string) {
 // match reserves seats for guests in one room, which it finds or creates.
 func (a *administrator) match() {
 	wanted, guests := a.game.wanted(a.random.IntN(kindsOfTables)), a.invite()
-	op := &check.Op{Action: check.Reserve, Users: guests, Settings: wanted}
-	api := a.begin(op)
-	var at position
-	code, err := a.send(api, http.MethodPost, "/api/match", map[string]any{
-		"users": guests, "labels": wanted.Labels, "settings": map[string]any{"capacity": wanted.Capacity,
-			"host": wanted.Host},
-	}, &at)
-	if err == nil && code == "" {
-		a.game.matchedIn(at.Room, wanted)
+	op := a.call("", check.Op{Action: check.Reserve, Users: guests, Settings: wanted}, http.MethodPost, "/match",
+		map[string]any{"users": guests, "labels": wanted.Labels,
+			"settings": map[string]any{"capacity": wanted.Capacity, "host": wanted.Host}})
+	if op.Outcome == check.Done {
+		a.game.matchedIn(op.Room, wanted)
 	}
-	a.end(op, code, err, at)
 }
 
 // invite returns new guests.
@@ -161,7 +157,7 @@ func (a *administrator) move(from string) {
 		joined.Left = left.ID
 	}
 	var said struct{ From, To position }
-	code, err := a.send(api, http.MethodPost, pathOf(from, "/move"),
+	code, err := a.send(api, http.MethodPost, "/rooms/"+url.PathEscape(from)+"/move",
 		map[string]any{"users": []string{user}, "to": to}, &said)
 	a.end(left, code, err, said.From)
 	a.end(joined, code, err, said.To)
@@ -206,7 +202,7 @@ func answer(op *check.Op, m *message) {
 			op.Seat = *r.Seat
 		}
 	case r.Error.Is(protocol.ErrConflict):
-		op.Outcome, op.Code, op.Now = check.Refused, protocol.CodeConflict, text(r.Data)
+		op.Outcome, op.Code, op.Now = check.Refused, protocol.CodeConflict, Plain(r.Data)
 	default:
 		op.Outcome, op.Code = check.Refused, r.Error.Code
 		op.Epoch, op.Version = "", 0

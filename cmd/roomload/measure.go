@@ -54,12 +54,7 @@ func facts(list []report.Fact) string {
 }
 
 // Validate is called by kong.
-func (c *benchCmd) Validate() error {
-	if c.Connections == 0 { // the bench's own default
-		return wrongFlag(errors.New("connections is 0, it must be at least 1"))
-	}
-	return wrongFlag(c.Config.Validate())
-}
+func (c *benchCmd) Validate() error { return wrongFlag(c.Config.Validate()) }
 
 // Run is called by kong.
 func (c *benchCmd) Run(ctx context.Context, std streams) error {

@@ -37,9 +37,6 @@ const (
 	over
 )
 
-// actions is the name for all actions in the actors' tallies.
-const actions = "actions"
-
 // measurement is the result of the measured time.
 type measurement struct {
 	actors []*tally.Tally // by actor; an unknown action was cut off
@@ -110,7 +107,7 @@ acting:
 		at := phase.Load()
 		switch {
 		case err != nil && ctx.Err() != nil:
-			t.Count(actions, tally.Unknown)
+			t.Unknown.Add(1)
 			t.Record(end.Sub(start))
 			break acting
 		case err != nil:
@@ -119,7 +116,7 @@ acting:
 			end = time.Now()
 		case at == measuring:
 			note()
-			t.Count(actions, tally.Done)
+			t.Done.Add(1)
 			t.Record(end.Sub(start))
 		case at == over:
 			t.Record(end.Sub(start))

@@ -55,8 +55,8 @@ func TestDrive(t *testing.T) {
 		}
 		// Actions end at 99, 198, … ms: the 6th to the 25th within the time.
 		sum := tally.Sum(got.actors...)
-		cutOff := sum.Of(actions).Unknown
-		if all := sum.Of(actions).Done; got.actors[0].Of(actions).Done != 20 || all != 20 || cutOff != 1 || sum.FirstError() == nil || sum.FirstError().Error() != errRefused.Error() {
+		cutOff := sum.Unknown.Load()
+		if all := sum.Done.Load(); got.actors[0].Done.Load() != 20 || all != 20 || cutOff != 1 || sum.FirstError() == nil || sum.FirstError().Error() != errRefused.Error() {
 			t.Errorf("%d actions, %d cut off, the first error: %v", all, cutOff, sum.FirstError())
 		}
 		// Those 20, the one under way at the end, the slow one and the cut one.
@@ -73,11 +73,11 @@ func TestDrive(t *testing.T) {
 func TestDrive_LongActionsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got, err := drive(t.Context(), driver{duration: time.Second, probe: ticking()}, []actor{steady{takes: 3 * time.Second}})
-		if n := got.actors[0].Of(actions).Done; err != nil || n != 1 || got.took != 2750*time.Millisecond {
+		if n := got.actors[0].Done.Load(); err != nil || n != 1 || got.took != 2750*time.Millisecond {
 			t.Errorf("%d actions in %v, %v", n, got.took, err)
 		}
 		got, err = drive(t.Context(), driver{duration: 100 * time.Second, pace: time.Second, probe: ticking()}, []actor{steady{takes: 10 * time.Millisecond}})
-		if n, l := got.actors[0].Of(actions).Done, got.actors[0].Latency(); err != nil || n < 50 || n > 200 || l.Max > 11 {
+		if n, l := got.actors[0].Done.Load(), got.actors[0].Latency(); err != nil || n < 50 || n > 200 || l.Max > 11 {
 			t.Errorf("%d actions in %v, %+v, %v", n, got.took, l, err)
 		}
 	})

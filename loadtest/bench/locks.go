@@ -117,22 +117,20 @@ type locker struct {
 }
 
 func lockmgrLocker(pipelined bool) func(target) (locker, error) {
-	return func(t target) (l locker, err error) {
+	return func(t target) (locker, error) {
 		client := t.client()
 		manager, err := lockmgr.New(client, lockmgr.Options{TTL: holdTTL, Poll: lockPoll, Pipelined: pipelined})
 		if err != nil {
 			_ = client.Close()
-			return l, err
+			return locker{}, err
 		}
-		l.acquire = func(ctx context.Context, key string) (func() error, error) {
+		return locker{func(ctx context.Context, key string) (func() error, error) {
 			lock, err := manager.Acquire(ctx, key)
 			if err != nil {
 				return nil, err
 			}
 			return func() error { return lock.Release(context.Background()) }, nil
-		}
-		l.close = func() { manager.Close(); _ = client.Close() }
-		return l, nil
+		}, func() { manager.Close(); _ = client.Close() }}, nil
 	}
 }
 

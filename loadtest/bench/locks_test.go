@@ -42,8 +42,8 @@ func TestLocks_LostWakeUp(t *testing.T) {
 		holders := []*holder{{locker: deafLock, keys: []string{"x"}, owners: owners, id: 1}, {locker: deafLock, keys: []string{"x"}, owners: owners, id: 2}}
 		got, err := drive(t.Context(), driver{duration: 5 * lostWakeUp / 2, probe: ticking()}, holders)
 		sum := tally.Sum(got.actors...)
-		if n, _ := sum.Errors(); err != nil || n < 4 || sum.Of(actions).Done != 0 || !strings.Contains(sum.FirstError().Error(), lostWakeUp.String()) {
-			t.Errorf("%v, %d errors, the first %v, %d holds", err, n, sum.FirstError(), sum.Of(actions).Done)
+		if n, _ := sum.Errors(); err != nil || n < 4 || sum.Done.Load() != 0 || !strings.Contains(sum.FirstError().Error(), lostWakeUp.String()) {
+			t.Errorf("%v, %d errors, the first %v, %d holds", err, n, sum.FirstError(), sum.Done.Load())
 		}
 	})
 }

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	defaultConnections = 10_000
-	minWarm            = 64 // clients that warm up a server
-	warmDivisor        = 10 // one in so many of all clients
+	minWarm     = 64 // clients that warm up a server
+	warmDivisor = 10 // one in so many of all clients
 
 	settleTimeout = 15 * time.Second
 	settlePause   = 100 * time.Millisecond
@@ -211,7 +210,7 @@ func newPlaces(w workload, rooms []string) []*place {
 	list := make([]*place, w.clients)
 	for i := range list {
 		at := w.room(i)
-		list[i] = &place{room: at, id: rooms[at], user: user(i)}
+		list[i] = &place{room: at, id: rooms[at], user: fmt.Sprintf("player-%d", i)}
 	}
 	return list
 }

@@ -71,7 +71,7 @@ func newReport(r *scratch.Redis, duration time.Duration) *Report {
 
 func newResult(m *measurement, v Violations) *Result {
 	sum := tally.Sum(m.actors...)
-	n, seconds := float64(sum.Of(actions).Done), m.took.Seconds()
+	n, seconds := float64(sum.Done.Load()), m.took.Seconds()
 	r := &Result{
 		ActionsPerSec: report.Figure(n / max(seconds, 1e-9)),
 		Latency:       sum.Latency(),
@@ -83,11 +83,11 @@ func newResult(m *measurement, v Violations) *Result {
 		Allocs:        report.Per(m.used.mallocs, n),
 		Violations:    v,
 		Details:       v.texts,
-		CutOff:        int(sum.Of(actions).Unknown),
+		CutOff:        int(sum.Unknown.Load()),
 	}
 	var each []int64
 	for _, t := range m.actors {
-		each = append(each, t.Of(actions).Done)
+		each = append(each, t.Done.Load())
 		if each[len(each)-1] == 0 {
 			r.Starved++
 		}

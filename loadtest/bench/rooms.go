@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,24 +188,16 @@ func (n wsNode) Close() {
 	_ = n.Shutdown(ctx)
 }
 
-const headerTimeout = 10 * time.Second
-
 // echo is the smallest possible WebSocket server, for comparison: it sends each message back.
 type echo struct {
-	listener net.Listener
-	http     *http.Server
-	open     atomic.Int64
-	running  sync.WaitGroup // the listening goroutine, and connections
+	http    *httptest.Server
+	open    atomic.Int64
+	running sync.WaitGroup // connections
 }
 
 func openEcho(context.Context, serverConfig) (server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	e := &echo{listener: listener}
-	e.http = &http.Server{Handler: http.HandlerFunc(e.serve), ReadHeaderTimeout: headerTimeout}
-	e.running.Go(func() { _ = e.http.Serve(listener) })
+	e := new(echo)
+	e.http = httptest.NewServer(http.HandlerFunc(e.serve))
 	return e, nil
 }
 
@@ -229,12 +222,12 @@ func (e *echo) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (e *echo) URL() string { return "ws://" + e.listener.Addr().String() }
+func (e *echo) URL() string { return "ws" + strings.TrimPrefix(e.http.URL, "http") }
 
 func (e *echo) Connections() int { return int(e.open.Load()) }
 
 // Close returns when all connections have ended. Their clients must close them first.
 func (e *echo) Close() {
-	_ = e.http.Close()
+	e.http.Close()
 	e.running.Wait()
 }

@@ -45,7 +45,7 @@ import (
 )
 
 // Config says what to measure. Each field with a help text is a flag of roomload; the text gives its meaning
-// and default. Out, Log and Duration are required.
+// and default. Out, Log, Duration and Connections are required.
 type Config struct {
 	Redis     string        `placeholder:"URL" help:"The Redis to measure on: redis://…, rediss://…, unix://… or embedded. Without it roomload starts a redis-server if one is installed, and otherwise the embedded one."`
 	Only      []string      `placeholder:"NAME" help:"Contenders, separated by commas; without it all."`
@@ -92,7 +92,7 @@ func (c Config) Validate() error {
 	if c.Duration <= 0 {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
 	}
-	if c.Connections < 0 {
+	if c.Connections < 1 {
 		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
 	}
 	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()),
@@ -172,13 +172,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	b := newBench(server, cfg)
 	defer b.close()
-	wanted := cmp.Or(cfg.Connections, defaultConnections)
-	connections := affordable(wanted, process.MaxFiles())
+	connections := affordable(cfg.Connections, process.MaxFiles())
 	cells := cfg.cells(connections)
 	if slices.ContainsFunc(cells, func(c cell) bool { return c.load.kind == ofMemory }) {
-		if connections < wanted {
+		if connections < cfg.Connections {
 			fmt.Fprintf(b.log, "the limit of %d open files (ulimit -n) allows %d connections instead of %d\n",
-				process.MaxFiles(), connections, wanted)
+				process.MaxFiles(), connections, cfg.Connections)
 		}
 		if b.redis.IsEmbedded() {
 			fmt.Fprintln(b.log, "a node in a process of its own has its embedded Redis there, so its memory includes that of Redis")

@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 	var out, log bytes.Buffer
 	report, err := Run(t.Context(), Config{
 		Redis: server.URL(), Duration: short, Only: []string{"roomd", "article", "sadd"},
-		Workloads: []string{"members-10", "four-nodes-16-rooms"}, Out: &out, Log: &log,
+		Workloads: []string{"members-10", "four-nodes-16-rooms"}, Connections: 1, Out: &out, Log: &log,
 	})
 	redistest.OK(t, err)
 	if err := report.Err(); err != nil {

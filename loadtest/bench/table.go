@@ -17,28 +17,20 @@ type column struct {
 // columns returns the figures that the workload has.
 func (w workload) columns() (list []column) {
 	if w.kind == ofMemory {
-		of := func(figure func(*Memory) report.Figure) func(*Result) report.Figure {
-			return func(r *Result) report.Figure {
-				if r.Memory == nil {
-					return unknown
-				}
-				return figure(r.Memory)
-			}
-		}
 		return []column{
 			{"resident", "KiB for each connection that the system counts, which an operator sees; less is better",
-				"%.1f", of(func(m *Memory) report.Figure { return m.Resident })},
+				"%.1f", func(r *Result) report.Figure { return r.Memory.Resident }},
 			{"freed", "the same after a collection that gives unused memory back", "%.1f",
-				of(func(m *Memory) report.Figure { return m.Freed })},
+				func(r *Result) report.Figure { return r.Memory.Freed }},
 			{"heap", "KiB for each connection in use by values of Go then", "%.1f",
-				of(func(m *Memory) report.Figure { return m.Heap })},
+				func(r *Result) report.Figure { return r.Memory.Heap }},
 			{"stacks", "KiB for each connection in use by goroutines' stacks then", "%.1f",
-				of(func(m *Memory) report.Figure { return m.Stack })},
-			{"goroutines", "for each connection", "%.2f", of(func(m *Memory) report.Figure { return m.Goroutines })},
+				func(r *Result) report.Figure { return r.Memory.Stack }},
+			{"goroutines", "for each connection", "%.2f", func(r *Result) report.Figure { return r.Memory.Goroutines }},
 			{"before MiB", "resident, freed, before the clients came; the other figures are differences to before",
-				"%.1f", of(func(m *Memory) report.Figure { return m.Before })},
+				"%.1f", func(r *Result) report.Figure { return r.Memory.Before }},
 			{"connections", "clients of the server", "%.0f",
-				of(func(m *Memory) report.Figure { return report.Figure(m.Connections) })},
+				func(r *Result) report.Figure { return report.Figure(r.Memory.Connections) }},
 		}
 	}
 	rate := column{"actions/s", "acknowledged joins and leaves per second, after a warm-up; more is better", "%.0f",
@@ -105,7 +97,11 @@ func (r *Report) table(w workload) *report.Table {
 		}
 		cells := []string{who.name}
 		for _, c := range columns {
-			cells = append(cells, c.of(result).Text(c.format))
+			figure := unknown
+			if w.kind != ofMemory || result.Memory != nil {
+				figure = c.of(result)
+			}
+			cells = append(cells, figure.Text(c.format))
 		}
 		t.Rows = append(t.Rows, report.Row{Strong: who.name == roomdName || who.name == lockmgrName, Cells: cells})
 		for _, remark := range result.remarks() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -151,9 +150,6 @@ func numbered(prefix string, n int) []string {
 	}
 	return list
 }
-
-// user returns a client's name.
-func user(client int) string { return fmt.Sprintf("player-%d", client) }
 
 var (
 	//go:embed lua/join.lua

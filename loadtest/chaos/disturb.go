@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"roomd/loadtest"
 	"roomd/loadtest/check"
 	"roomd/lockmgr/redisconn/pause"
 )
@@ -83,7 +83,7 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	for _, p := range s.Picks {
 		f := FaultNamed(p.Fault)
 		length = max(length, f.lasts)
-		i := &injection{run: r, random: rand.New(rand.NewPCG(p.Draw, 1)), length: length}
+		i := &injection{run: r, random: rand.New(rand.NewPCG(p.Draw, 1))}
 		index := r.History.Fault(r.describe(f))
 		indexes = append(indexes, index)
 		heal, err := f.inject(begin, i)
@@ -117,7 +117,7 @@ func (r *run) step(ctx context.Context, s Step) (well bool, err error) {
 	for _, i := range indexes {
 		r.History.Update(i, func(f *check.Fault) { f.To = healed })
 	}
-	missing := r.recover(ctx, healed)
+	missing := loadtest.Await(ctx, r.cfg.Recover, func(ctx context.Context) string { return r.missing(ctx, healed) })
 	at := r.History.Now()
 	for _, i := range indexes {
 		r.History.Update(i, func(f *check.Fault) {
@@ -147,24 +147,8 @@ func (r *run) describe(f *Fault) check.Fault {
 	return d
 }
 
-// recover waits until Redis is well, and each room and each node has acknowledged an action that started after
-// healed. If it gives up, it returns what is missing.
-func (r *run) recover(ctx context.Context, healed time.Duration) (missing string) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Recover)
-	defer cancel()
-	for {
-		now := r.missing(ctx, healed)
-		if now == "" {
-			return ""
-		}
-		if ctx.Err() != nil { // the players may have stopped
-			return cmp.Or(missing, now)
-		}
-		missing = now
-		_ = pause.For(ctx, lookPause)
-	}
-}
-
+// missing returns what is not well after healed: Redis, or a room or a node that has acknowledged no action that
+// started after it.
 func (r *run) missing(ctx context.Context, healed time.Duration) string {
 	if err := r.store.ready(ctx); err != nil {
 		return fmt.Sprintf("Redis is not well: %v", err)

@@ -67,7 +67,6 @@ type injection struct {
 	run    *run
 	random *rand.Rand
 	on     string // name of its target
-	length time.Duration
 }
 
 // Faults are all faults, in the order of the documents.

@@ -116,31 +116,14 @@ func failedOver(c Config) loss {
 func killPrimary(_ context.Context, i *injection, s *server) (heal, error) {
 	s.kill()
 	return func(ctx context.Context) error {
-		if len(i.run.store.all) > 1 { // if it came back earlier, its replica would follow it and lose its data
-			if err := replaced(ctx, i.run.store, s); err != nil {
-				return err
+		// if it came back before a replica has taken its place, the replica would follow it and lose its data
+		for _, other := range i.run.store.all {
+			if other != s && other.follows(ctx) == s.Port() {
+				return fmt.Errorf("no replica has taken the place of %s", s.Name)
 			}
 		}
 		return s.heal(ctx)
 	}, nil
-}
-
-// replaced waits until another server has taken over from gone.
-func replaced(ctx context.Context, all *store, gone *server) error {
-	for {
-		serves := false
-		for _, s := range all.all {
-			if s != gone && s.follows(ctx) == gone.Port() {
-				serves = true // it is still a primary
-			}
-		}
-		if !serves {
-			return nil
-		}
-		if err := pause.For(ctx, lookPause); err != nil {
-			return fmt.Errorf("no replica has taken the place of %s: %w", gone.Name, err)
-		}
-	}
 }
 
 // restoreOld copies a primary's data, kills it after age, and finally starts it from the copy.

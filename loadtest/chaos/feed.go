@@ -118,28 +118,17 @@ func (f *feed) hear(reader string, entries []feedEntry) {
 func (f *feed) arrive(ctx context.Context) {
 	f.run.enter("the feed arrives")
 	f.receiver.leavesAt(time.Time{})
-	for end := time.Now().Add(f.run.cfg.Recover + feedWithin); ; {
-		behind, err := f.behind(ctx)
-		if err != nil {
-			behind = err.Error()
-		}
-		if behind == "" {
-			return
-		}
-		if time.Now().After(end) {
-			f.run.Problem("missing", "the feed does not arrive: %s", behind)
-			return
-		}
-		_ = pause.For(ctx, lookPause)
+	if behind := loadtest.Await(ctx, f.run.cfg.Recover+feedWithin, f.behind); behind != "" {
+		f.run.Problem("missing", "the feed does not arrive: %s", behind)
 	}
 }
 
 // behind names a reader that lacks the last commit of a room.
-func (f *feed) behind(ctx context.Context) (string, error) {
+func (f *feed) behind(ctx context.Context) string {
 	for _, room := range f.run.AllRooms() {
 		at, err := f.run.data.Client.HMGet(ctx, f.run.data.Key(room, "Meta"), "epoch", "version").Result()
 		if err != nil {
-			return "", err
+			return err.Error()
 		}
 		if at[0] == nil {
 			continue
@@ -149,12 +138,12 @@ func (f *feed) behind(ctx context.Context) (string, error) {
 			if p := f.last[name][room]; fmt.Sprint(p.Epoch, p.Version) != fmt.Sprint(at[0], at[1]) {
 				f.mu.Unlock()
 				return fmt.Sprintf("%s was told of room %s up to %v, and Redis has it at version %v of epoch %v",
-					name, room, p, at[1], at[0]), nil
+					name, room, p, at[1], at[0])
 			}
 		}
 		f.mu.Unlock()
 	}
-	return "", nil
+	return ""
 }
 
 // close ends all readers.
@@ -167,13 +156,6 @@ func (f *feed) close() {
 	}
 	f.busy.Wait()
 	f.receiver.close()
-}
-
-// heard returns the entries of all readers.
-func (f *feed) heard() check.Readers {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.told
 }
 
 // feedEntry is an entry of the feed in its JSON form.

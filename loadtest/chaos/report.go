@@ -81,7 +81,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 		Repeat:  c.command(),
 		Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(),
 	}
-	fed := check.Feed(h, r.feed.heard())
+	fed := check.Feed(h, r.feed.told) // all readers have ended
 	found := append(fed.Violations, report.useJudged(r.used, c.Nodes, r.played)...)
 	for _, f := range audited.Findings {
 		found = append(found, check.Violation{Checker: "audit", Rule: string(f.Rule), Room: f.Room, At: h.End,

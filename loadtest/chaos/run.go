@@ -125,7 +125,7 @@ func (r *run) play() loadtest.Play {
 	for _, n := range r.nodes {
 		p.Nodes = append(p.Nodes, loadtest.Node{URL: "ws://" + n.links.clients.Addr() + "/ws",
 			Direct: "ws://" + n.server.Addr() + "/ws"})
-		p.API = append(p.API, loadtest.API{URL: "http://" + n.admin})
+		p.API = append(p.API, "http://"+n.admin)
 	}
 	return p
 }

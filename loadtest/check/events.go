@@ -7,7 +7,7 @@ import (
 
 // follower is the state of a room on a connection.
 type follower struct {
-	at
+	Point
 	knows bool
 }
 
@@ -15,7 +15,7 @@ type follower struct {
 // version.
 func (w *witness) follow() {
 	conns := make(map[int]*follower)
-	told := make(map[at][]Change) // events of versions that are not in the journal
+	told := make(map[Point][]Change) // events of versions that are not in the journal
 	for _, e := range w.events {
 		f := conns[e.Conn]
 		if f == nil {
@@ -28,12 +28,13 @@ func (w *witness) follow() {
 			w.lost(e)
 			continue
 		case e.List == nil:
-			if f.knows && (e.From != f.version || e.Epoch != f.epoch) && !(f.version == 0 && e.From == 0) {
-				w.broken("event", e.At, "%q stands at version %d of epoch %s, and is told what is behind version %d of epoch %s", e.User, f.version, short(f.epoch), e.From, short(e.Epoch))
+			if f.knows && (e.From != f.Version || e.Epoch != f.Epoch) && !(f.Version == 0 && e.From == 0) {
+				w.broken("event", e.At, "%q stands at %v, and is told what is behind %v", e.User, f.Point,
+					Point{e.Epoch, e.From})
 			}
 			w.event(e, told)
 		}
-		*f = follower{at{e.Epoch, e.Version}, true}
+		*f = follower{e.point(), true}
 	}
 }
 
@@ -51,10 +52,10 @@ func (w *witness) lost(e *Event) {
 }
 
 // event compares changes with the journal, or with the events of other users.
-func (w *witness) event(e *Event, told map[at][]Change) {
+func (w *witness) event(e *Event, told map[Point][]Change) {
 	var want []Change
 	for version := e.From + 1; version <= e.Version; version++ {
-		i, is := w.position[at{e.Epoch, version}]
+		i, is := w.position[Point{e.Epoch, version}]
 		switch {
 		case !is:
 			if e.Version == e.From+1 {
@@ -80,12 +81,12 @@ func (w *witness) event(e *Event, told map[at][]Change) {
 }
 
 // eventApart compares the events of two users about a lost version, except for private changes.
-func (w *witness) eventApart(e *Event, told map[at][]Change) {
-	here := at{e.Epoch, e.Version}
+func (w *witness) eventApart(e *Event, told map[Point][]Change) {
+	here := e.point()
 	all := open(e.Changes)
 	if first, known := told[here]; known && !same(first, all) {
-		w.broken("two contents", e.At, "%q is told of version %d of epoch %s, which is lost: %s; another was told %s",
-			e.User, e.Version, short(e.Epoch), changes(all), changes(first))
+		w.broken("two contents", e.At, "%q is told of %v, which is lost: %s; another was told %s", e.User, here,
+			changes(all), changes(first))
 	}
 	told[here] = all
 }
@@ -174,12 +175,12 @@ func (m *commitTimes) before(in roomEpoch, version uint64, when time.Duration) {
 }
 
 // when returns the interval of a commit.
-func (m *commitTimes) when(room string, version at) interval {
-	list := m.of[roomEpoch{room, version.epoch}]
+func (m *commitTimes) when(room string, version Point) interval {
+	list := m.of[roomEpoch{room, version.Epoch}]
 	if len(list) == 0 {
 		return interval{to: m.end}
 	}
-	return list[min(version.version, uint64(len(list)-1))]
+	return list[min(version.Version, uint64(len(list)-1))]
 }
 
 // Kind groups rules of the checkers, for readers and for scripts.

@@ -21,6 +21,10 @@ func (p Point) String() string {
 	return fmt.Sprintf("version %d of epoch %s", p.Version, short(p.Epoch))
 }
 
+func (o *Op) point() Point    { return Point{o.Epoch, o.Version} }
+func (f *Frame) point() Point { return Point{f.Epoch, f.Version} }
+func (e *Entry) point() Point { return Point{e.Epoch, e.Version} }
+
 // Told is an entry of the feed that a reader got: a commit of a room, or a gap.
 type Told struct {
 	At   time.Duration `json:"at"`
@@ -106,7 +110,7 @@ type listener struct {
 func (l *listener) index() {
 	l.place, l.seen, l.over = make(map[Point]int), make(map[Point]uint64), make(map[string]bool)
 	for i, e := range l.journal {
-		l.place[Point{e.Epoch, e.Version}] = i
+		l.place[e.point()] = i
 	}
 }
 
@@ -199,7 +203,7 @@ func (l *listener) lossy(at time.Duration) bool {
 // complete judges whether the reader got each commit of the journal, or a gap without end that covers it.
 func (l *listener) complete() {
 	for i, e := range l.journal {
-		p := Point{e.Epoch, e.Version}
+		p := e.point()
 		if _, told := l.seen[p]; !told && !l.covered(i) {
 			l.broken("missing", l.history.End, "%v was never told: %s", p, changes(e.Changes))
 		}

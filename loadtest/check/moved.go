@@ -88,7 +88,7 @@ func (h *History) removals(m *commitTimes) (list []removal) {
 	find := func(room, epoch string, first, last uint64, changes []Change) {
 		for _, c := range changes {
 			if c.Type == "leave" && c.Reason == "node" {
-				list = append(list, removal{roomEpoch{room, epoch}, first, c.User, m.when(room, at{epoch, last}).to})
+				list = append(list, removal{roomEpoch{room, epoch}, first, c.User, m.when(room, Point{epoch, last}).to})
 			}
 		}
 	}
@@ -96,16 +96,16 @@ func (h *History) removals(m *commitTimes) (list []removal) {
 		conn int
 		room string
 	}
-	knows := make(map[place]at)
+	knows := make(map[place]Point)
 	for i := range h.Events {
 		e := &h.Events[i]
 		here := place{e.Conn, e.Room}
 		if e.Lost == "node" { // after the last version that it knew
-			list = append(list, removal{roomEpoch{e.Room, knows[here].epoch}, knows[here].version + 1, e.User, e.At})
+			list = append(list, removal{roomEpoch{e.Room, knows[here].Epoch}, knows[here].Version + 1, e.User, e.At})
 		}
 		find(e.Room, e.Epoch, e.From+1, e.Version, e.Changes)
 		if e.Version > 0 {
-			knows[here] = at{e.Epoch, e.Version}
+			knows[here] = e.point()
 		}
 	}
 	for room, journal := range h.Journals {

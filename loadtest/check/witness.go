@@ -64,12 +64,6 @@ func (h *History) events() map[string][]*Event {
 	return of
 }
 
-// at is a version of an epoch.
-type at struct {
-	epoch   string
-	version uint64
-}
-
 // sighting is a room in the view of a client.
 type sighting struct {
 	list *List
@@ -89,13 +83,13 @@ type witness struct {
 	commits  *commitTimes   // shared by all rooms
 	told     map[string]int // number of violations by rule
 	journal  []Entry
-	public   bool       // the journal consists of events to watchers
-	position map[at]int // index in the journal; for a version within an entry of watchers, that entry's
+	public   bool          // the journal consists of events to watchers
+	position map[Point]int // index in the journal; for a version within an entry of watchers, that entry's
 	events   []*Event
 	ops      []*Op
 	open     []*Op // those that may be in the journal at an unknown version
-	seen     map[at][]sighting
-	acked    map[at][]*Op
+	seen     map[Point][]sighting
+	acked    map[Point][]*Op
 	values   map[string][]int // positions in the journal by data or text
 	left     map[removed]bool // leaves in the journal
 }
@@ -107,7 +101,7 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 	w := &witness{
 		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room], ops: ops,
 		events:   events,
-		position: make(map[at]int), seen: make(map[at][]sighting), acked: make(map[at][]*Op),
+		position: make(map[Point]int), seen: make(map[Point][]sighting), acked: make(map[Point][]*Op),
 		values: make(map[string][]int), left: make(map[removed]bool),
 	}
 	if len(w.journal) == 0 || w.journal[0].Version != 1 {
@@ -121,7 +115,7 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 			w.open = append(w.open, op)
 		}
 		if op.Outcome == Done {
-			p := at{op.Epoch, op.Version}
+			p := op.point()
 			w.acked[p] = append(w.acked[p], op)
 			if op.List != nil {
 				w.seen[p] = append(w.seen[p], sighting{op.List, op, op.Return})
@@ -130,7 +124,7 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 	}
 	for _, e := range events {
 		if e.List != nil && !e.Reply {
-			p := at{e.Epoch, e.Version}
+			p := e.point()
 			w.seen[p] = append(w.seen[p], sighting{e.List, e, e.At})
 		}
 	}
@@ -147,22 +141,21 @@ func (w *witness) broken(rule string, when time.Duration, format string, args ..
 
 // index finds the positions of versions and values in the journal, and judges its order.
 func (w *witness) index() {
-	before := at{}
+	before := Point{}
 	for i, e := range w.journal {
-		here := at{e.Epoch, e.Version}
+		here := e.point()
 		switch {
 		case w.public:
 			for v := e.from + 1; v <= e.Version; v++ {
-				w.position[at{e.Epoch, v}] = i
+				w.position[Point{e.Epoch, v}] = i
 			}
-		case before.version == 0 && e.Version != 1 && !e.recalls(), e.Epoch == before.epoch &&
-			e.Version != before.version+1,
-			e.Epoch != before.epoch && e.Version > before.version+1 && !e.recalls():
-			w.broken("gap", 0, "the journal has version %d of epoch %s behind version %d of epoch %s", e.Version,
-				short(e.Epoch), before.version, short(before.epoch))
+		case before.Version == 0 && e.Version != 1 && !e.recalls(), e.Epoch == before.Epoch &&
+			e.Version != before.Version+1,
+			e.Epoch != before.Epoch && e.Version > before.Version+1 && !e.recalls():
+			w.broken("gap", 0, "the journal has %v behind %v", here, before)
 		}
 		if _, twice := w.position[here]; twice && !w.public {
-			w.broken("gap", 0, "the journal has version %d of epoch %s twice", e.Version, short(e.Epoch))
+			w.broken("gap", 0, "the journal has %v twice", here)
 		}
 		w.position[here] = i
 		for _, c := range e.Changes {
@@ -178,7 +171,8 @@ func (w *witness) index() {
 			}
 			if w.carried(&e, c) {
 				if !w.moved.dealt[hand{c.User, c.Data}] {
-					w.broken("phantom", 0, "version %d of epoch %s has private data of %q that nobody dealt in any room", e.Version, short(e.Epoch), c.User)
+					w.broken("phantom", 0, "%v has private data of %q that nobody dealt in any room", here,
+						c.User)
 				}
 				continue // they count where they were dealt
 			}
@@ -202,7 +196,7 @@ func (w *witness) carried(e *Entry, c Change) bool {
 		(slices.ContainsFunc(e.Changes, func(o Change) bool {
 			return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace")
 		}) ||
-			slices.ContainsFunc(w.acked[at{e.Epoch, e.Version}],
+			slices.ContainsFunc(w.acked[e.point()],
 				func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
 }
 
@@ -221,14 +215,14 @@ func (w *witness) replay() {
 			s = newState(w.public)
 		}
 		host, before := s.Host(), map[string]string(nil)
-		here := at{e.Epoch, e.Version}
+		here := e.point()
 		if slices.ContainsFunc(w.acked[here], func(op *Op) bool {
 			return op.Action == MoveOut || op.Action == MoveIn
 		}) {
 			before = s.private()
 		}
 		for _, one := range s.apply(&e) {
-			w.broken(one.rule, 0, "version %d of epoch %s: %s", e.Version, short(e.Epoch), one.text)
+			w.broken(one.rule, 0, "%v: %s", here, one.text)
 		}
 		for _, kind := range s.Strange {
 			if !slices.Contains(w.verdict.Strange, kind) {
@@ -237,7 +231,7 @@ func (w *witness) replay() {
 		}
 		for _, o := range w.seen[here] {
 			if differs := s.differs(o.list); differs != "" {
-				w.broken("reply", o.when, "%s: at version %d of epoch %s %s", o.who, e.Version, short(e.Epoch), differs)
+				w.broken("reply", o.when, "%s: at %v %s", o.who, here, differs)
 			}
 		}
 		for _, op := range w.acked[here] {
@@ -269,7 +263,7 @@ func (w *witness) replay() {
 // apart compares lists of versions that are not in the journal: all lists of a version must agree.
 func (w *witness) apart() {
 	for here, list := range w.seen {
-		if _, is := w.position[here]; is || here.version == 0 {
+		if _, is := w.position[here]; is || here.Version == 0 {
 			continue
 		}
 		first := stateOf(list[0].list)
@@ -277,7 +271,8 @@ func (w *witness) apart() {
 			public := *o.list
 			public.Private = nil // each user sees other ones
 			if differs := first.differs(&public); differs != "" {
-				w.broken("two contents", o.when, "%s: at version %d of epoch %s, which is lost, %s; %s was shown that", o.who, here.version, short(here.epoch), differs, list[0].who)
+				w.broken("two contents", o.when, "%s: at %v, which is lost, %s; %s was shown that", o.who, here,
+					differs, list[0].who)
 			}
 		}
 	}
@@ -292,7 +287,7 @@ func (w *witness) conflicts() {
 		}
 	}
 	for _, op := range w.ops {
-		_, is := w.position[at{op.Epoch, op.Version}]
+		_, is := w.position[op.point()]
 		if op.Action != SetData || op.Expect == nil || !is || w.public || op.Outcome == Refused &&
 			op.Code != "conflict" {
 			continue
@@ -313,7 +308,7 @@ func (w *witness) conflicts() {
 
 // renewed reports whether the operation's epoch started after the version that it expects.
 func (w *witness) renewed(op *Op) bool {
-	_, is := w.position[at{op.Epoch, *op.Expect}]
+	_, is := w.position[Point{op.Epoch, *op.Expect}]
 	return !is
 }
 
@@ -322,7 +317,7 @@ func (w *witness) actions() {
 	asked := make(map[string]bool) // users who may be in the room
 	for _, op := range w.ops {
 		w.verdict.Judged++
-		here := at{op.Epoch, op.Version}
+		here := op.point()
 		_, survives := w.position[here]
 		if op.Outcome == Done && !survives && op.Version > 0 {
 			w.lose(op)
@@ -345,11 +340,11 @@ func (w *witness) actions() {
 		for _, c := range e.Changes {
 			if c.Type == "join" && !asked[c.User] {
 				asked[c.User] = true // report it only once
-				w.broken("phantom", 0, "%q joins at version %d of epoch %s, and nobody asked for that, or it was refused", c.User, e.Version, short(e.Epoch))
+				w.broken("phantom", 0, "%q joins at %v, and nobody asked for that, or it was refused", c.User, e.point())
 			}
 			if (c.Type == "seat" || c.Type == "leave" && c.Reason == "moved") && !w.askedThere(e, c) {
-				w.broken("phantom", 0, "version %d of epoch %s has %s, and nobody asked for that, or it was refused",
-					e.Version, short(e.Epoch), changes([]Change{c}))
+				w.broken("phantom", 0, "%v has %s, and nobody asked for that, or it was refused", e.point(),
+					changes([]Change{c}))
 			}
 		}
 	}
@@ -374,10 +369,10 @@ func (w *witness) askedThere(e Entry, c Change) bool {
 		}
 		return op.Action == MoveOut && slices.Contains(op.Users, c.User)
 	}
-	here := at{e.Epoch, e.Version}
+	here := e.point()
 	when := w.commits.when(w.room, here)
 	for v := e.from + 1; e.merged && v < e.Version; v++ {
-		if slices.ContainsFunc(w.acked[at{e.Epoch, v}], is) {
+		if slices.ContainsFunc(w.acked[Point{e.Epoch, v}], is) {
 			return true
 		}
 	}
@@ -435,8 +430,8 @@ func (w *witness) order() {
 			if n := newest[a.Epoch]; n == nil || a.Version > n.Version {
 				newest[a.Epoch] = a
 			}
-			if i, is := w.position[at{a.Epoch, a.Version}]; is &&
-				(last == nil || i > w.position[at{last.Epoch, last.Version}]) {
+			if i, is := w.position[a.point()]; is &&
+				(last == nil || i > w.position[last.point()]) {
 				last = a
 			}
 		}
@@ -444,8 +439,8 @@ func (w *witness) order() {
 			!w.history.split(op) {
 			w.broken("order", op.Call, "%s began after the end of %s", op, n)
 		}
-		if i, is := w.position[at{op.Epoch, op.Version}]; last != nil && is && last.Epoch != op.Epoch &&
-			i < w.position[at{last.Epoch, last.Version}] && !w.history.split(op) {
+		if i, is := w.position[op.point()]; last != nil && is && last.Epoch != op.Epoch &&
+			i < w.position[last.point()] && !w.history.split(op) {
 			w.broken("order", op.Call, "%s began after the end of %s", op, last)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"roomd/loadtest/lab/anomaly"
 	"roomd/loadtest/report"
+	"roomd/lockmgr/redisconn/pause"
 )
 
 // CacheResult is how one lock served the callers of an expired entry.
@@ -149,7 +150,7 @@ func (e *entry) play(ctx context.Context) error {
 			_ = c.rdb.Ping(ctx).Err() // only connects; later commands report errors
 			connected.Done()
 			connected.Wait()
-			if sleep(ctx, x.seconds(e.comes[i])) == nil {
+			if pause.For(ctx, x.seconds(e.comes[i])) == nil {
 				e.visit(ctx, c)
 			}
 		})
@@ -162,7 +163,7 @@ func (e *entry) play(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, x.patience)
 		defer cancel()
 		c := &caller{process: callers[len(callers)-1].process, user: "the last one"}
-		for value := ""; value != newValue && !n.Never; n.Never = value != newValue && sleep(ctx, spinPause) != nil {
+		for value := ""; value != newValue && !n.Never; n.Never = value != newValue && pause.For(ctx, spinPause) != nil {
 			c.asked = time.Now()
 			value, _ = e.get(ctx, c)
 		}
@@ -196,7 +197,7 @@ func (e *entry) load(ctx context.Context, c *caller) (string, error) {
 	}
 	loads(1)
 	defer loads(-1)
-	switch err := sleep(ctx, e.takes); {
+	switch err := pause.For(ctx, e.takes); {
 	case err != nil:
 		return "", err
 	case e.dying == c:

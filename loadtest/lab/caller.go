@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redisconn/pause"
 	"roomd/lockmgr/redistest/proxy"
 	"roomd/room"
 	"roomd/room/coordinator"
@@ -98,17 +99,7 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	if x := c.x; time.Since(c.asked) > x.patience || !x.ends.IsZero() && time.Now().After(x.ends) {
 		return errBusy
 	}
-	return sleep(ctx, d)
-}
-
-// sleep returns after d, or with the cause of ctx if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pause.For(ctx, d)
 }
 
 // now returns the time of the caller's clock in whole published seconds, and nowMillis in published

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/loadtest/lab/anomaly"
+	"roomd/lockmgr/redisconn/pause"
 )
 
 // observer reads the contents of Redis after each command of a cell's callers. The commands pass through it one
@@ -152,7 +153,7 @@ func (o *observer) passExpiry(ctx context.Context) error {
 		if left > tooClose {
 			break
 		}
-		if err := sleep(ctx, left+o.now.gone-o.now.expires); err != nil {
+		if err := pause.For(ctx, left+o.now.gone-o.now.expires); err != nil {
 			return err
 		}
 		s, err := o.look(ctx)

@@ -6,7 +6,6 @@
 package report
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -128,15 +127,7 @@ func (f *Facts) HTML() template.HTML {
 	if len(f.Rows) == 0 {
 		return ""
 	}
-	hasAbout := false
-	for _, row := range f.Rows {
-		hasAbout = hasAbout || row.About != ""
-	}
-	return part("facts", struct {
-		*Facts
-		Label    string
-		HasAbout bool
-	}{f, cmp.Or(f.Title, "Facts"), hasAbout})
+	return part("facts", f)
 }
 
 // List returns lines of text for a page, or nothing if there are none.

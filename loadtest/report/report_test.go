@@ -45,7 +45,7 @@ func TestPage(t *testing.T) {
 func made() *Table {
 	return &Table{
 		Title: "<title>", Subtitle: "about", Columns: []Column{{Head: ""}, {Head: "a<b", About: "<means>"}, {Head: "c", Group: "g"}, {Head: "d", Group: "g", Words: true}},
-		Rows:  []Row{{Cells: []string{"<张三>", "1", "2", "3"}, Bad: 2}, {Cells: []string{"z", "4", "5", "6"}, Strong: true, Good: 1}},
+		Rows:  []Row{{Cells: []string{"<张三>", "1", "2", "3"}}, {Cells: []string{"z", "4", "5", "6"}, Strong: true}},
 		Notes: []string{"z: <note>"}, About: "<figures>",
 	}
 }
@@ -59,8 +59,8 @@ func TestTable(t *testing.T) {
 	}
 	html := string(made().HTML())
 	for _, want := range []string{
-		`<th class="group" scope="colgroup" colspan="2">g</th>`, `title="&lt;means&gt;">a&lt;b</th>`, `<th scope="row">&lt;张三&gt;</th><td>1</td><td class="bad">2</td><td class="words">3</td>`,
-		`<tr class="strong"><th scope="row">z</th><td class="good">4</td><td>5</td>`, "<li>z: &lt;note&gt;</li>", "&lt;figures&gt;", "<dt>a&lt;b</dt><dd>&lt;means&gt;</dd>",
+		`<th class="group" scope="colgroup" colspan="2">g</th>`, `title="&lt;means&gt;">a&lt;b</th>`, `<th scope="row">&lt;张三&gt;</th><td>1</td><td>2</td><td class="words">3</td>`,
+		`<tr class="strong"><th scope="row">z</th><td>4</td><td>5</td>`, "<li>z: &lt;note&gt;</li>", "&lt;figures&gt;", "<dt>a&lt;b</dt><dd>&lt;means&gt;</dd>",
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %s in\n%s", want, html)

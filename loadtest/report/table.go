@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"strings"
@@ -32,8 +31,6 @@ type Column struct {
 type Row struct {
 	Cells  []string
 	Strong bool // emphasized
-	// Good and Bad are indices of judged cells; 0 means none.
-	Good, Bad int
 }
 
 // Text returns aligned columns and the notes, for a terminal.
@@ -76,7 +73,7 @@ func (t *Table) HTML() template.HTML {
 	if len(t.Rows) == 0 {
 		return ""
 	}
-	return part("table", tableView{t})
+	return part("table", t)
 }
 
 // News returns the meanings of columns whose heads are not in known, for a terminal, and adds those heads.
@@ -121,67 +118,24 @@ func meanings(title string, list []Fact, open bool) template.HTML {
 	}{title, list, open})
 }
 
-// tableView adds the template's functions to a table.
-type tableView struct{ *Table }
-
+// span is a head above neighbouring columns.
 type span struct {
 	Name string
 	Span int
 }
 
-type line struct {
-	Name   string
-	Strong bool
-	Cells  []cell
-}
-
-type cell struct{ Text, Class string }
-
-// Label returns a name of the table for screen readers.
-func (v tableView) Label() string {
-	return cmp.Or(v.Title, v.Subtitle, "Table")
-}
-
-// HasGroups reports whether any column is in a group.
-func (v tableView) HasGroups() bool {
-	for i := range v.Columns {
-		if v.opens(i) {
-			return true
-		}
-	}
-	return false
-}
-
-// Groups returns a line of heads with the groups, and the columns between them.
-func (v tableView) Groups() (list []span) {
-	for i, c := range v.Columns {
-		if i == 0 || c.Group != v.Columns[i-1].Group {
+// Groups returns the groups of columns, and the columns between them; nothing if no column is in a group.
+func (t *Table) Groups() (list []span) {
+	grouped := false
+	for i, c := range t.Columns {
+		if i == 0 || c.Group != t.Columns[i-1].Group {
 			list = append(list, span{Name: c.Group})
 		}
 		list[len(list)-1].Span++
+		grouped = grouped || c.Group != ""
 	}
-	return list
-}
-
-// Lines returns the rows with the classes of their cells.
-func (v tableView) Lines() (list []line) {
-	for _, row := range v.Rows {
-		l := line{Name: row.Cells[0], Strong: row.Strong}
-		for i, text := range row.Cells[1:] {
-			c := cell{Text: text}
-			switch i + 1 {
-			case row.Good:
-				c.Class = "good"
-			case row.Bad:
-				c.Class = "bad"
-			default:
-				if i+1 < len(v.Columns) && v.Columns[i+1].Words {
-					c.Class = "words"
-				}
-			}
-			l.Cells = append(l.Cells, c)
-		}
-		list = append(list, l)
+	if !grouped {
+		return nil
 	}
 	return list
 }

@@ -54,27 +54,6 @@ type Countdown struct {
 	Was  int64  `json:"was"` // due of the timer before; 0 without one
 }
 
-// The types of changes.
-const (
-	typeJoin     = "join"
-	typeLeave    = "leave"
-	typeReplace  = "replace"
-	typeAway     = "away"
-	typeBack     = "back"
-	typeSeat     = "seat"
-	typeMember   = "member"
-	typePrivate  = "private"
-	typeSettings = "settings"
-	typeDefaults = "defaults"
-	typeData     = "data"
-	typeMessage  = "message"
-	typeBan      = "ban"
-
-	typeTimer     = "timer"     // it has fired
-	typeCountdown = "countdown" // it was set, or cancelled
-	typeHost      = "host"
-)
-
 func parseEntry(text string) (e Entry, err error) {
 	raw := []byte(text)
 	switch err = json.Unmarshal(raw, &e); {
@@ -114,7 +93,7 @@ func (s *settings) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("capacity %d", has.Capacity)
 	}
 	limits := Settings{Capacity: cmp.Or(has.Capacity, MaxSeats), Closed: has.Closed}
-	*s = settings{limits, normal(text), has.Keep, cmp.Or(has.Host, hostNone), has.History}
+	*s = settings{limits, normal(text), has.Keep, cmp.Or(has.Host, "none"), has.History}
 	return nil
 }
 
@@ -315,15 +294,14 @@ func (o *ending) compareSaid() {
 	}
 	last := s.all[max(0, len(s.all)-len(known)):]
 	if len(known) > len(last) || !slices.EqualFunc(known, last, func(a, b message) bool { return a.equals(&b) }) {
-		o.find(RuleSaid, o.version, says(theJournal, "the last %d messages are others", len(known)),
-			says(inRedis, "%d messages", len(o.Said)))
+		o.differs(RuleSaid, says(inRedis, "%d messages", len(o.Said)), "the last %d messages are others", len(known))
 		return
 	}
 	if o.settings == nil {
 		return
 	}
 	if h := o.settings.history; h == 0 && len(o.Said) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
-		o.find(RuleSaid, o.version, says(theJournal, "the room keeps %d messages, and %d were said since", h,
-			s.since), says(inRedis, "%d messages", len(known)))
+		o.differs(RuleSaid, says(inRedis, "%d messages", len(known)), "the room keeps %d messages, and %d were said since",
+			h, s.since)
 	}
 }

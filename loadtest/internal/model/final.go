@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -26,11 +27,15 @@ type ending struct {
 // End compares the room in Redis with the journal's.
 func (j *Journal) End(f *Final) { (&ending{j, f}).compare() }
 
+// differs reports that Redis has something else than the journal says.
+func (o *ending) differs(rule Rule, there Side, format string, args ...any) {
+	o.find(rule, o.version, says(theJournal, format, args...), there)
+}
+
 func (o *ending) compare() {
 	if len(o.Meta) == 0 && len(o.Users) == 0 {
 		if len(o.Members) > 0 || o.settings != nil && o.settings.keep {
-			o.find(RulePosition, o.version, says(theJournal, "version %d with %d members", o.version, len(o.Members)),
-				says(inRedis, "no such room"))
+			o.differs(RulePosition, says(inRedis, "no such room"), "version %d with %d members", o.version, len(o.Members))
 		}
 		return
 	}
@@ -45,8 +50,7 @@ func (o *ending) compare() {
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.Members)) {
 		if _, ok := o.Users[user]; !ok {
-			o.find(RuleMember, o.version, says(theJournal, "%s", o.sitting(user)),
-				says(inRedis, "no %s in the room", quoted(user)))
+			o.differs(RuleMember, says(inRedis, "no %s in the room", quoted(user)), "%s", o.sitting(user))
 		}
 	}
 	o.compareSettings()
@@ -104,15 +108,13 @@ func (o *ending) compareMember(user, text string) {
 	m := o.Members[user]
 	switch {
 	case m == nil && (o.complete || o.gone[user]):
-		o.find(RuleMember, o.version, says(theJournal, "%s is not in the room", quoted(user)), there)
+		o.differs(RuleMember, there, "%s is not in the room", quoted(user))
 		return
 	case m == nil:
 		o.infer(user, r.Seat)
 		return
 	}
-	differs := func(format string, args ...any) {
-		o.find(RuleMember, o.version, says(theJournal, format, args...), there)
-	}
+	differs := func(format string, args ...any) { o.differs(RuleMember, there, format, args...) }
 	switch {
 	case o.Seats.Of[user] != r.Seat:
 		differs("%s", o.sitting(user))
@@ -144,8 +146,7 @@ func (d *Datum) differs(there *datum) string {
 	case got != d.Value:
 		return "data " + value([]byte(d.Value))
 	case there.Version < d.since || there.Version > d.last:
-		return "data that was set from version " + strconv.FormatUint(d.since, 10) + " to " +
-			strconv.FormatUint(d.last, 10)
+		return fmt.Sprintf("data that was set from version %d to %d", d.since, d.last)
 	}
 	return ""
 }
@@ -156,7 +157,7 @@ func (o *ending) compareSettings() {
 	case !ok:
 		return
 	case o.settings != nil && string(s.text) != string(o.settings.text):
-		o.find(RuleSettings, o.version, says(theJournal, "settings %s", value(o.settings.text)), there)
+		o.differs(RuleSettings, there, "settings %s", value(o.settings.text))
 	case o.settings == nil && s.text != nil:
 		o.judgeEarly(&s, there)
 	}
@@ -179,7 +180,7 @@ func (o *ending) judgeEarly(s *settings, there Side) {
 func (o *ending) compareData() {
 	has, there, ok := read[*datum](o, RuleData, "data")
 	if problem := o.Data.differs(has); ok && problem != "" {
-		o.find(RuleData, o.version, says(theJournal, "%s", problem), there)
+		o.differs(RuleData, there, "%s", problem)
 	}
 }
 
@@ -190,8 +191,7 @@ func (o *ending) compareBans() {
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.bans)) {
 		if until := o.bans[user]; bans[user] != until {
-			o.find(RuleBans, o.version, says(theJournal, "the ban of %s is until %d (0: none)", quoted(user), until),
-				there)
+			o.differs(RuleBans, there, "the ban of %s is until %d (0: none)", quoted(user), until)
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(bans)) {
@@ -200,7 +200,7 @@ func (o *ending) compareBans() {
 		switch {
 		case mentioned:
 		case o.complete:
-			o.find(RuleBans, o.version, says(theJournal, "%s was never banned", quoted(user)), there)
+			o.differs(RuleBans, there, "%s was never banned", quoted(user))
 		case came: // the ban may be older than the journal
 			o.checkBan(user, join, bans[user])
 		}
@@ -217,11 +217,9 @@ func (o *ending) compareExpiry() {
 	for i, ttl := range o.TTLs {
 		switch {
 		case stays && ttl >= 0:
-			o.find(RuleExpiry, o.version, says(theJournal, "a room that stays"),
-				says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl))
+			o.differs(RuleExpiry, says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl), "a room that stays")
 		case !stays && ttl == -1:
-			o.find(RuleExpiry, o.version, says(theJournal, "an empty room that is not kept"),
-				says(inRedis, "%s, which does not expire", keyNames[i]))
+			o.differs(RuleExpiry, says(inRedis, "%s, which does not expire", keyNames[i]), "an empty room that is not kept")
 		}
 	}
 }
@@ -234,13 +232,6 @@ type removal struct {
 	Text    string `json:"text"`
 	Target  string `json:"target"`
 }
-
-// Reasons that Meta keeps.
-const (
-	reasonKicked = "kicked"
-	reasonMoved  = "moved"
-	reasonClosed = "closed"
-)
 
 // maxRemovals is how many users Meta keeps. everybody is the user for a removal of all.
 const (
@@ -271,7 +262,7 @@ func (all removals) add(user string, why removal) {
 func (r *Room) reopen(e *Entry, c *Change) {
 	switch {
 	case c.Shut:
-		r.removals.add(everybody, removal{Version: e.Version, Reason: reasonClosed})
+		r.removals.add(everybody, removal{Version: e.Version, Reason: "closed"})
 	case r.settings != nil && !r.settings.Closed:
 		delete(r.removals, everybody)
 		r.reopened = true
@@ -286,24 +277,20 @@ func (o *ending) compareRemovals() {
 		return
 	}
 	for _, user := range slices.Sorted(maps.Keys(there)) {
-		is, came := there[user], false
+		is, now := there[user], says(inRedis, "%+v", there[user])
 		was, known := o.removals[user]
-		if _, came = o.came[user]; user == everybody {
-			came = o.reopened
-		}
-		switch member := o.Members[user] != nil; {
+		_, came := o.came[user]
+		came = came || user == everybody && o.reopened || o.Members[user] != nil
+		switch {
 		case known && was != is:
-			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), was),
-				says(inRedis, "%+v", is))
-		case !known && (member || came || o.complete || is.Version >= o.since):
-			o.find(RuleGone, o.version, says(theJournal, "nobody has taken %s out, or the user has come back",
-				quoted(user)), says(inRedis, "%+v", is))
+			o.differs(RuleGone, now, "%s was taken out: %+v", quoted(user), was)
+		case !known && (came || o.complete || is.Version >= o.since):
+			o.differs(RuleGone, now, "nobody has taken %s out, or the user has come back", quoted(user))
 		}
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.removals)) {
 		if _, ok := there[user]; !ok {
-			o.find(RuleGone, o.version, says(theJournal, "%s was taken out: %+v", quoted(user), o.removals[user]),
-				says(inRedis, "nothing of that"))
+			o.differs(RuleGone, says(inRedis, "nothing of that"), "%s was taken out: %+v", quoted(user), o.removals[user])
 		}
 	}
 }

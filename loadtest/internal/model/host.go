@@ -6,12 +6,6 @@ import (
 	"slices"
 )
 
-// The policies for choosing a host. Others are not judged.
-const (
-	hostNone    = "none"
-	hostLongest = "longest"
-)
-
 // hostState is the host of a room.
 type hostState struct {
 	known bool
@@ -60,19 +54,19 @@ func (m *Member) sitsBefore(other *Member, seat, otherSeat int) bool {
 }
 
 // checkHost judges the host after an entry: if the settings say so, there is a host exactly while there are
-// members.
+// members. Policies other than these two are not judged.
 func (r *Room) checkHost(e *Entry) {
 	if r.settings == nil {
 		return
 	}
 	policy := says("the settings", "host %s", quoted(r.settings.host))
 	switch host := r.host; r.settings.host {
-	case hostNone:
+	case "none":
 		if host.user != "" {
 			r.report(RuleHost, e.Version, says(theJournal, "the host is %s", quoted(host.user)), policy)
 		}
 		r.host = hostState{known: true}
-	case hostLongest:
+	case "longest":
 		switch {
 		case !host.known:
 		case host.user == "" && len(r.Members) > 0:
@@ -91,15 +85,15 @@ func (o *ending) compareHost() {
 	if !ok {
 		return
 	}
-	policy := hostNone
+	policy := "none"
 	if o.settings != nil {
 		policy = o.settings.host
 	}
 	_, in := o.Users[host]
 	switch {
 	case o.host.known && o.host.user != host:
-		o.find(RuleHost, o.version, says(theJournal, "the host is %s", quoted(o.host.user)), there)
-	case host != "" && (policy == hostNone || policy == hostLongest && !in), host == "" && policy == hostLongest &&
+		o.differs(RuleHost, there, "the host is %s", quoted(o.host.user))
+	case host != "" && (policy == "none" || policy == "longest" && !in), host == "" && policy == "longest" &&
 		len(o.Users) > 0:
 		o.find(RuleHost, o.version, says("the settings", "host %s", quoted(policy)), there)
 	}
@@ -212,7 +206,7 @@ func (r *Room) countdown(e *Entry, c *Change) {
 	switch {
 	case (known || r.complete) && !r.Told && was.Due != t.Was:
 		r.report(RuleTimer, e.Version, says1, says(before, "it was due at %d", was.Due))
-	case t.Was == 0 && t.Due == 0 && (!r.Told || was.Due == 0 && (known || r.complete)), c.Type == typeTimer &&
+	case t.Was == 0 && t.Due == 0 && (!r.Told || was.Due == 0 && (known || r.complete)), c.Type == "timer" &&
 		t.Due != 0:
 		r.report(RuleTimer, e.Version, says1, says("the rules", "what is set can fire or be cancelled, once"))
 	}
@@ -233,16 +227,16 @@ func (o *ending) compareTimers() {
 		made := o.timers[name]
 		last = max(last, made.Version)
 		if is := has.Timers[name]; is.Due != made.Due || made.Due != 0 && is.Version != made.Version {
-			o.find(RuleTimers, o.version, says(theJournal, "%s is due at %d (0: none), set at version %d",
-				quoted(name), made.Due, made.Version), there)
+			o.differs(RuleTimers, there, "%s is due at %d (0: none), set at version %d", quoted(name), made.Due,
+				made.Version)
 		}
 	}
 	if last > 0 && has.Version != last {
-		o.find(RuleTimers, o.version, says(theJournal, "they were last changed at version %d", last), there)
+		o.differs(RuleTimers, there, "they were last changed at version %d", last)
 	}
 	for _, name := range slices.Sorted(maps.Keys(has.Timers)) {
 		if _, mentioned := o.timers[name]; o.complete && !mentioned {
-			o.find(RuleTimers, o.version, says(theJournal, "%s was never set", quoted(name)), there)
+			o.differs(RuleTimers, there, "%s was never set", quoted(name))
 		}
 	}
 }

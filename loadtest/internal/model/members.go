@@ -104,7 +104,7 @@ func (r *Room) leave(e *Entry, c *Change) {
 	r.more--
 	r.gone[c.User] = true
 	switch c.Reason {
-	case reasonKicked, reasonMoved:
+	case "kicked", "moved":
 		r.removals.add(c.User, removal{e.Version, c.Reason, c.Text, c.Target})
 	}
 }
@@ -115,8 +115,8 @@ func (r *Room) speak(e *Entry, c *Change) {
 	if m == nil {
 		return
 	}
-	if c.Type != typeReplace {
-		m.Away = c.Type == typeAway
+	if c.Type != "replace" {
+		m.Away = c.Type == "away"
 	}
 	if r.Told {
 		return
@@ -124,11 +124,11 @@ func (r *Room) speak(e *Entry, c *Change) {
 	isAway, wasAway := strings.HasPrefix(c.Session, "~"), strings.HasPrefix(c.Old, "~")
 	fits := c.Session != "" && c.Old != ""
 	switch c.Type {
-	case typeAway:
+	case "away":
 		fits = fits && !wasAway && c.Session == "~"+c.Old
-	case typeBack:
+	case "back":
 		fits = fits && wasAway && !isAway
-	case typeReplace: // replaces a session, or one reservation by another
+	case "replace": // replaces a session, or one reservation by another
 		fits = fits && (!wasAway && !isAway || isReserved(c.Old) && isReserved(c.Session))
 	}
 	if !fits || m.session != "" && c.Old != m.session {
@@ -138,7 +138,7 @@ func (r *Room) speak(e *Entry, c *Change) {
 	}
 	m.session, m.Away, m.orNode = c.Session, isAway, ""
 	// a member that goes away keeps the name of its node, which may be its last one
-	if c.Type == typeAway && m.node != e.Node {
+	if c.Type == "away" && m.node != e.Node {
 		m.orNode = m.node
 		if m.node == "" {
 			m.orNode = anyNode

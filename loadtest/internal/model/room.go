@@ -197,7 +197,7 @@ func (r *Room) Commit(e *Entry) {
 // changes of the entry. It returns the index of that change, or -1.
 func (r *Room) adoptDefaults(e *Entry) int {
 	for i := range e.Changes {
-		if c := &e.Changes[i]; r.settings == nil && c.Type == typeDefaults {
+		if c := &e.Changes[i]; r.settings == nil && c.Type == "defaults" {
 			r.configure(e, c)
 			return i
 		}
@@ -207,15 +207,15 @@ func (r *Room) adoptDefaults(e *Entry) int {
 
 func (r *Room) apply(e *Entry, c *Change) {
 	switch c.Type {
-	case typeJoin:
+	case "join":
 		r.join(e, c)
-	case typeLeave:
+	case "leave":
 		r.leave(e, c)
-	case typeReplace, typeAway, typeBack:
+	case "replace", "away", "back":
 		r.speak(e, c)
-	case typeSeat:
+	case "seat":
 		r.reseat(e, c)
-	case typeMember:
+	case "member":
 		if m := r.present(c); m != nil {
 			if c.Ready != nil {
 				m.Ready, m.readyKnown = *c.Ready, true
@@ -224,29 +224,29 @@ func (r *Room) apply(e *Entry, c *Change) {
 				m.Data.set(string(normal(c.Data)), e.Version)
 			}
 		}
-	case typePrivate:
+	case "private":
 		if m := r.present(c); m != nil && c.Data != nil {
 			m.Private.set(string(normal(c.Data)), e.Version)
 		}
-	case typeDefaults:
+	case "defaults":
 		if r.settings != nil {
 			r.report(RuleSettings, e.Version, says(theEntry, "the room gets the default settings %s",
 				value(c.Settings)),
 				says(before, "it has %s", value(r.settings.text)))
 		}
 		r.configure(e, c)
-	case typeSettings:
+	case "settings":
 		r.configure(e, c)
 		r.reopen(e, c)
-	case typeData: // the field exists only if the data changed
+	case "data": // the field exists only if the data changed
 		r.Data = Datum{string(normal(c.Data)), true, e.Version, e.Version}
-	case typeBan:
+	case "ban":
 		r.bans[c.User] = c.Until
-	case typeTimer, typeCountdown:
+	case "timer", "countdown":
 		r.countdown(e, c)
-	case typeHost:
+	case "host":
 		r.appoint(e, c)
-	case typeMessage:
+	case "message":
 		r.speech.say(e, c, r.settings != nil)
 	default: // ignored; add a case for a new kind only if it changes this state
 		if !slices.Contains(r.Strange, c.Type) {

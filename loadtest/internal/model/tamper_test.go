@@ -76,7 +76,7 @@ func TestTampering_EachWay(t *testing.T) {
 		{"away twice", extra(3, `{"type":"away","user":"a","seat":0,"session":"~s1","old":"s1"}`), RuleSession, 3},
 		{"back without having gone", extra(4, `{"type":"back","user":"a","seat":0,"session":"s9","old":"s4"}`), RuleSession, 4},
 		{"another session goes", field(3, "old", "s9"), RuleSession, 3},
-		{"replaced while away", field(4, "type", typeReplace), RuleSession, 4},
+		{"replaced while away", field(4, "type", "replace"), RuleSession, 4},
 		{"defaults again", extra(11, `{"type":"defaults","settings":{"capacity":9}}`), RuleSettings, 11},
 		{"settings that say nonsense", field(19, "settings", object{"capacity": -1}), RuleEntry, 19},
 		{"a seat that somebody keeps", appended(`{"type":"seat","user":"a","seat":2}`), RuleSeat, 31},

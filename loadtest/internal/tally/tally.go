@@ -1,35 +1,17 @@
-// Package tally counts the results of many actions: the outcomes by kind, their latency, and errors. The load
-// test, the bench, and the lab use it.
+// Package tally counts the results of many actions: how many, their latency, and errors.
 package tally
 
 import (
 	"errors"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"roomd/loadtest/report"
 )
-
-// Outcome is the result of an action.
-type Outcome int
-
-const (
-	Done     Outcome = iota // acknowledged
-	Refused                 // for a reason in the rules
-	Conflict                // refused compare-and-set
-	Unknown                 // it may or may not have happened
-)
-
-// Counts is the number of actions by outcome.
-type Counts struct {
-	Done      int64 `json:"done"`
-	Refused   int64 `json:"refused"`
-	Conflicts int64 `json:"conflicts"` // refused compare-and-set
-	Unknown   int64 `json:"unknown"`
-}
 
 const (
 	// Longest is the largest latency; longer ones count as this.
@@ -42,10 +24,11 @@ const (
 	maxTexts = 20 // of errors; further errors are only counted
 )
 
-// Tally has the counts of one actor, or of many. The zero value is empty. It is safe for concurrent use.
+// Tally has the results of one actor, or of many. The zero value is empty. It is safe for concurrent use.
 type Tally struct {
+	Done, Unknown atomic.Int64 // actions that were acknowledged, and that may or may not have happened
+
 	mu      sync.Mutex
-	counts  map[string]*Counts      // guarded by mu; by name of an action or a refusal
 	latency *hdrhistogram.Histogram // guarded by mu; in µs
 	errors  int64                   // guarded by mu
 	texts   map[string]int64        // guarded by mu; number of errors by text
@@ -56,8 +39,7 @@ type Tally struct {
 func (t *Tally) lock() {
 	t.mu.Lock()
 	if t.latency == nil {
-		t.counts, t.texts = make(map[string]*Counts), make(map[string]int64)
-		t.latency = hdrhistogram.New(1, Longest.Microseconds(), digits)
+		t.texts, t.latency = make(map[string]int64), hdrhistogram.New(1, Longest.Microseconds(), digits)
 	}
 }
 
@@ -66,41 +48,13 @@ func Sum(all ...*Tally) *Tally {
 	sum := new(Tally)
 	for _, t := range all {
 		sum.AddErrors(t)
+		sum.Done.Add(t.Done.Load())
+		sum.Unknown.Add(t.Unknown.Load())
 		t.mu.Lock()
-		for name, c := range t.counts {
-			of := sum.ofLocked(name)
-			*of = Counts{of.Done + c.Done, of.Refused + c.Refused, of.Conflicts + c.Conflicts, of.Unknown + c.Unknown}
-		}
 		sum.latency.Merge(t.latency)
 		t.mu.Unlock()
 	}
 	return sum
-}
-
-// Count counts the outcome of an action.
-func (t *Tally) Count(name string, o Outcome) {
-	t.lock()
-	defer t.mu.Unlock()
-	c := t.ofLocked(name)
-	switch o {
-	case Done:
-		c.Done++
-	case Refused:
-		c.Refused++
-	case Conflict:
-		c.Conflicts++
-	case Unknown:
-		c.Unknown++
-	}
-}
-
-func (t *Tally) ofLocked(name string) *Counts {
-	c := t.counts[name]
-	if c == nil {
-		c = new(Counts)
-		t.counts[name] = c
-	}
-	return c
 }
 
 // Record counts how long an action took.
@@ -141,16 +95,6 @@ func (t *Tally) AddErrors(other *Tally) {
 		t.failLocked(text, n)
 	}
 	t.errors = known + other.errors // including those without a text
-}
-
-// Of returns the outcomes of one name.
-func (t *Tally) Of(name string) Counts {
-	t.lock()
-	defer t.mu.Unlock()
-	if c := t.counts[name]; c != nil {
-		return *c
-	}
-	return Counts{}
 }
 
 // Errors returns the number of errors, and how often some texts came.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,10 +45,7 @@ func newWorkshop(all []mutant) (*workshop, error) {
 
 func (w *workshop) close() { _ = os.RemoveAll(w.dir) }
 
-// overlayFile lists the replaced files for the go command.
-func (w *workshop) overlayFile() string { return filepath.Join(w.dir, "overlay.json") }
-
-// place writes the overlay with all mutants that compile and are in the body of a Go function.
+// place makes an overlay with all mutants that compile and are in the body of a Go function.
 func (w *workshop) place() error {
 	files := make(map[string]map[int]mutant)
 	for n, m := range w.mutants {
@@ -67,7 +63,7 @@ func (w *workshop) place() error {
 		if err != nil {
 			return err
 		}
-		with, pkg, placed, err := withCopies(file, string(text), mutants)
+		with, pkg, placed, err := withMutants(file, string(text), mutants)
 		if err != nil {
 			return err
 		}
@@ -76,16 +72,16 @@ func (w *workshop) place() error {
 			w.placed[n] = true
 		}
 	}
-	return w.overlay(replaced)
+	return w.overlay("many", replaced)
 }
 
-// overlay writes files, and the list that makes the go command use them instead of the module's.
-func (w *workshop) overlay(files map[string]string) error {
+// overlay writes files, and the list of that name, which makes the go command use them instead of the module's.
+func (w *workshop) overlay(name string, files map[string]string) error {
 	replace := make(map[string]string)
 	for i, file := range slices.Sorted(maps.Keys(files)) {
-		replace[filepath.Join(w.root, file)] = filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i))
-		if err := os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("replaced%d.go", i)), []byte(files[file]),
-			0o600); err != nil {
+		with := filepath.Join(w.dir, fmt.Sprintf("%s%d.go", name, i))
+		replace[filepath.Join(w.root, file)] = with
+		if err := os.WriteFile(with, []byte(files[file]), 0o600); err != nil {
 			return err
 		}
 	}
@@ -93,8 +89,11 @@ func (w *workshop) overlay(files map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(w.overlayFile(), list, 0o600)
+	return os.WriteFile(w.list(name), list, 0o600)
 }
+
+// list is the path of an overlay's list.
+func (w *workshop) list(name string) string { return filepath.Join(w.dir, name+".json") }
 
 // complained matches a compiler's message about a mutant.
 var complained = regexp.MustCompile(`mutant-(\d+)\.go:\d+.*`)
@@ -106,14 +105,14 @@ func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
 	}
 	name := filepath.Join(w.dir, fmt.Sprintf("%d.test", len(w.binaries)))
 	for {
-		out, err := w.build(ctx, pkg, name)
+		out, err := w.build(ctx, "many", pkg, name)
 		if err == nil {
 			w.binaries[pkg] = name
 			return name, nil
 		}
 		bad := complained.FindAllStringSubmatch(out, -1)
 		if len(bad) == 0 {
-			return "", fmt.Errorf("%w: %s", err, firstLines(out, 3))
+			return "", err
 		}
 		for _, found := range bad {
 			n, _ := strconv.Atoi(found[1])
@@ -126,65 +125,29 @@ func (w *workshop) binary(ctx context.Context, pkg string) (string, error) {
 }
 
 // alone returns the test binary of a package with only one mutant, which is not in a function.
-func (w *workshop) alone(ctx context.Context, m mutant, text []byte) (string, error) {
-	if err := w.overlay(map[string]string{m.file: string(text)}); err != nil {
-		return "", err
+func (w *workshop) alone(ctx context.Context, m mutant, text string) (name string, err error) {
+	name = filepath.Join(w.dir, "alone.test")
+	if err = w.overlay("alone", map[string]string{m.file: text}); err == nil {
+		_, err = w.build(ctx, "alone", m.tests, name)
 	}
-	name := filepath.Join(w.dir, "alone.test")
-	out, err := w.build(ctx, m.tests, name)
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, firstLines(out, 3))
-	}
-	return name, w.place()
+	return name, err
 }
 
-func (w *workshop) build(ctx context.Context, pkg, name string) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", w.overlayFile(), "-o", name,
+// build builds the test binary of a package with an overlay. It also returns the compiler's messages.
+func (w *workshop) build(ctx context.Context, overlay, pkg, name string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", w.list(overlay), "-o", name,
 		pkg).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, firstLines(string(out), 3))
+	}
 	return string(out), err
-}
-
-// withText returns the test binary of a package with the text of an embedded file replaced.
-func (w *workshop) withText(ctx context.Context, m mutant, whole, text []byte) (string, error) {
-	name, err := w.binary(ctx, m.tests)
-	if err != nil {
-		return "", err
-	}
-	program, err := os.ReadFile(name)
-	if err != nil || !bytes.Contains(program, whole) {
-		return name, err
-	}
-	fits, err := fit(text, len(whole))
-	if err != nil {
-		return "", err
-	}
-	name = filepath.Join(w.dir, "text.test")
-	_ = os.Remove(name)
-	return name, os.WriteFile(name, bytes.ReplaceAll(program, whole, fits), 0o700)
-}
-
-// comment matches a comment of a Lua script.
-var comment = regexp.MustCompile(`(?m)^--.*\n`)
-
-// fit makes a text size bytes long: it removes a script's comments, and adds empty lines.
-func fit(text []byte, size int) ([]byte, error) {
-	text = comment.ReplaceAllFunc(text, func(line []byte) []byte {
-		if size >= len(text) || string(line) == "-- lock.lua\n" {
-			return line
-		}
-		return nil
-	})
-	if len(text) > size {
-		return nil, fmt.Errorf("the file becomes %d bytes too long", len(text)-size)
-	}
-	return append(text, bytes.Repeat([]byte("\n"), size-len(text))...), nil
 }
 
 // modules is where npm installs what Node's tests need. Without it those tests are skipped.
 const modules = "transport/page/testdata/node_modules"
 
 // inCopy writes the broken file into a copy of the module.
-func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
+func (w *workshop) inCopy(file, text string) (undo func(), err error) {
 	installed := filepath.Join(w.root, modules)
 	if _, err := os.Stat(installed); err != nil && filepath.Ext(file) == ".js" {
 		return nil, fmt.Errorf("%w; npm ci --prefix transport/page/testdata", err)
@@ -203,7 +166,7 @@ func (w *workshop) inCopy(file string, text []byte) (undo func(), err error) {
 	path := filepath.Join(w.copied, file)
 	whole, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, text, 0o600)
+		err = os.WriteFile(path, []byte(text), 0o600)
 	}
 	return func() { _ = os.WriteFile(path, whole, 0o600) }, err
 }

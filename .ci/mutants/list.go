@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,117 +93,44 @@ import "os"
 var chosenMutant = os.Getenv("` + number + `")
 `
 
-// edit replaces the text from one offset to another.
-type edit struct {
-	from, to int
-	text     string
-}
-
-// withCopies adds a second function to a Go file for each mutant in the body of a function, so that one build
-// has many mutants. The first function calls the second if the environment says so. withCopies returns the new
-// text, the package and the numbers of the mutants that it placed.
-func withCopies(path, text string, mutants map[int]mutant) (with, pkg string, placed []int, err error) {
+// withMutants adds the bodies of its mutants to each function of a Go file, so that one build has many mutants. The
+// environment chooses one. withMutants returns the new text, the package and the numbers of the mutants that it placed.
+func withMutants(path, whole string, mutants map[int]mutant) (text, pkg string, placed []int, err error) {
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(files, path, whole, parser.SkipObjectResolution)
 	if err != nil {
 		return "", "", nil, err
 	}
-	var edits []edit
-	var copies strings.Builder
-	for _, decl := range parsed.Decls {
+	offset := func(p token.Pos) int { return files.Position(p).Offset }
+	text = whole
+	for _, decl := range slices.Backward(parsed.Decls) { // backward, so that offsets stay true
 		fn, ok := decl.(*ast.FuncDecl)
 		if !ok || fn.Body == nil {
 			continue
 		}
-		f := function{fn, func(p token.Pos) int { return files.Position(p).Offset }, text}
-		var here []int
-		for n, m := range mutants {
-			if at := strings.Index(text, m.old); at > f.offset(fn.Body.Lbrace) && at+len(m.old) <= f.offset(fn.End()) {
-				here = append(here, n)
+		open, end := offset(fn.Body.Lbrace), offset(fn.End())
+		var choices strings.Builder
+		for _, n := range slices.Sorted(maps.Keys(mutants)) {
+			m := mutants[n]
+			if at := strings.Index(whole, m.old); at <= open || at+len(m.old) > end {
+				continue
 			}
-		}
-		if len(here) == 0 {
-			continue
-		}
-		slices.Sort(here)
-		edits = append(edits, f.dispatch(here)...)
-		for _, n := range here {
+			placed = append(placed, n)
+			body := strings.Replace(whole[open:end], m.old, m.new, 1)
+			call := "func() " + body + "(); return"
+			if results := fn.Type.Results; results.NumFields() > 0 {
+				call = "return func() " + whole[offset(results.Pos()):offset(results.End())] + body + "()"
+			}
 			// The compiler's messages then name the mutant.
-			fmt.Fprintf(&copies, "\n//line %s:1\n%s\n", complaint(n), f.mutated(n, mutants[n]))
+			fmt.Fprintf(&choices, " if chosenMutant == \"%d\" { /*line mutant-%d.go:1:1*/%s };", n, n, call)
 		}
-		placed = append(placed, here...)
-	}
-	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
-	for _, e := range edits {
-		text = text[:e.from] + e.text + text[e.to:]
-	}
-	return text + copies.String(), parsed.Name.Name, placed, nil
-}
-
-// complaint is the file name by which the compiler and a panic name a mutant.
-func complaint(n int) string { return fmt.Sprintf("mutant-%d.go", n) }
-
-// function is a function with mutants.
-type function struct {
-	*ast.FuncDecl
-	offset func(token.Pos) int
-	text   string // text of its file
-}
-
-func (f function) name(n int) string { return fmt.Sprintf("mutant%d%s", n, f.Name.Name) }
-
-// mutated returns the text of a mutant's function.
-func (f function) mutated(n int, m mutant) string {
-	from, name, to := f.offset(f.Pos()), f.offset(f.Name.Pos()), f.offset(f.End())
-	return f.text[from:name] + f.name(n) + strings.Replace(f.text[name+len(f.Name.Name):to], m.old, m.new, 1)
-}
-
-// dispatch returns edits that make the function call its mutants. Each parameter needs a name for that.
-func (f function) dispatch(mutants []int) (edits []edit) {
-	var args []string
-	name := func(list *ast.FieldList, prefix string) (names []string) {
-		for i, field := range list.List {
-			if len(field.Names) == 0 {
-				given := fmt.Sprintf("%s%d", prefix, i)
-				edits = append(edits, edit{f.offset(field.Pos()), f.offset(field.Pos()), given + " "})
-				names = append(names, given)
-			}
-			for j, ident := range field.Names {
-				given := ident.Name
-				if given == "_" {
-					given = fmt.Sprintf("%s%d%d", prefix, i, j)
-					edits = append(edits, edit{f.offset(ident.Pos()), f.offset(ident.End()), given})
-				}
-				names = append(names, given)
-			}
-		}
-		return names
-	}
-	args = name(f.Type.Params, "mutantParam")
-	if n := f.Type.Params.NumFields(); n > 0 {
-		if _, variadic := f.Type.Params.List[len(f.Type.Params.List)-1].Type.(*ast.Ellipsis); variadic {
-			args[len(args)-1] += "..."
+		if choices.Len() > 0 {
+			at := files.Position(fn.Body.Lbrace + 1)
+			text = fmt.Sprintf("%s%s/*line %s:%d:%d*/%s", text[:open+1], choices.String(), filepath.Base(path), at.Line,
+				at.Column, text[open+1:])
 		}
 	}
-	var before, types string
-	if f.Recv != nil {
-		before = name(f.Recv, "mutantReceiver")[0] + "."
-	}
-	if f.Type.TypeParams != nil {
-		types = "[" + strings.Join(name(f.Type.TypeParams, "MutantType"), ", ") + "]"
-	}
-	var text strings.Builder
-	for _, n := range mutants {
-		call := fmt.Sprintf("%s%s%s(%s)", before, f.name(n), types, strings.Join(args, ", "))
-		if f.Type.Results.NumFields() > 0 {
-			call = "return " + call
-		} else {
-			call += "; return"
-		}
-		fmt.Fprintf(&text, " if chosenMutant == \"%d\" { %s };", n, call)
-	}
-	at := f.offset(f.Body.Lbrace) + 1
-	return append(edits, edit{at, at, text.String()})
+	return text, parsed.Name.Name, placed, nil
 }
 
 // chosenFile returns the path of the extra file in file's package.

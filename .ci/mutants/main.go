@@ -9,11 +9,11 @@
 // The mutants are in .ci/mutants/list. The command fails if a mutant survives, hangs, does not compile, or no
 // longer fits the code, and if the test that noticed also fails without the mutant. It does not change the
 // code. It builds a package's tests once, with all mutants that are in the body of a Go function; the
-// environment chooses one. It replaces other files in the test binary, where they are embedded, and for Node in
-// a copy of the module.
+// environment chooses one. For every other mutant it builds them again, and Node reads a copy of the module.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -172,11 +172,6 @@ func draw(all []mutant, n int, day string) []mutant {
 		_, _ = h.Write([]byte(day + m.name))
 		return h.Sum64()
 	}
-	slices.SortFunc(all, func(a, b mutant) int {
-		if order(a) < order(b) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b mutant) int { return cmp.Compare(order(a), order(b)) })
 	return all[:min(n, len(all))]
 }

@@ -35,23 +35,19 @@ func (w *workshop) try(ctx context.Context, n int, limit time.Duration) finding 
 	if err != nil {
 		return finding{what: broken, by: err.Error()}
 	}
-	text := []byte(strings.Replace(string(whole), m.old, m.new, 1))
+	text := strings.Replace(string(whole), m.old, m.new, 1)
 	in := w.root
-	var binary string
-	switch filepath.Ext(m.file) {
-	case ".lua":
-		binary, err = w.withText(ctx, m, whole, text)
-	case ".go":
-		if binary, err = w.binary(ctx, m.tests); err == nil && !w.placed[n] && w.broken[n] == "" {
-			binary, err = w.alone(ctx, m, text)
+	if ext := filepath.Ext(m.file); ext != ".go" && ext != ".lua" { // Node reads files, too
+		undo, err := w.inCopy(m.file, text)
+		if err != nil {
+			return finding{what: broken, by: err.Error()}
 		}
-	default:
-		var undo func()
-		if undo, err = w.inCopy(m.file, text); err == nil {
-			defer undo()
-			binary, err = w.withText(ctx, m, whole, text)
-			in = w.copied
-		}
+		defer undo()
+		in = w.copied
+	}
+	binary, err := w.binary(ctx, m.tests)
+	if err == nil && !w.placed[n] && w.broken[n] == "" {
+		binary, err = w.alone(ctx, m, text)
 	}
 	switch {
 	case err != nil:
@@ -125,10 +121,10 @@ func (w *workshop) test(ctx context.Context, r testRun) finding {
 	ctx, cancel := context.WithTimeout(ctx, r.limit+10*time.Second)
 	defer cancel()
 	args := []string{"-test.paniconexit0", "-test.failfast", "-test.timeout", r.limit.String(), "-test.run", r.tests}
-	cmd := exec.CommandContext(ctx, r.binary, append(args, keepNothing(r.dir)...)...)
+	cmd := exec.CommandContext(ctx, r.binary, args...)
 	cmd.Dir = r.dir
-	// so that no test is skipped
-	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", number+"="+strconv.Itoa(r.mutant))
+	// so that no test is skipped, and rapid keeps no file
+	cmd.Env = append(os.Environ(), "ROOMD_TESTS=thorough", "RAPID_NOFAILFILE=true", number+"="+strconv.Itoa(r.mutant))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer
@@ -168,16 +164,4 @@ func deepest(failed [][]string) string {
 		}
 	}
 	return name
-}
-
-// keepNothing returns the flag that keeps rapid from writing a file for a failure, if tests of the package use
-// rapid.
-func keepNothing(dir string) []string {
-	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	for _, file := range files {
-		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "pgregory.net/rapid") {
-			return []string{"-rapid.nofailfile"}
-		}
-	}
-	return nil
 }

@@ -96,7 +96,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 
 // settings reports the settings that are not defaults, and their origins.
 func (f *findings) settings(cfg config, redis string) {
-	if key := cfg.file.exposed(); key != "" {
+	if key := cfg.file.exposed; key != "" {
 		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there",
 			"%s: every user of this machine can read the secret of %s", cfg.file.path, key)
 	}

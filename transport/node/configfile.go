@@ -1,11 +1,8 @@
 package node
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"regexp"
 	"runtime"
@@ -19,229 +16,136 @@ import (
 )
 
 type fileFlag struct {
-	Config *string `placeholder:"FILE" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file."`
+	Config configPath `placeholder:"FILE" help:"YAML file of settings. Its keys are the names of a node's flags without --, such as rate: 20/s; flags that may be repeated are lists. A flag counts before a variable, and that before the file."`
+}
 
-	file    *configFile       // the file read; nil before
-	origins map[string]string // by flag, the origin of a value that is not the default
+type configPath string
+
+// BeforeResolve is called by kong if the command line or the environment names a file.
+func (configPath) BeforeResolve(ctx *kong.Context, trace *kong.Path, f *configFile) error {
+	if f.path != "" { // the variable counts for the flag of each command
+		return nil
+	}
+	f.path = string(ctx.FlagValue(trace.Flag).(configPath))
+	text, err := reload.Read(f.path)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	return f.parse(text, ctx.Model.DefaultCmd.Flags)
 }
 
 // configFile has the settings of a file. Its schema is the flags of a node: a key is the name of a flag, its value
 // the text on the command line. So YAML never reads off or 3s as anything else.
 type configFile struct {
 	path    string // empty without a file
-	entries map[string]*fileEntry
-	anybody bool // every user of this machine can read the file
+	entries map[string]fileEntry
+	exposed string            // the key of a secret, if every user of this machine can read the file
+	origins map[string]string // by flag, where a value comes from that is not the default
 }
 
 type fileEntry struct {
-	line   int
-	value  any  // a string, or a list of them as []any
-	used   bool // neither a flag nor a variable overrides it
-	secret bool // others must not read it
+	at    string // file and line
+	value any    // a string, or a list of them as []any
 }
 
-func (f *configFile) lineError(line int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %w", f.path, line, fmt.Errorf(format, args...))
-}
+func (f *configFile) at(line int) string { return fmt.Sprintf("%s:%d", f.path, max(line, 1)) }
 
-// load is called by kong once the command line or the environment has named the file, if any. Then kong asks the file
-// for values.
-func (f *configFile) load(ctx *kong.Context) error {
-	flags := ctx.Flags()
-	i := slices.IndexFunc(flags, func(flag *kong.Flag) bool { return flag.Name == "config" })
-	if i < 0 {
-		return nil
-	}
-	path, _ := ctx.FlagValue(flags[i]).(*string)
-	if path == nil {
-		return nil
-	}
-	f.path = *path
-	text, err := f.read()
+func (f *configFile) parse(text []byte, flags []*kong.Flag) error {
+	pairs, err := f.pairs(text)
 	if err != nil {
-		return fmt.Errorf("--config: %w", err)
+		return err
 	}
-	known := make(map[string]*kong.Flag)
-	for _, flag := range ctx.Model.DefaultCmd.Flags {
-		known[flag.Name] = flag
+	info, err := os.Stat(f.path)
+	anybody := err == nil && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows"
+	for pair := range slices.Chunk(pairs, 2) {
+		key, name, at := pair[0], pair[0].Value, f.at(pair[0].Line)
+		i := slices.IndexFunc(flags, func(flag *kong.Flag) bool { return flag.Name == name })
+		switch {
+		case key.Kind != yaml.ScalarNode, i < 0, name == "config":
+			return fmt.Errorf("%s: %.50q is no setting of a node: write a flag without --, such as max-rooms", at, name)
+		case f.entries[name].at != "":
+			return fmt.Errorf("%s: %s stands at %s already", at, name, f.entries[name].at)
+		}
+		value, err := textOf(pair[1], flags[i].IsSlice())
+		if err != nil {
+			return fmt.Errorf("%s: %s %w", f.at(pair[1].Line), name, err)
+		}
+		f.entries[name] = fileEntry{at, value}
+		if anybody && (flags[i].Tag.Has("secret") || name == "redis" && withPassword.MatchString(pair[1].Value)) {
+			f.exposed = name
+		}
 	}
-	delete(known, "config")
-	if f.entries, err = f.parse(text, known); err != nil {
-		return fmt.Errorf("--config: %w", err)
-	}
-	ctx.AddResolver(kong.ResolverFunc(f.resolve))
 	return nil
 }
 
-func (f *configFile) read() ([]byte, error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return nil, reload.NewFileError(f.path, err)
-	}
-	f.anybody = info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows"
-	return reload.Read(f.path)
-}
+var withPassword = regexp.MustCompile(`://[^/@]*:[^/@]*@|password=`)
 
-// parse returns the values of the keys. It refuses aliases and tags, so nothing is expanded.
-func (f *configFile) parse(text []byte, known map[string]*kong.Flag) (map[string]*fileEntry, error) {
-	var document, more yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	err := decoder.Decode(&document)
-	if errors.Is(err, io.EOF) {
-		return nil, nil // only comments
-	}
-	if err == nil && !errors.Is(decoder.Decode(&more), io.EOF) {
-		return nil, f.lineError(max(more.Line, 1), "another document begins here; settings are one")
-	}
-	if broken, ok := errors.AsType[*yaml.LoadError](err); ok {
+// pairs returns the keys and values of a YAML text, in turns.
+func (f *configFile) pairs(text []byte) ([]*yaml.Node, error) {
+	var documents []yaml.Node
+	err := yaml.Load(text, &documents, yaml.WithAllDocuments())
+	if broken, is := errors.AsType[*yaml.LoadError](err); is {
 		why := broken.Message
 		if strings.Contains(why, "anchor") {
 			why = "a value that begins with * needs quotes" // the rest may be a password
 		}
-		return nil, f.lineError(max(broken.Mark.Line, 1), "not YAML: %s", why)
+		return nil, fmt.Errorf("%s: not YAML: %s", f.at(broken.Mark.Line), why)
 	}
-	if err != nil {
-		return nil, f.lineError(1, "not YAML: %w", err)
+	if err != nil || len(documents) == 0 { // only comments
+		return nil, err
 	}
-	root := document.Content[0]
-	if isNothing(root) {
-		return nil, nil
+	root := documents[0].Content[0]
+	if len(documents) > 1 || root.Kind != yaml.MappingNode && root.ShortTag() != "!!null" {
+		return nil, fmt.Errorf("%s: settings are lines such as rate: 20/s, in one document",
+			f.at(documents[len(documents)-1].Line))
 	}
-	if root.Kind != yaml.MappingNode {
-		return nil, f.lineError(root.Line, "settings are lines such as rate: 20/s")
-	}
-	entries := make(map[string]*fileEntry)
-	for pair := range slices.Chunk(root.Content, 2) {
-		key, value := pair[0], pair[1]
-		name := key.Value
-		flag := known[name]
-		switch {
-		case key.Kind != yaml.ScalarNode:
-			return nil, f.lineError(key.Line, "a key is the name of a flag, such as rate")
-		case flag == nil:
-			return nil, f.lineError(key.Line, "%.50q is no setting of a node%s", name, meant(name, known))
-		case entries[name] != nil:
-			return nil, f.lineError(key.Line, "%s stands in line %d already", name, entries[name].line)
-		}
-		e := &fileEntry{line: key.Line}
-		if e.value, err = textOf(value, flag.IsSlice()); err != nil {
-			return nil, f.lineError(value.Line, "%s %w", name, err)
-		}
-		e.secret = flag.Tag.Has("secret") || name == "webhook" ||
-			name == "redis" && withPassword.MatchString(value.Value)
-		entries[name] = e
-	}
-	return entries, nil
+	return root.Content, nil
 }
 
-// meant suggests the key that an unknown one may stand for.
-func meant(name string, known map[string]*kong.Flag) string {
-	name = strings.ReplaceAll(strings.TrimLeft(strings.ToLower(name), "-"), "_", "-")
-	if known[name] == nil {
-		return ""
-	}
-	return "; write " + name
-}
-
-func isNothing(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
-
-func textOf(n *yaml.Node, list bool) (any, error) {
+// textOf returns a value of fileEntry. It refuses aliases and tags, so nothing is expanded.
+func textOf(n *yaml.Node, list bool) (text any, err error) {
 	switch {
 	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0:
 		return nil, errors.New("has an anchor, an alias or a tag: write the value itself")
-	case list && n.Kind == yaml.SequenceNode:
-		texts := make([]any, len(n.Content))
-		for i, one := range n.Content {
-			text, err := textOf(one, false)
-			if err != nil {
-				return nil, err
-			}
-			texts[i] = text
-		}
-		return texts, nil
-	case list:
+	case list && n.Kind != yaml.SequenceNode:
 		return nil, errors.New("must be a list, such as [a, b], or lines that begin with -")
-	case n.Kind != yaml.ScalarNode:
-		return nil, errors.New("must be a single value")
-	case isNothing(n):
-		return nil, errors.New("has no value")
+	case !list && (n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null"):
+		return nil, errors.New("must have a single value")
+	case !list:
+		return n.Value, nil
 	}
-	return n.Value, nil
+	var texts []any
+	for i := 0; i < len(n.Content) && err == nil; i++ {
+		text, err = textOf(n.Content[i], false)
+		texts = append(texts, text)
+	}
+	return texts, err
 }
 
-// resolve is called by kong for flags that the command line lacks, and returns their values.
+// resolve is called by kong for flags that the command line lacks. It returns the value in the file, unless a
+// variable overrides it.
 func (f *configFile) resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	e := f.entries[flag.Name]
-	if e == nil || variable(flag) != "" {
-		return nil, nil
-	}
-	if list, isList := e.value.([]any); isList && len(list) == 0 {
-		return nil, nil
-	}
-	e.used = true
-	return e.value, nil
-}
-
-// variable returns the name of the environment variable that is set for a flag, or "".
-func variable(flag *kong.Flag) string {
 	for _, name := range flag.Envs {
 		if _, set := os.LookupEnv(name); set {
-			return name
+			f.origins[flag.Name] = name
+			return nil, nil
 		}
 	}
-	return ""
+	e := f.entries[flag.Name]
+	if e.value != nil {
+		f.origins[flag.Name] = e.at
+	}
+	return e.value, nil
 }
 
 var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
 
 // locate adds the file's line to an error that names a flag whose value the file sets.
 func (f *configFile) locate(err error) error {
-	if err == nil || f == nil {
-		return err
-	}
-	for _, name := range flagName.FindAllStringSubmatch(err.Error(), -1) {
-		if e := f.entries[name[1]]; e != nil && e.used {
-			return fmt.Errorf("%s:%d: %w", f.path, e.line, err)
+	for _, name := range flagName.FindAllStringSubmatch(fmt.Sprint(err), -1) {
+		if e := f.entries[name[1]]; e.value != nil && f.origins[name[1]] == e.at {
+			return fmt.Errorf("%s: %w", e.at, err)
 		}
 	}
 	return err
 }
-
-// originsOf returns the origins of values that are not defaults, by flag.
-func (f *configFile) originsOf(ctx *kong.Context) map[string]string {
-	origins := make(map[string]string)
-	for _, flag := range ctx.Flags() {
-		if e := f.entries[flag.Name]; e != nil && e.used {
-			origins[flag.Name] = fmt.Sprintf("%s:%d", f.path, e.line)
-		} else if name := variable(flag); name != "" {
-			origins[flag.Name] = name
-		}
-	}
-	for _, step := range ctx.Path {
-		if step.Flag != nil && !step.Resolved {
-			origins[step.Flag.Name] = "the command line"
-		}
-	}
-	return origins
-}
-
-// exposed returns the key of a secret, if every user of the machine can read the file; otherwise "".
-func (f *configFile) exposed() string {
-	if f == nil || !f.anybody {
-		return ""
-	}
-	for name, e := range f.entries {
-		if e.secret {
-			return name
-		}
-	}
-	return ""
-}
-
-func (f *configFile) warn(log *slog.Logger) {
-	if key := f.exposed(); key != "" {
-		log.Warn("every user of this machine can read the secret in the configuration file", "file", f.path, "key", key)
-	}
-}
-
-var withPassword = regexp.MustCompile(`://[^/@]*:[^/@]*@|password=`)

@@ -33,7 +33,8 @@ func TestConfig_Precedence(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	want := map[string]string{"rate": path + ":1", "burst": "ROOMD_BURST", "max-rooms": "the command line", "allow-origin": path + ":4", "config": "ROOMD_CONFIG"}
-	redistest.ErrorIf(t, fmt.Sprint(cfg.origins) != fmt.Sprint(want), "from %v, want %v", cfg.origins, want)
+	redistest.ErrorIf(t, fmt.Sprint(cfg.file.origins) != fmt.Sprint(want),
+		"from %v, want %v", cfg.file.origins, want)
 	t.Setenv("ROOMD_BURST", "0") // of a value that does not count the file says nothing
 	if _, err := parse(t); err == nil || strings.Contains(err.Error(), path) {
 		t.Error(err)
@@ -96,19 +97,19 @@ func TestConfig_Wrong(t *testing.T) {
 	bomb := "auth-issuer: &a [x, x]\nallow-origin: [*a, *a, *a]\n"
 	for text, want := range map[string][]string{
 		"rate: 5\nspeed: 3":               {":2: ", `"speed" is no setting`},
-		"rate: 5\nmax_rooms: 3":           {":2: ", "write max-rooms"},
-		"--rate: 5":                       {":1: ", "write rate"},
-		"Rate: 5":                         {":1: ", "write rate"},
-		"rate: 5\nburst: 6\nrate: 5":      {":3: ", "rate stands in line 1 already"},
+		"rate: 5\nmax_rooms: 3":           {":2: ", "such as max-rooms"},
+		"--rate: 5":                       {":1: ", `"--rate" is no setting`},
+		"Rate: 5":                         {":1: ", `"Rate" is no setting`},
+		"rate: 5\nburst: 6\nrate: 5":      {":3: ", "rate stands at ", ":1 already"},
 		"\n\nburst: many":                 {":3: ", "--burst"},
 		"burst: 0":                        {":1: ", "--burst is 0"},
 		"rate: 5\nburst: 99999999":        {":2: ", "--burst must be at most"},
 		"log-level: loud":                 {":1: ", "--log-level"},
 		"burst: 5\nlock-ttl: 1ms":         {":2: ", "--lock-ttl"},
-		"burst: [5]":                      {":1: ", "burst must be a single value"},
-		"burst: {a: 5}":                   {":1: ", "burst must be a single value"},
-		"burst:":                          {":1: ", "burst has no value"},
-		"burst: ~":                        {":1: ", "burst has no value"},
+		"burst: [5]":                      {":1: ", "burst must have a single value"},
+		"burst: {a: 5}":                   {":1: ", "burst must have a single value"},
+		"burst:":                          {":1: ", "burst must have a single value"},
+		"burst: ~":                        {":1: ", "burst must have a single value"},
 		"burst: ''":                       {":1: ", "--burst"},
 		"burst: !!int 5":                  {":1: ", "burst has", "tag"},
 		"allow-origin: https://a.example": {":1: ", "allow-origin must be a list"},
@@ -121,18 +122,18 @@ func TestConfig_Wrong(t *testing.T) {
 		"user: a":                                   {":1: ", `"user" is no setting`},
 		"help: true":                                {":1: ", `"help" is no setting`},
 		"1: 2":                                      {":1: ", `"1" is no setting`},
-		"[rate]: 5":                                 {":1: ", "a key is the name"},
+		"[rate]: 5":                                 {":1: ", "is no setting"},
 		"<<: {rate: 5}":                             {":1: ", `"<<" is no setting`},
 		"rate":                                      {":1: ", "settings are lines such as"},
 		"- rate: 5":                                 {":1: ", "settings are lines such as"},
-		"rate: 5\n---\nburst: 5":                    {":2: ", "another document"},
+		"rate: 5\n---\nburst: 5":                    {":2: ", "in one document"},
 		"rate: 5\n}":                                {":2: ", "not YAML"},
 		"rate: 5\n\tburst: 5":                       {":2: ", "not YAML"},
 		"rate: \x00":                                {":1: ", "not YAML"},
 		bomb:                                        {":1: ", "auth-issuer has an anchor"},
 		"burst: &a 5\nmax-rooms: *a":                {":1: ", "burst has an anchor"},
 		"auth-secret: *hidden":                      {":1: ", "needs quotes"},
-		"auth-secret: [hidden]":                     {":1: ", "auth-secret must be"},
+		"auth-secret: [hidden]":                     {":1: ", "auth-secret must have a single value"},
 		"auth-secret: hidden":                       {":1: ", "--auth-secret: the secret has 6 bytes"},
 		"redis: redis://u:hidden@h:port":            {":1: ", "--redis"},
 		strings.Repeat("[", 100_000):                {":1: ", "not YAML"},
@@ -197,7 +198,7 @@ func TestConfig_Exposed(t *testing.T) {
 			redistest.OK(t, os.Chmod(path, mode))
 			cfg, err := parse(t, "--config", path)
 			redistest.OK(t, err)
-			if got := cfg.file.exposed() != ""; got != exposed {
+			if got := cfg.file.exposed != ""; got != exposed {
 				t.Errorf("%s, mode %o: %v", text, mode, got)
 			}
 		}

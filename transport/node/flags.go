@@ -33,6 +33,7 @@ type config struct {
 	operateFlags  `embed:"" group:"Operating:"`
 
 	rules room.Rules // of the program
+	file  *configFile
 }
 
 // Validate is called by kong. It checks only what other packages do not check. It also refuses zeros that they would
@@ -208,7 +209,7 @@ func (f *roomFlags) grace() time.Duration {
 type operateFlags struct {
 	AdminListen string `placeholder:"HOST:PORT" help:"Where operators find their page /admin, /metrics (Prometheus), /debug/pprof/ and /healthz, such as 127.0.0.1:9090. On loopback all of this machine may look; elsewhere an admin token is needed, and so a key. Off unless given."`
 
-	LogLevel   string        `live:"" default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
+	LogLevel   string        `default:"info" enum:"trace,debug,info,warn,error" placeholder:"info" help:"One of ${enum}."`
 	LogFormat  string        `default:"console" enum:"console,json" placeholder:"console" help:"One of ${enum}."`
 	DrainDelay time.Duration `least:"0s" default:"0s" placeholder:"0s" help:"After SIGTERM: how long /readyz fails before the node stops serving new clients. Longer than two probes of the load balancer."`
 
@@ -235,7 +236,7 @@ type limitFlags struct {
 }
 
 type webhookFlags struct {
-	Webhook           []receiver    `placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
+	Webhook           []receiver    `secret:"" placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
 	WebhookSecretFile *string       `placeholder:"FILE" help:"File with the secret that signs these requests: whsec_ and 24 to 64 bytes in base64. With several, one in each line, each signs. It is read again when it changes."`
 	WebhookTimeout    time.Duration `least:"100ms" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
 }

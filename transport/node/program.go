@@ -42,8 +42,6 @@ type cli struct {
 	Token tokenCmd `cmd:"" help:"Print a token, by which a game client says who it is."`
 
 	Version kong.VersionFlag `env:"-" help:"Print the version, the revision it was built from, and Go's version."`
-
-	file *configFile
 }
 
 const description = `Coordinates who is in which game room when many clients act at once.
@@ -98,9 +96,10 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 
 // parser returns a parser that fills c from a command line, the environment, and the file named by either.
 func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
-	base := config{rules: p.rules, redisFlags: redisFlags{Files: RedisFiles{Dial: p.dial}}}
-	c = &cli{file: new(configFile), Serve: base, Check: checkCmd{config: base}}
-	opts = append(opts, kong.WithBeforeResolve(c.file.load))
+	file := &configFile{entries: make(map[string]fileEntry), origins: make(map[string]string)}
+	base := config{rules: p.rules, file: file, redisFlags: redisFlags{Files: RedisFiles{Dial: p.dial}}}
+	c = &cli{Serve: base, Check: checkCmd{config: base}}
+	opts = append(opts, kong.Bind(file), kong.Resolvers(kong.ResolverFunc(file.resolve)))
 	parser, err = kong.New(c, append(options(p.name), opts...)...)
 	return c, parser, err
 }
@@ -109,10 +108,12 @@ func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err err
 func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return nil, c.file.locate(err)
+		return nil, c.Serve.file.locate(err)
 	}
-	for _, cfg := range []*config{&c.Serve, &c.Check.config} {
-		cfg.file, cfg.origins = c.file, c.file.originsOf(parsed)
+	for _, step := range parsed.Path {
+		if step.Flag != nil && !step.Resolved {
+			c.Serve.file.origins[step.Flag.Name] = "the command line"
+		}
 	}
 	return parsed, nil
 }
@@ -137,7 +138,7 @@ func (p program) dispatch(args []string, stdout, stderr io.Writer) error {
 	default:
 		err = run(ctx, c.Serve, stderr, func(*Node) {})
 	}
-	return c.file.locate(err)
+	return c.Serve.file.locate(err)
 }
 
 // Exit codes.

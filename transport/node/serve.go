@@ -46,7 +46,10 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 	if err := logSettings(log, cfg, db.String()); err != nil {
 		return errors.Join(err, n.Shutdown(ctx))
 	}
-	cfg.file.warn(log)
+	if key := cfg.file.exposed; key != "" {
+		log.Warn("every user of this machine can read the secret in the configuration file", "file", cfg.file.path,
+			"key", key)
+	}
 	kept := db.String()
 	if db.IsEmbedded() {
 		kept = "the embedded Redis, which keeps nothing and serves this node only"

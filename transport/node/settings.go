@@ -60,13 +60,13 @@ func settings(c *cli, redis string) ([]setting, error) {
 	for i, flag := range given {
 		value := flag.Target.Interface()
 		s := setting{flag, shown(value), reflect.DeepEqual(value, defaults[i].Target.Interface()),
-			c.Serve.origins[flag.Name]}
+			c.Serve.file.origins[flag.Name]}
 		switch {
 		case s.isDefault:
-		case flag.Tag.Has("secret"):
-			s.shown = "(secret)"
 		case flag.Name == "webhook":
 			s.shown = c.Serve.webhookHosts()
+		case flag.Tag.Has("secret"):
+			s.shown = "(secret)"
 		case flag.Name == "redis":
 			s.shown = redis
 		}

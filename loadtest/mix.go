@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"roomd/loadtest/check"
+	"roomd/loadtest/report"
 	"roomd/room"
 	"roomd/transport/protocol"
 )
@@ -88,12 +89,7 @@ func mixes(has func(played) bool) (names []string) {
 
 // CheckMix returns an error like that of Config.Validate if a name is not in MixNames.
 func CheckMix(names []string) error {
-	for _, name := range ExpandMix(names) {
-		if !slices.Contains(MixNames, name) {
-			return fmt.Errorf("mix is %q, it must be of %s", name, strings.Join(MixNames, ", "))
-		}
-	}
-	return nil
+	return report.CheckNames("mix", ExpandMix(names), MixNames)
 }
 
 // ExpandMix replaces all and none if they are the only name.

@@ -79,6 +79,7 @@ type labCmd struct {
 }
 
 func (c *labCmd) Help() string {
+	ways, troubles := lab.Describe()
 	return `Examples:
 
   roomload lab
@@ -90,7 +91,10 @@ the faults that happen in practice, and roomd among them. It ends with 0 only if
 shows no anomaly, and every other discipline shows at least those that are known of it.
 The web page has every step of each failure.
 
-` + lab.Describe()
+Disciplines:
+` + facts(ways) + `
+Faults:
+` + facts(troubles)
 }
 
 // Validate is called by kong.
@@ -187,7 +191,7 @@ of time. Faults that lose something by themselves have to be named.
 
 Faults:
 
-` + chaos.Describe()
+` + facts(chaos.Describe())
 }
 
 // Validate is called by kong.

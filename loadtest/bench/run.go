@@ -33,7 +33,6 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,22 +94,8 @@ func (c Config) Validate() error {
 	if c.Connections < 1 {
 		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
 	}
-	return cmp.Or(checkNames("only", c.Only, Contenders()), checkNames("workload", c.Workloads, Workloads()),
+	return cmp.Or(report.CheckNames("only", c.Only, report.Names(Contenders())), report.CheckNames("workload", c.Workloads, report.Names(Workloads())),
 		scratch.Validate(c.Redis))
-}
-
-// checkNames returns an error if one of the names is not among all.
-func checkNames(field string, names []string, all []report.Fact) error {
-	var known []string
-	for _, fact := range all {
-		known = append(known, fact.Name)
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s is %q, it must be one of %s", field, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
 }
 
 // cells returns the measurements of a valid Config in order. Those of memory have connections clients.

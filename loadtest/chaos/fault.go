@@ -2,12 +2,13 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"roomd/loadtest/report"
 )
 
 // The profiles of Redis.
@@ -83,17 +84,16 @@ func FaultNamed(name string) *Fault {
 	return nil
 }
 
-// Describe returns a table of the faults for a terminal.
-func Describe() string {
-	var b strings.Builder
+// Describe returns the names and descriptions of the faults.
+func Describe() (list []report.Fact) {
 	for _, f := range Faults {
-		where := ""
+		text := f.What
 		if f.Profiles != nil {
-			where = " (" + strings.Join(f.Profiles, ", ") + ")"
+			text += " (" + strings.Join(f.Profiles, ", ") + ")"
 		}
-		fmt.Fprintf(&b, "  %-17s  %s%s\n", f.Name, f.What, where)
+		list = append(list, report.Fact{Name: f.Name, Text: text})
 	}
-	return b.String()
+	return list
 }
 
 // node chooses a node.

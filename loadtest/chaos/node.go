@@ -66,13 +66,13 @@ func (p *process) heal(ctx context.Context) error {
 // node is a process of roomd with its networks.
 type node struct {
 	process
-	run     *run
-	number  int // starts at 1
-	links   links
-	admin   string       // host:port of its API for operators
-	door    *proxy.Proxy // network to admin for readers of the feed
-	version version      // current version, or that of the next start
-	log     io.Writer
+	run    *run
+	number int // starts at 1
+	links  links
+	admin  string       // host:port of its API for operators
+	door   *proxy.Proxy // network to admin for readers of the feed
+	other  bool         // it runs Config.OtherProgram, or will at its next start
+	log    io.Writer
 }
 
 // Times of the nodes. They are short, so that faults of seconds outlast them.
@@ -92,13 +92,11 @@ func (r *run) startNode(ctx context.Context, number int) (err error) {
 	n := &node{run: r, number: number, log: r.log(fmt.Sprintf("node-%d", number))}
 	n.name = fmt.Sprintf("node %d", number)
 	r.nodes = append(r.nodes, n)
-	if number%2 == 0 && r.cfg.OtherProgram != "" {
-		n.version = other
-	}
+	n.other = number%2 == 0 && r.cfg.OtherProgram != ""
 	if err = n.links.lead(r.store.ends); err != nil {
 		return err
 	}
-	if n.server, err = launch.Start(ctx, n.command()); err == nil && n.version == own {
+	if n.server, err = launch.Start(ctx, n.command()); err == nil && !n.other {
 		err = n.links.used()
 	}
 	if err != nil {
@@ -112,7 +110,7 @@ func (r *run) startNode(ctx context.Context, number int) (err error) {
 
 // command returns the command that starts the node in its version.
 func (n *node) command() launch.Command {
-	c := launch.Command{Program: n.run.programs[n.version], Env: []string{asNode + "=1", n.links.env()},
+	c := launch.Command{Program: n.run.program, Env: []string{asNode + "=1", n.links.env()},
 		Ready: "ready: connect to", Log: n.log}
 	c.Args = func(s *launch.Server) ([]string, error) {
 		if n.server == nil { // each attempt to start uses another port
@@ -132,7 +130,8 @@ func (n *node) command() launch.Command {
 			"--rate", "off", "--max-per-address", "off", "--max-new-rooms", "off",
 		}, n.run.feed.args()...), nil
 	}
-	if n.version == other {
+	if n.other {
+		c.Program = n.run.cfg.OtherProgram
 		c = inEnvironment(c)
 	}
 	return c
@@ -206,14 +205,6 @@ func (s *server) follows(ctx context.Context) int {
 	return port
 }
 
-// version selects one of run.programs.
-type version int
-
-const (
-	own   version = iota // this one
-	other                // Config.OtherProgram: nodes with even numbers start as that
-)
-
 // inEnvironment turns a command's flags into environment variables, because a version ignores unknown
 // variables.
 func inEnvironment(c launch.Command) launch.Command {
@@ -236,7 +227,7 @@ var updateFault = &Fault{
 	inject: func(_ context.Context, i *injection) (heal, error) {
 		n, updated := i.node(), i.run.cfg.OtherProgram == ""
 		if !updated {
-			i.on += map[version]string{own: " goes back", other: " is updated"}[n.version]
+			i.on += map[bool]string{false: " goes back", true: " is updated"}[n.other]
 		}
 		n.down = true
 		return func(ctx context.Context) error {
@@ -244,7 +235,7 @@ var updateFault = &Fault{
 				return fmt.Errorf("%s drains: %w", n.name, err)
 			}
 			if !updated { // otherwise it failed to start
-				n.version = own + other - n.version
+				n.other = !n.other
 				if err := n.server.Become(n.command()); err != nil {
 					return err
 				}

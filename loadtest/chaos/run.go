@@ -22,12 +22,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"roomd/loadtest"
 	"roomd/loadtest/check"
+	"roomd/loadtest/report"
 )
 
 // startTimeout bounds the start of a server or a node.
@@ -45,7 +45,7 @@ type run struct {
 	files  []io.Closer   // log files
 	played time.Duration // how long players played
 
-	programs map[version]string // programs of the nodes
+	program string // this one, which runs nodes, too
 
 	mu    sync.Mutex
 	phase string // guarded by mu
@@ -74,11 +74,10 @@ func (r *run) start(ctx context.Context) error {
 	if !hosted {
 		return errors.New("chaos: this program starts itself as a node, and does not call chaos.Main")
 	}
-	program, err := os.Executable()
-	if err != nil {
+	var err error
+	if r.program, err = os.Executable(); err != nil {
 		return err
 	}
-	r.programs = map[version]string{own: program, other: r.cfg.OtherProgram}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if r.store, err = openStore(ctx, r.cfg, r.log); err != nil {
@@ -257,13 +256,10 @@ func (c Config) withDefaults() Config {
 // and its value.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	for _, f := range []struct {
-		name, value string
-		of          []string
-	}{{"profile", c.Profile, Profiles}, {"persist", c.Persist, Persists}} {
-		if !slices.Contains(f.of, f.value) {
-			return fmt.Errorf("%s is %q, it must be one of %s", f.name, f.value, strings.Join(f.of, ", "))
-		}
+	if err := cmp.Or(report.CheckNames("profile", []string{c.Profile}, Profiles),
+		report.CheckNames("persist", []string{c.Persist}, Persists), loadtest.CheckMix(c.Mix),
+		loadtest.CheckKeyPrefix(c.KeyPrefix)); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name            string
@@ -283,12 +279,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
 	case c.Recover < 0:
 		return fmt.Errorf("recover is %v, it must not be negative", c.Recover)
-	}
-	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {
-		return err
-	}
-	if err := loadtest.CheckMix(c.Mix); err != nil {
-		return err
 	}
 	for _, name := range c.Faults {
 		switch f := FaultNamed(name); {

@@ -8,23 +8,6 @@ import (
 	"time"
 )
 
-// Point is a commit of a room. The zero Point is none.
-type Point struct {
-	Epoch   string `json:"epoch,omitzero"`
-	Version uint64 `json:"version,omitzero"`
-}
-
-func (p Point) String() string {
-	if p == (Point{}) {
-		return "nothing"
-	}
-	return fmt.Sprintf("version %d of epoch %s", p.Version, short(p.Epoch))
-}
-
-func (o *Op) point() Point    { return Point{o.Epoch, o.Version} }
-func (f *Frame) point() Point { return Point{f.Epoch, f.Version} }
-func (e *Entry) point() Point { return Point{e.Epoch, e.Version} }
-
 // Told is an entry of the feed that a reader got: a commit of a room, or a gap.
 type Told struct {
 	At   time.Duration `json:"at"`
@@ -73,7 +56,8 @@ func Feed(h *History, readers Readers) *FeedVerdict {
 			rooms[told[i].Room] = append(rooms[told[i].Room], &told[i])
 		}
 		for _, room := range h.Rooms {
-			l := &listener{history: h, name: name, room: room, journal: h.Journals[room], verdict: v}
+			l := &listener{history: h, journal: h.Journals[room], verdict: v,
+				complaints: complaints{"feed, " + name, room, make(map[string]int), &v.Violations}}
 			l.index()
 			for _, t := range rooms[room] {
 				l.hear(t)
@@ -92,11 +76,9 @@ const unreplicated = 2 * time.Second
 
 // listener judges one reader's entries of one room.
 type listener struct {
+	complaints
 	history *History
-	name    string
-	room    string
 	verdict *FeedVerdict
-	broke   int
 	journal []Entry
 	place   map[Point]int // index in the journal
 
@@ -111,13 +93,6 @@ func (l *listener) index() {
 	l.place, l.seen, l.over = make(map[Point]int), make(map[Point]uint64), make(map[string]bool)
 	for i, e := range l.journal {
 		l.place[e.point()] = i
-	}
-}
-
-func (l *listener) broken(rule string, at time.Duration, format string, args ...any) {
-	if l.broke++; l.broke <= mostViolations {
-		l.verdict.Violations = append(l.verdict.Violations,
-			Violation{Checker: "feed, " + l.name, Rule: rule, Room: l.room, At: at, Text: fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -44,8 +44,7 @@ func (l *movedData) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	switch op.Action {
 	case MoveOut:
 		for _, user := range op.Users {
-			if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "leave" && c.User == user }) &&
-				before[user] != "" {
+			if e.has("leave", user) && before[user] != "" {
 				l.taken[op.ID] = before[user]
 			}
 		}
@@ -60,17 +59,15 @@ func (l *movedData) pack(op *Op, e *Entry, before map[string]string, s *state) {
 // judge reports users who lost their private data by a move. A user who already had some in the new room keeps
 // those.
 func (l *movedData) judge(v *Verdict) {
-	told := 0
+	found := complaints{"witness", "", make(map[string]int), &v.Violations}
 	for _, a := range l.arrived {
 		had, some := l.taken[a.op.Left]
 		if !some || a.now == had || a.now != "" && a.now == a.before {
 			continue
 		}
-		if told++; told <= mostViolations {
-			v.Violations = append(v.Violations, Violation{Checker: "witness", Rule: "private", Room: a.op.Room,
-				At:   a.op.Return,
-				Text: a.op.String() + ": it left with the private data " + had + ", and has " + cmp.Or(a.now, "none")})
-		}
+		found.room = a.op.Room
+		found.broken("private", a.op.Return, "%s: it left with the private data %s, and has %s", a.op, had,
+			cmp.Or(a.now, "none"))
 	}
 }
 

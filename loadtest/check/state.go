@@ -151,18 +151,14 @@ func names(users []Member) []string {
 // room.
 func (s *state) lacks(op *Op, e *Entry) wrong {
 	has := func(is func(Change) bool) bool { return slices.ContainsFunc(e.Changes, is) }
-	left := func(user string) bool {
-		return s.Members[user] == nil || has(func(c Change) bool { return c.Type == "leave" && c.User == user })
-	}
-	came := func(user string) bool {
-		return s.Members[user] != nil || has(func(c Change) bool { return c.Type == "join" && c.User == user })
+	left := func(user string) bool { return s.Members[user] == nil || e.has("leave", user) }
+	came := func(user string) bool { return s.Members[user] != nil || e.has("join", user) }
+	told := func(kind, user string) bool {
+		return has(func(c Change) bool { return c.Type == kind && c.Data == op.Value && c.User == user })
 	}
 	// A member's data ends with the membership. If the member leaves in the same version, the commit does not
 	// list it.
-	gone := has(func(c Change) bool { return c.Type == "leave" && c.User == op.Process })
-	dealt := func(user string) bool {
-		return has(func(c Change) bool { return c.Type == "private" && c.Data == op.Value && c.User == user })
-	}
+	gone := e.has("leave", op.Process)
 	if op.matches() && (s.settings.Labels != op.Settings.Labels || e.Version == 1 && s.settings != *op.Settings) {
 		return wrongf("match", "it asked for %+v, and the room has %+v", *op.Settings, s.settings)
 	}
@@ -174,8 +170,7 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	switch op.Action {
 	case Join, Match:
 		seat, in := s.Seats.Of[op.Process]
-		// later in the same version
-		moved := has(func(c Change) bool { return c.Type == "seat" && c.User == op.Process })
+		moved := e.has("seat", op.Process) // later in the same version
 		ok = in && (seat == op.Seat || moved) || gone
 	case SetTimer:
 		ok = has(func(c Change) bool {
@@ -188,15 +183,11 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	case SetData:
 		ok = has(func(c Change) bool { return c.Type == "data" && c.Data == op.Value })
 	case SetMember:
-		ok = gone || has(func(c Change) bool {
-			return c.Type == "member" && c.Data == op.Value && c.User == op.Process
-		})
+		ok = gone || told("member", op.Process)
 	case SetPrivate:
-		ok = gone || has(func(c Change) bool {
-			return c.Type == "private" && c.Data == op.Value && c.User == op.Process
-		})
+		ok = gone || told("private", op.Process)
 	case Deal:
-		all(dealt)
+		all(func(user string) bool { return told("private", user) })
 	case Say:
 		ok = has(func(c Change) bool { return c.Type == "message" && c.Text == op.Value && c.User == op.Process })
 	case Ready:
@@ -225,20 +216,15 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 // reseated reports whether a commit gave other seats to both users of a swap, or to all who were there before
 // and after a shuffle.
 func (s *state) reseated(op *Op, e *Entry) bool {
-	changed := func(user string, types ...string) bool {
-		return slices.ContainsFunc(e.Changes, func(c Change) bool {
-			return c.User == user && slices.Contains(types, c.Type)
-		})
-	}
 	users := op.Users
 	if op.Action == Shuffle {
 		users = slices.DeleteFunc(slices.Collect(maps.Keys(s.Members)),
-			func(user string) bool { return changed(user, "join") })
+			func(user string) bool { return e.has("join", user) })
 		if len(users) < 2 {
 			return true
 		}
 	}
-	return !slices.ContainsFunc(users, func(user string) bool { return !changed(user, "seat") })
+	return !slices.ContainsFunc(users, func(user string) bool { return !e.has("seat", user) })
 }
 
 // changes describes changes in a line.

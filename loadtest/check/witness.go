@@ -7,19 +7,6 @@ import (
 	"time"
 )
 
-// Verdict is the result of a checker.
-type Verdict struct {
-	Violations []Violation
-	Judged     int         // number of operations
-	Lost       map[int]int // acknowledged actions missing in the journals, by index of the fault
-	Unsure     []string    // descriptions of what could not be decided
-	Watched    int         // number of rooms in which events to watchers replaced the journal
-	Strange    []string    // kinds of changes that it does not know and ignores
-}
-
-// mostViolations limits the described violations of a rule in a room, because one defect has many consequences.
-const mostViolations = 5
-
 // Witness judges a history by the rooms' journals.
 func Witness(h *History) *Verdict {
 	v := &Verdict{Lost: make(map[int]int)}
@@ -54,16 +41,6 @@ func Witness(h *History) *Verdict {
 	return v
 }
 
-// events returns the events by room.
-func (h *History) events() map[string][]*Event {
-	of := make(map[string][]*Event)
-	for i := range h.Events {
-		e := &h.Events[i]
-		of[e.Room] = append(of[e.Room], e)
-	}
-	return of
-}
-
 // sighting is a room in the view of a client.
 type sighting struct {
 	list *List
@@ -71,17 +48,13 @@ type sighting struct {
 	when time.Duration
 }
 
-// String describes a snapshot.
-func (e *Event) String() string { return fmt.Sprintf("a snapshot for %q", e.User) }
-
 // witness judges one room.
 type witness struct {
+	complaints
 	history  *History
-	room     string
 	verdict  *Verdict
-	moved    *movedData     // shared by all rooms
-	commits  *commitTimes   // shared by all rooms
-	told     map[string]int // number of violations by rule
+	moved    *movedData   // shared by all rooms
+	commits  *commitTimes // shared by all rooms
 	journal  []Entry
 	public   bool          // the journal consists of events to watchers
 	position map[Point]int // index in the journal; for a version within an entry of watchers, that entry's
@@ -99,8 +72,8 @@ type removed struct{ user, reason string }
 
 func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event) *witness {
 	w := &witness{
-		history: h, room: room, verdict: v, told: make(map[string]int), journal: h.Journals[room], ops: ops,
-		events:   events,
+		complaints: complaints{"witness", room, make(map[string]int), &v.Violations},
+		history:    h, verdict: v, journal: h.Journals[room], ops: ops, events: events,
 		position: make(map[Point]int), seen: make(map[Point][]sighting), acked: make(map[Point][]*Op),
 		values: make(map[string][]int), left: make(map[removed]bool),
 	}
@@ -129,14 +102,6 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 		}
 	}
 	return w
-}
-
-// broken reports a violation.
-func (w *witness) broken(rule string, when time.Duration, format string, args ...any) {
-	if w.told[rule]++; w.told[rule] <= mostViolations {
-		w.verdict.Violations = append(w.verdict.Violations,
-			Violation{Checker: "witness", Rule: rule, Room: w.room, At: when, Text: fmt.Sprintf(format, args...)})
-	}
 }
 
 // index finds the positions of versions and values in the journal, and judges its order.
@@ -182,12 +147,6 @@ func (w *witness) index() {
 		}
 		before = here
 	}
-}
-
-// recalls reports whether the entry restores data that Redis had lost. It may then continue a version that only
-// a node knew.
-func (e *Entry) recalls() bool {
-	return slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Again })
 }
 
 // carried reports whether a change has private data that a member brought from another room.
@@ -244,8 +203,7 @@ func (w *witness) replay() {
 			if !w.public {
 				w.moved.pack(op, &w.journal[i], before, s)
 			}
-			if op.AsHost && op.Process != host && !slices.ContainsFunc(e.Changes,
-				func(c Change) bool { return c.Type == "host" && c.User == op.Process }) {
+			if op.AsHost && op.Process != host && !e.has("host", op.Process) {
 				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)
 			}
 			if op.Action != Read && op.Count != len(s.Members) {
@@ -274,174 +232,6 @@ func (w *witness) apart() {
 				w.broken("two contents", o.when, "%s: at %v, which is lost, %s; %s was shown that", o.who, here,
 					differs, list[0].who)
 			}
-		}
-	}
-}
-
-// conflicts judges each compare-and-set of the data: nobody may have set the data since the expected version.
-func (w *witness) conflicts() {
-	set := make(map[string][]uint64) // by epoch: versions that set the data
-	for _, e := range w.journal {
-		if slices.ContainsFunc(e.Changes, func(c Change) bool { return c.Type == "data" }) {
-			set[e.Epoch] = append(set[e.Epoch], e.Version)
-		}
-	}
-	for _, op := range w.ops {
-		_, is := w.position[op.point()]
-		if op.Action != SetData || op.Expect == nil || !is || w.public || op.Outcome == Refused &&
-			op.Code != "conflict" {
-			continue
-		}
-		versions := set[op.Epoch]
-		after, _ := slices.BinarySearch(versions, *op.Expect+1)
-		changed := after < len(versions) && (versions[after] < op.Version || versions[after] == op.Version &&
-			op.Outcome == Refused)
-		another := op.InEpoch != "" && op.InEpoch != op.Epoch
-		switch {
-		case op.Outcome == Done && (changed || another):
-			w.broken("conflict", op.Return, "%s: it expected version %d of epoch %s, and somebody has set the data since", op, *op.Expect, short(op.InEpoch))
-		case op.Outcome == Refused && !changed && !another && !w.history.split(op) && !w.renewed(op):
-			w.broken("conflict", op.Return, "%s: it expected version %d, and nobody has set the data between that and version %d", op, *op.Expect, op.Version)
-		}
-	}
-}
-
-// renewed reports whether the operation's epoch started after the version that it expects.
-func (w *witness) renewed(op *Op) bool {
-	_, is := w.position[Point{op.Epoch, *op.Expect}]
-	return !is
-}
-
-// actions judges each operation by itself: the journal has each acknowledged one once, and no refused one.
-func (w *witness) actions() {
-	asked := make(map[string]bool) // users who may be in the room
-	for _, op := range w.ops {
-		w.verdict.Judged++
-		here := op.point()
-		_, survives := w.position[here]
-		if op.Outcome == Done && !survives && op.Version > 0 {
-			w.lose(op)
-		}
-		if op.Value != "" {
-			w.value(op, survives)
-		}
-		if _, half := w.history.halfDone(op); op.Outcome != Refused || half {
-			switch op.Action {
-			case Join, Match:
-				asked[op.Process] = true
-			case Reserve, MoveIn:
-				for _, user := range op.Users {
-					asked[user] = true
-				}
-			}
-		}
-	}
-	for _, e := range w.journal {
-		for _, c := range e.Changes {
-			if c.Type == "join" && !asked[c.User] {
-				asked[c.User] = true // report it only once
-				w.broken("phantom", 0, "%q joins at %v, and nobody asked for that, or it was refused", c.User, e.point())
-			}
-			if (c.Type == "seat" || c.Type == "leave" && c.Reason == "moved") && !w.askedThere(e, c) {
-				w.broken("phantom", 0, "%v has %s, and nobody asked for that, or it was refused", e.point(),
-					changes([]Change{c}))
-			}
-		}
-	}
-	known := make(map[string]bool)
-	for _, op := range w.ops {
-		known[op.Value] = true
-	}
-	for value, at := range w.values {
-		if !known[value] {
-			w.broken("phantom", 0, "%s is in the journal (version %d), and nobody asked for that", value,
-				w.journal[at[0]].Version)
-		}
-	}
-}
-
-// askedThere reports whether an operation asked for a change of seats or a move, and was acknowledged in that
-// entry or may have been done there.
-func (w *witness) askedThere(e Entry, c Change) bool {
-	is := func(op *Op) bool {
-		if c.Type == "seat" {
-			return op.Action == Shuffle || op.Action == Swap && slices.Contains(op.Users, c.User)
-		}
-		return op.Action == MoveOut && slices.Contains(op.Users, c.User)
-	}
-	here := e.point()
-	when := w.commits.when(w.room, here)
-	for v := e.from + 1; e.merged && v < e.Version; v++ {
-		if slices.ContainsFunc(w.acked[Point{e.Epoch, v}], is) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(w.acked[here], is) || slices.ContainsFunc(w.open, func(op *Op) bool {
-		until, half := w.history.halfDone(op)
-		return is(op) && (!half || op.Call <= when.to && when.from <= until)
-	})
-}
-
-// value judges how often the journal has the data or text of an operation.
-func (w *witness) value(op *Op, survives bool) {
-	switch n := len(w.values[op.Value]); {
-	case n > 1:
-		w.broken("twice", op.Return, "%s: it is in the journal %d times", op, n)
-	case n == 1 && op.Outcome == Refused:
-		w.broken("refused", op.Return, "%s: it is in the journal all the same", op)
-	case n == 1 && op.Outcome == Done && !survives && !(w.public && w.unwatched(op)):
-		w.broken("twice", op.Return, "%s: that version is lost, and it is in the journal elsewhere", op)
-	}
-}
-
-// lose judges an acknowledged operation whose version is not in the journal.
-func (w *witness) lose(op *Op) {
-	for i, f := range w.history.Faults {
-		if f.Loses && op.Return >= f.Since && op.Call <= f.To {
-			if op.Action != Read {
-				w.verdict.Lost[i]++
-			}
-			return
-		}
-	}
-	if op.Action == Read && w.history.split(op) || w.public && w.unwatched(op) {
-		return // a read waits for no replica
-	}
-	w.broken("lost", op.Return, "%s: the journal has no such version, and no fault was allowed to lose it", op)
-}
-
-// order judges by time: an operation that started after another was answered must come later.
-func (w *witness) order() {
-	var done []*Op
-	for _, op := range w.ops {
-		if op.Outcome == Done && op.Version > 0 {
-			done = append(done, op)
-		}
-	}
-	returns := slices.Clone(done)
-	slices.SortFunc(done, func(a, b *Op) int { return cmp.Compare(a.Call, b.Call) })
-	slices.SortFunc(returns, func(a, b *Op) int { return cmp.Compare(a.Return, b.Return) })
-	var last *Op                   // the answered operation with the largest position so far
-	newest := make(map[string]*Op) // the same by epoch
-	for _, op := range done {
-		for len(returns) > 0 && returns[0].Return < op.Call {
-			a := returns[0]
-			returns = returns[1:]
-			if n := newest[a.Epoch]; n == nil || a.Version > n.Version {
-				newest[a.Epoch] = a
-			}
-			if i, is := w.position[a.point()]; is &&
-				(last == nil || i > w.position[last.point()]) {
-				last = a
-			}
-		}
-		if n := newest[op.Epoch]; n != nil && (n.Version > op.Version || n.Version == op.Version && op.writes()) &&
-			!w.history.split(op) {
-			w.broken("order", op.Call, "%s began after the end of %s", op, n)
-		}
-		if i, is := w.position[op.point()]; last != nil && is && last.Epoch != op.Epoch &&
-			i < w.position[last.point()] && !w.history.split(op) {
-			w.broken("order", op.Call, "%s began after the end of %s", op, last)
 		}
 	}
 }

@@ -42,7 +42,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +50,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomd/loadtest/internal/scratch"
+	"roomd/loadtest/report"
 )
 
 // Config says what to run. Its tags are the flags of roomload lab.
@@ -77,20 +77,16 @@ const LeastSecond = 100 * time.Millisecond
 // cacheGuard names the fault that has no column in the matrix.
 const cacheGuard = "cache"
 
-// Describe describes the disciplines and the faults, a line each.
-func Describe() string {
-	var b strings.Builder
-	line := func(name, about string) { fmt.Fprintf(&b, "  %-*s%s\n", nameWidth, name, about) }
-	b.WriteString("Disciplines:\n")
+// Describe returns the names and descriptions of the disciplines, and of the faults.
+func Describe() (ways, troubles []report.Fact) {
 	for _, d := range disciplines {
-		line(d.name, d.describe())
+		ways = append(ways, report.Fact{Name: d.name, Text: d.describe()})
 	}
-	b.WriteString("\nFaults:\n")
 	for _, f := range faults {
-		line(f.name, f.about)
+		troubles = append(troubles, report.Fact{Name: f.name, Text: f.about})
 	}
-	line(cacheGuard, "callers at an expired cache entry, behind every lock")
-	return b.String()
+	return ways, append(troubles, report.Fact{Name: cacheGuard,
+		Text: "callers at an expired cache entry, behind every lock"})
 }
 
 // isChosen reports whether a name is in a list, or the list is empty.
@@ -99,19 +95,10 @@ func isChosen(list []string, name string) bool { return len(list) == 0 || slices
 // Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
 // and its value.
 func (c Config) Validate() error {
-	have := map[string][]string{"faults": {cacheGuard}}
-	for _, d := range disciplines {
-		have["only"] = append(have["only"], d.name)
-	}
-	for _, f := range faults {
-		have["faults"] = append(have["faults"], f.name)
-	}
-	for field, chosen := range map[string][]string{"only": c.Only, "faults": c.Faults} {
-		for _, name := range chosen {
-			if !slices.Contains(have[field], name) {
-				return fmt.Errorf("%s is %q, it must be one of %s", field, name, strings.Join(have[field], ", "))
-			}
-		}
+	ways, troubles := Describe()
+	if err := cmp.Or(report.CheckNames("only", c.Only, report.Names(ways)),
+		report.CheckNames("faults", c.Faults, report.Names(troubles))); err != nil {
+		return err
 	}
 	switch {
 	case c.Duration <= 0:

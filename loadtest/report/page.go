@@ -110,6 +110,24 @@ type Fact struct {
 	Class      string // "good", "bad" or "", for the page
 }
 
+// Names returns the names of facts.
+func Names(facts []Fact) (names []string) {
+	for _, f := range facts {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// CheckNames returns an error about a flag of that name if one of its values is not known.
+func CheckNames(flag string, values, known []string) error {
+	for _, value := range values {
+		if !slices.Contains(known, value) {
+			return fmt.Errorf("%s is %q, it must be one of %s", flag, value, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
 // Text returns a line for each fact. Names are padded to width.
 func (f *Facts) Text(width int) string {
 	for _, row := range f.Rows {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"slices"
 )
 
@@ -30,24 +31,8 @@ func markOf(text []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:markSum])
 }
 
-// knownMarks has the marks of the last versions.
-type knownMarks [64]struct {
-	version uint64
-	mark    string
-}
-
-func (k *knownMarks) put(version uint64, mark string) {
-	at := &k[version%uint64(len(k))]
-	at.version, at.mark = version, mark
-}
-
-// of returns the mark of a version, or "".
-func (k *knownMarks) of(version uint64) string {
-	if at := k[version%uint64(len(k))]; at.version == version {
-		return at.mark
-	}
-	return ""
-}
+// keptMarks is how many of the last versions' marks are kept.
+const keptMarks = 64
 
 // Journal replays the journal of a room, and compares the result with Redis.
 type Journal struct {
@@ -59,14 +44,14 @@ type Journal struct {
 	name   string
 	tell   func(Finding)
 	mark   string
-	epochs map[string]bool // earlier epochs
-	marks  knownMarks
-	at     string // id of the current entry; "" at the end
+	epochs map[string]bool   // earlier epochs
+	marks  map[uint64]string // of the last versions
+	at     string            // id of the current entry; "" at the end
 }
 
 // NewJournal returns the journal of a room. It calls report for each contradiction.
 func NewJournal(room string, report func(Finding)) *Journal {
-	j := &Journal{name: room, tell: report, epochs: make(map[string]bool)}
+	j := &Journal{name: room, tell: report, epochs: make(map[string]bool), marks: make(map[uint64]string)}
 	j.Room = NewRoom(false, j.find)
 	return j
 }
@@ -101,7 +86,8 @@ func (j *Journal) Next(id, text string) {
 		return
 	}
 	j.Begun, j.epoch, j.mark = true, e.Epoch, e.Mark
-	j.marks.put(e.Version, e.Mark)
+	j.marks[e.Version] = e.Mark
+	delete(j.marks, e.Version-keptMarks)
 	j.Commit(&e)
 }
 
@@ -152,7 +138,7 @@ func (e *Entry) recalls() bool {
 // knew. Later commits of the old epoch are lost. If Redis had forgotten the room, the restored room builds on
 // nothing.
 func (j *Journal) renew(e *Entry) {
-	switch was := j.marks.of(e.Version - 1); {
+	switch was := j.marks[e.Version-1]; {
 	case j.epochs[e.Epoch], e.Version > j.version+1 && !(e.recalls() && (e.Prev == "" || e.Prev == j.mark)):
 		j.find(RuleEpoch, e.Version, says(theEntry, "epoch %s, version %d", quoted(e.Epoch), e.Version),
 			says(before, "epoch %s, version %d; a new epoch begins at 1, or goes on after a loss", quoted(j.epoch),
@@ -161,6 +147,7 @@ func (j *Journal) renew(e *Entry) {
 		j.checkPrev(e, was, was != "" && !(e.Prev == "" && e.recalls()))
 		j.LostCommits += j.version - min(j.version, e.Version-1)
 	}
+	maps.DeleteFunc(j.marks, func(version uint64, _ string) bool { return version >= e.Version }) // these are lost
 	j.epochs[j.epoch] = true
 	j.Lost++
 }

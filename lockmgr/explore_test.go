@@ -34,6 +34,7 @@ type exploredState struct {
 	holder           string
 	queue            []string // in order of their scores
 	buried           []string
+	quiet            bool // the last number says that there is no queue
 	clients          [2]exploredClient
 	net              []request
 	faults, expiries int
@@ -146,6 +147,9 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 	for _, token := range s.buried {
 		_, _ = e.mini.ZAdd("Lock:a:Queue", 1.5e18, token)
 	}
+	if s.quiet {
+		_ = e.mini.Set("Lock:a:Fence", "1")
+	}
 	args := []any{"PUBLISH", 60000, r.token}
 	switch r.kind {
 	case "acquire":
@@ -156,6 +160,8 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 	reply, err := exploredScripts[r.kind].Run(t.Context(), e.client, []string{"Lock:a", "Lock:a:Queue", "Lock:a:Fence"}, args...).Result()
 	redistest.FatalIf(t, err != nil, "%v %v", r, err)
 	s.holder, _ = e.mini.Get("Lock:a")
+	last, _ := e.mini.Get("Lock:a:Fence")
+	s.quiet = last != "" && !strings.HasSuffix(last, ".")
 	s.queue, s.buried = nil, nil
 	scores, _ := e.mini.SortedSet("Lock:a:Queue")
 	for token, score := range scores {
@@ -166,6 +172,9 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 		}
 	}
 	slices.SortFunc(s.queue, func(a, b string) int { return int(scores[a] - scores[b]) })
+	if s.quiet && len(s.queue)+len(s.buried) > 0 {
+		e.report(fmt.Sprintf("%q wait and %q are buried, and the last number says that there is no queue", s.queue, s.buried))
+	}
 	if r.kind == "write" && reply == int64(1) {
 		hold := r.client
 		if slices.Contains(s.past, hold) {

@@ -128,6 +128,23 @@ func TestGiveToTheHeadOfTheQueue(t *testing.T) {
 	})
 }
 
+// A waiter that is handed the lock, and releases it by a script of its own, offers it to the one behind it.
+func TestWhoIsHandedTheLockSeesWhoWaits(t *testing.T) {
+	virtually(t, 1, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		m := managers[0]
+		holder := mustAcquire(t, m, "a")
+		for _, token := range []string{"next", "behind"} {
+			askAs(t, m, token)
+		}
+		redistest.OK(t, m.Run(t.Context(), passScript, "a", nil, holder.Token(), "next", 60000).Err())
+		holder.Released()
+		redistest.OK(t, m.Run(t.Context(), releaseScript, "a", nil, "next").Err())
+		redistest.Equal(t, "the lock holds", clients[0].Get(t.Context(), "Lock:a").Val(), "behind")
+		slotOf(m, "next").Abandon()
+		slotOf(m, "behind").Abandon()
+	})
+}
+
 // Somebody waits for long. It asks Redis seldom if it is going to be woken, and often if it is not: the holder is another
 // program, or wake-ups do not come. Whatever ends the hold, it has the lock within a poll.
 func TestPolls(t *testing.T) {

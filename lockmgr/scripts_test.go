@@ -38,9 +38,9 @@ func TestScriptsHaveTheRulesTheyUse(t *testing.T) {
 // Rules that a script seldom needs stand at its mark, and those that it needs before that in front.
 func TestScripts_RulesAtTheMark(t *testing.T) {
 	text := withRules("if room_quiet(1) then return lock_holds(1) end"+lockPlace+"lock_release(1) return lock_holds(1), room_last(1)",
-		"local function room_quiet(at)\n  return lock_free(at)\nend\nlocal function room_last(at)\n  return lock_number(at)\nend\n")
+		"local function room_quiet(at)\n  return lock_waits(at)\nend\nlocal function room_last(at)\n  return lock_number(at)\nend\n")
 	front, rest, _ := strings.Cut(text, "\nif room_quiet") // the body begins
-	for name, inFront := range map[string]bool{"room_quiet": true, "lock_free": true, "lock_holds": true, "room_last": true, "lock_number": true, "lock_release": false, "lock_queue": false} {
+	for name, inFront := range map[string]bool{"room_quiet": true, "lock_waits": true, "lock_holds": true, "room_last": true, "lock_number": true, "lock_release": false, "lock_queue": false} {
 		defined := "local function " + name + "("
 		if strings.Count(text, defined) != 1 || strings.Contains(front, defined) != inFront || strings.Contains(rest, defined) == inFront {
 			t.Errorf("%s stands in front %d times, and %d times in the rest", name, strings.Count(front, defined), strings.Count(rest, defined))

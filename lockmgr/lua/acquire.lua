@@ -4,8 +4,5 @@
 -- returns fence       acquired. A reply without a table takes Redis half a microsecond less
 --         {position}  held by another; the token waits at that position
 --         {}          held by another, and the token is buried
-local held, position = lock_acquire(1, ARGV[3], ARGV[4], true)
-if held then
-  return lock_number(1)
-end
-return {position}
+local fence, position = lock_acquire_fenced(1, ARGV[3], ARGV[4], true)
+return fence or {position}

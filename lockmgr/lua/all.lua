@@ -10,7 +10,6 @@ for i = 4, #ARGV do
 end
 local fences = {}
 for i = 4, #ARGV do
-  lock_acquire(3 * (i - 4) + 1, ARGV[i], ARGV[3])
-  fences[i - 3] = lock_number(3 * (i - 4) + 1)
+  fences[i - 3] = lock_acquire_fenced(3 * (i - 4) + 1, ARGV[i], ARGV[3])
 end
 return fences

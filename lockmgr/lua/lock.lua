@@ -8,7 +8,8 @@
 --                             token, for a short claim
 --   key:Queue   sorted set    the tokens that wait, by order of arrival; behind all of them
 --                             the buried tokens, see lock_bury
---   key:Fence   string, PX    the last number drawn; see lock_number
+--   key:Fence   string, PX    the last number drawn, marked if the queue may exist; see
+--                             lock_number
 --   key:Wake:<process>   pub/sub   "<fence> <claim in ms> <token>" tells a waiter of that
 --                             process that it has the lock. A token ends in a UUID, whose
 --                             first 8 digits name its process
@@ -33,19 +34,28 @@ end
 -- or knows only an older one. If the clock has stepped back, the number is one more than
 -- the last one, which Redis keeps for ten minutes: a step back does harm only if the last
 -- number is lost or has expired.
-local function lock_number(at)
+--
+-- mark is '' if there is no queue, and '.' if there may be one. It stands behind the number
+-- that Redis keeps, so whoever reads the last number need not look for a queue, see
+-- lock_waits. To Lua the number is the same with it. Also returns what Redis kept before.
+local function lock_number(at, mark)
   local t = redis.call('TIME')
   local micros = t[2]
   while #micros < 6 do
     micros = '0' .. micros
   end
   local number = t[1] .. micros
-  local last = redis.call('SET', KEYS[at + 2], number, 'PX', '600000', 'GET')
+  local last = redis.call('SET', KEYS[at + 2], number .. mark, 'PX', '600000', 'GET')
   if last and last >= number then
     number = string.format('%.0f', last + 1)
-    redis.call('SET', KEYS[at + 2], number, 'PX', '600000')
+    redis.call('SET', KEYS[at + 2], number .. mark, 'PX', '600000')
   end
-  return number
+  return number, last
+end
+
+-- Is there a queue? last is what Redis keeps as the last number.
+local function lock_waits(at, last)
+  return (not last or string.byte(last, -1) == 46) and redis.call('EXISTS', KEYS[at + 1]) == 1
 end
 
 -- Returns the token at the head, or false.
@@ -68,7 +78,7 @@ local function lock_queue(at, head, token)
   local key, queue, number = KEYS[at], KEYS[at + 1], nil
   if head then
     redis.call('ZREM', queue, head)
-    number = lock_number(at)
+    number = lock_number(at, '.')
     redis.call('SET', key, head, 'PX', ARGV[2])
     redis.pcall(ARGV[1], key .. ':Wake:' .. string.sub(head, -36, -29), number .. ' ' .. ARGV[2] .. ' ' .. head)
   end
@@ -79,7 +89,7 @@ local function lock_queue(at, head, token)
   if position and position + 0 >= 1e18 then
     return
   elseif not position then
-    position = number or lock_number(at)
+    position = number or lock_number(at, '.')
     redis.call('ZADD', queue, position, token)
   end
   if redis.call('PTTL', queue) < 30000 then
@@ -95,20 +105,10 @@ local function lock_open(at, token)
     not lock_head(queue) and not redis.call('ZSCORE', queue, token))
 end
 
--- Acquires a lock that is free, if nobody has waited longer and the token is not buried.
--- Otherwise it returns false; if wait is true, it also puts the token into the queue, and
--- returns its position, too.
---
--- It also succeeds if the token has the lock already. The TTL then starts anew, because the
--- caller measures its deadline from the request that was answered.
-local function lock_acquire(at, token, ttl, wait)
+-- Does what lock_acquire does, without its fast path.
+local function lock_stand(at, token, ttl, wait)
   local key, queue = KEYS[at], KEYS[at + 1]
-  local holder = redis.call('EXISTS', queue) == 1 or redis.pcall('SET', key, token, 'NX', 'PX', ttl, 'GET')
-  if not holder then -- it was free, and nobody waits: the token has it now
-    return true
-  elseif type(holder) ~= 'string' then -- somebody waits, or Redis refused the SET
-    holder = redis.call('GET', key)
-  end
+  local holder = redis.call('GET', key)
   if holder == token then
     redis.call('PEXPIRE', key, ttl)
     return true
@@ -126,15 +126,38 @@ local function lock_acquire(at, token, ttl, wait)
   return false, lock_queue(at, head, wait and token)
 end
 
+-- Acquires a lock that is free, if nobody has waited longer and the token is not buried.
+-- Otherwise it returns false; if wait is true, it also puts the token into the queue, and
+-- returns its position, too.
+--
+-- It also succeeds if the token has the lock already. The TTL then starts anew, because the
+-- caller measures its deadline from the request that was answered.
+local function lock_acquire(at, token, ttl, wait)
+  if redis.call('EXISTS', KEYS[at + 1]) == 0 and not redis.pcall('SET', KEYS[at], token, 'NX', 'PX', ttl, 'GET') then
+    return true
+  end
+  return lock_stand(at, token, ttl, wait)
+end
+
+-- Acquires the lock as lock_acquire does, and returns the fence of the hold in place of true.
+-- The number that it draws says whether there may be a queue, so it takes the lock first.
+local function lock_acquire_fenced(at, token, ttl, wait)
+  local fence, last
+  if not redis.pcall('SET', KEYS[at], token, 'NX', 'PX', ttl, 'GET') then
+    fence, last = lock_number(at, '')
+    if not lock_waits(at, last) then
+      return fence
+    end
+    redis.call('DEL', KEYS[at]) -- others may have waited longer, or the token is buried
+    fence = lock_number(at, '.')
+  end
+  local held, position = lock_stand(at, token, ttl, wait)
+  return held and (fence or lock_number(at, '.')), position
+end
+
 -- Starts the TTL anew, for its holder only.
 local function lock_extend(at, token, ttl)
   return lock_holds(at, token) and redis.call('PEXPIRE', KEYS[at], ttl) == 1
-end
-
--- Releases the lock if nobody waits, for a script that has checked that the caller holds it.
--- Returns true if released.
-local function lock_free(at)
-  return redis.call('EXISTS', KEYS[at + 1]) == 0 and redis.call('DEL', KEYS[at]) == 1
 end
 
 -- Releases the lock, for a script that has checked that the caller holds it, and offers it to the
@@ -143,10 +166,11 @@ end
 -- If the caller knows a live waiter, it names that waiter's token as next. With a ttl, next
 -- has the lock at once, for the whole ttl, unless others have waited longer. If next does not
 -- get the lock and others wait, next waits behind them. Returns whether next has the lock,
--- or else its position, if it waits. A buried next gets nothing.
-local function lock_release(at, next, ttl)
+-- or else its position, if it waits. A buried next gets nothing. quiet is true if the caller
+-- knows that there is no queue.
+local function lock_release(at, next, ttl, quiet)
   local key, queue = KEYS[at], KEYS[at + 1]
-  if redis.call('EXISTS', queue) == 1 then
+  if not quiet and redis.call('EXISTS', queue) == 1 then
     local head = lock_head(queue)
     if head and not (ttl and head == next) then
       return false, lock_queue(at, head, next)
@@ -173,12 +197,14 @@ end
 --   {}          another has it, or nobody, and next does not wait: there is none, or it is buried
 --   0           the token did not hold it
 local function lock_pass(at, token, next, ttl)
-  if not lock_holds(at, token) then
+  local is = redis.call('MGET', KEYS[at], KEYS[at + 2])
+  if is[1] ~= token then
     return 0
   end
-  local held, position = lock_release(at, next, ttl)
+  local quiet = not lock_waits(at, is[2])
+  local held, position = lock_release(at, next, ttl, quiet)
   if held then
-    return lock_number(at)
+    return (lock_number(at, quiet and '' or '.'))
   end
   return {position}
 end
@@ -201,8 +227,9 @@ end
 -- The queue keeps the buried token for ten minutes, behind all that wait: its score is 1e18
 -- more than the server's time in microseconds.
 local function lock_bury(at, token)
-  local queue, now = KEYS[at + 1], redis.call('TIME')[1] * 1e6
+  local queue = KEYS[at + 1]
   redis.call('ZREM', queue, token)
+  local now = string.sub(lock_number(at, '.'), 1, 10) * 1e6
   redis.call('ZREMRANGEBYSCORE', queue, '1e18', string.format('%.0f', 1e18 + now - 6e8))
   redis.call('ZADD', queue, string.format('%.0f', 1e18 + now), token)
   redis.call('PEXPIRE', queue, 600000)

@@ -3,7 +3,4 @@
 -- returns fence     acquired
 --         {holder}  that token has it, or is to have it next
 --         {}        nobody has it, and the token is buried
-if lock_acquire(1, ARGV[3], ARGV[4]) then
-  return lock_number(1)
-end
-return {redis.call('GET', KEYS[1]) or nil}
+return lock_acquire_fenced(1, ARGV[3], ARGV[4]) or {redis.call('GET', KEYS[1]) or nil}

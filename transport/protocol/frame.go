@@ -175,6 +175,24 @@ func DecodeFrame(data []byte) (Frame, error) {
 	return nil, errNoFrame
 }
 
+// Kinds of a [Change].
+const (
+	ChangeJoin     = "join"
+	ChangeLeave    = "leave"
+	ChangeAway     = "away"     // the member's connection is lost, and the seat is kept for a while
+	ChangeBack     = "back"     // the member has a connection again
+	ChangeSeat     = "seat"     // the member has another seat; its former owner has another one in the same version
+	ChangeSettings = "settings" // the room has other settings
+	ChangeMember   = "member"   // a member's ready flag or data: only what has changed
+	ChangePrivate  = "private"  // a member's private data have changed; only that member and admins are told
+	ChangeHost     = "host"     // another member is the host; without a user, nobody is
+	ChangeData     = "data"     // the room has other data
+	ChangeMessage  = "message"  // a message; the room is unchanged
+
+	ChangeCountdown = "countdown" // one of the room's timers was set, or cancelled
+	ChangeTimer     = "timer"     // one of the room's timers has fired
+)
+
 // Reasons of a ChangeLeave. A newer server may send others.
 const (
 	ReasonLeft    = "left"    // the user chose to

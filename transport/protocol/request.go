@@ -2,10 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/bits"
 	"reflect"
-	"strconv"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -103,106 +100,6 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 
 // Decode stores the value of the text in v, as [json.Unmarshal] does. An empty text is null.
 func (j JSON) Decode(v any) error { return json.Unmarshal(appendJSON(nil, j), v) }
-
-// field is a member of a request's object.
-type field int
-
-const (
-	fieldID field = iota
-	fieldAction
-	fieldRoom
-	fieldToken
-	fieldSeat
-	fieldBrief
-	fieldHistory
-	fieldValue
-	fieldUser
-	fieldScope
-	fieldSettings
-	fieldLabels
-	fieldKey
-	fieldText
-	fieldData
-	fieldTo
-	fieldUsers
-	fieldName
-	fieldIn
-	fieldThen
-	fieldActions
-	fieldBan
-	fieldExpect
-	fieldEpoch
-	fieldUnknown
-)
-
-// fieldTable has a row for each field. The decoder and AppendRequest follow it.
-var fieldTable = [...]fieldRow{
-	fieldID:      {name: "id", most: MaxID, in: func(r *Request) any { return &r.ID }},
-	fieldAction:  {name: "action", in: func(r *Request) any { return &r.Action }},
-	fieldRoom:    {name: "room", in: func(r *Request) any { return &r.Room }},
-	fieldToken:   {name: "token", in: func(r *Request) any { return &r.Token }},
-	fieldSeat:    {name: "seat", most: MaxSeat, in: func(r *Request) any { return &r.Seat }},
-	fieldBrief:   {name: "brief", in: func(r *Request) any { return &r.Brief }},
-	fieldHistory: {name: "history", most: MaxHistory, in: func(r *Request) any { return &r.History }},
-	fieldValue:   {name: "value", in: func(r *Request) any { return &r.Value }},
-	fieldUser:    {name: "user", in: func(r *Request) any { return &r.User }},
-	fieldScope: {name: "scope", choices: []string{ScopeRoom, ScopeMember, ScopePrivate},
-		in: func(r *Request) any { return &r.Scope }},
-	fieldSettings: {name: "settings", in: func(r *Request) any { return &r.Settings }},
-	fieldLabels:   {name: "labels", in: func(r *Request) any { return &r.Labels }},
-	fieldKey:      {name: "key", in: func(r *Request) any { return &r.Key }},
-	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
-	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
-	fieldTo:       {name: "to", most: MaxTo, in: func(r *Request) any { return &r.To }},
-	fieldUsers:    {name: "users", least: 2, most: 2, in: func(r *Request) any { return &r.Users }},
-	fieldName:     {name: "name", in: func(r *Request) any { return &r.Name }},
-	fieldIn:       {name: "in", most: MaxTimer, in: func(r *Request) any { return &r.In }},
-	fieldThen:     {name: "then", in: func(r *Request) any { return &r.Then }},
-	fieldActions:  {name: "actions", least: 1, most: MaxTxn, in: func(r *Request) any { return &r.Actions }},
-	fieldBan:      {name: "ban", least: 1, most: MaxBan, in: func(r *Request) any { return &r.Ban }},
-	fieldExpect:   {name: "expect", most: MaxVersion, in: func(r *Request) any { return &r.Expect }},
-	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
-}
-
-// fieldRow is a field's name, its least and largest number, or its choices, and its place in a request.
-type fieldRow struct {
-	name        string
-	least, most int64
-	choices     []string
-	in          func(*Request) any
-}
-
-// span describes how many values an array has.
-func (r *fieldRow) span() string {
-	if r.least == r.most {
-		return strconv.FormatInt(r.most, 10)
-	}
-	return fmt.Sprintf("%d to %d", r.least, r.most)
-}
-
-func (f field) name() string { return fieldTable[f].name }
-
-// fieldSet is a set of fields, a bit for each.
-type fieldSet uint
-
-func setOf(fields ...field) (set fieldSet) {
-	for _, f := range fields {
-		set |= 1 << f
-	}
-	return set
-}
-
-func (s fieldSet) has(f field) bool { return s&(1<<f) != 0 }
-
-// first returns the first field of a set that is not empty.
-func (s fieldSet) first() field { return field(bits.TrailingZeros(uint(s))) }
-
-func (s fieldSet) names() (names []string) {
-	for ; s != 0; s &= s - 1 {
-		names = append(names, s.first().name())
-	}
-	return names
-}
 
 // AppendRequest appends r to dst as one JSON object and returns the longer slice. It writes the action's required
 // fields and those that are set, unchecked: [DecodeRequest] checks them. Data must be JSON; empty stands for null.

@@ -91,18 +91,6 @@ func newLease(st *store.Store, opts Options) *lease {
 	return l
 }
 
-// holder returns the node's name, and whether the node may commit under it.
-func (l *lease) holder() (who *Identity, valid bool) {
-	who, until := l.held()
-	return who, time.Now().Before(until)
-}
-
-func (l *lease) held() (who *Identity, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.who, l.until
-}
-
 // refresh prolongs the lease, or begins one under a new name if it was lost. renewed: the name has changed. Only
 // attempts runs it.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {

@@ -51,6 +51,18 @@ type Registration struct {
 // Registration returns a closed Registration. It sends nothing.
 func (n *Node) Registration(id string) *Registration { return &Registration{node: n, id: id} }
 
+// holder returns the node's name, and whether the node may commit under it.
+func (l *lease) holder() (who *Identity, valid bool) {
+	who, until := l.held()
+	return who, time.Now().Before(until)
+}
+
+func (l *lease) held() (who *Identity, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.who, l.until
+}
+
 // Valid reports whether the node may write to the room now; otherwise call Open.
 func (r *Registration) Valid() bool {
 	who, valid := r.node.lease.holder()

@@ -29,7 +29,7 @@ type Trace struct {
 const (
 	LimitConnections     = "connections"         // of the server
 	LimitAddress         = "address"             // connections from one address
-	LimitUnauthenticated = "unauthenticated"     // connections without a token: one of the address with the most is evicted
+	LimitUnauthenticated = "unauthenticated"     // connections without a token
 	LimitHandshake       = "handshake"           // time for the handshake, or any HTTP request
 	LimitAuth            = session.LimitAuth     // time without a token
 	LimitRate            = session.LimitRate     // requests of a connection

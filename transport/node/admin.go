@@ -8,7 +8,6 @@ import (
 	"net/http/pprof"
 	"strings"
 
-	"roomd/room"
 	"roomd/room/ratelog"
 	"roomd/transport"
 	"roomd/transport/api"
@@ -26,21 +25,6 @@ type guard struct {
 	loopback bool           // only this machine can reach the address
 	verifier *auth.Verifier // nil: there are no tokens
 	refused  *ratelog.Log
-}
-
-// checkAdminListen refuses an address that other machines can reach, if there are no tokens. It may be empty.
-func checkAdminListen(addr string, tokens bool) error {
-	host, _, err := net.SplitHostPort(addr)
-	switch {
-	case addr == "":
-		return nil
-	case err != nil:
-		return &room.InvalidError{Field: "AdminListen", Problem: "is not host:port: " + err.Error()}
-	case tokens || isLoopback(host):
-		return nil
-	}
-	return &room.InvalidError{Field: "AdminListen",
-		Problem: addr + " can be reached from other machines, where an admin token is needed: give a key for tokens (--auth-secret-file), or listen on 127.0.0.1"}
 }
 
 // AdminAddr returns the host:port for operators, or "" if there is none.

@@ -30,7 +30,8 @@ type checkCmd struct {
 
 // Help is shown by kong after the description.
 func (*checkCmd) Help() string {
-	return `Give it the flags, variables and files of a node. It says what is ok, what should be changed (warn) and what must be (fail), and ends with 1 if something must. It serves nobody, and leaves nothing in Redis.`
+	return "Give it the flags, variables and files of a node. It says what is ok, what should be changed (warn) and " +
+		"what must be (fail), and ends with 1 if something must. It serves nobody, and leaves nothing in Redis."
 }
 
 // run writes the findings. It fails with errMustChange if one must be mended.
@@ -48,23 +49,8 @@ func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 }
 
 func checkConfig(ctx context.Context, cfg config) (found findings) {
-	silent := slog.New(slog.DiscardHandler)
-	redis.SetLogger(redisLog{silent}) // errors contain the client's messages, too
-	parts := Config{Listen: cfg.Listen, AdminListen: cfg.AdminListen, Insecure: cfg.Insecure, Room: cfg.rooms(),
-		Serve: cfg.clients()}
-	var err error
-	if parts.Serve.Auth, err = cfg.verifier(silent); err != nil {
-		found.fail("keys", "", "%v", err)
-		parts.Insecure = true // so that the listen address is not reported as well
-	} else {
-		found.keys(cfg, parts)
-	}
-	if parts.TLS, err = cfg.secure(silent); err != nil {
-		found.fail("tls", "", "%v", err)
-	}
-	found.certificates(cfg, time.Now())
-	if parts.Redis, err = cfg.redisFlags.open(); err != nil {
-		found.fail("redis", "", "%v", err)
+	parts := found.parts(cfg)
+	if parts.Redis == nil {
 		return found
 	}
 	defer parts.Redis.Close()
@@ -94,24 +80,45 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 	return found
 }
 
+// parts makes the parts of the node, and reports those that cannot be made. Redis is nil if that is one of them.
+func (f *findings) parts(cfg config) Config {
+	silent := slog.New(slog.DiscardHandler)
+	redis.SetLogger(redisLog{silent}) // errors contain the client's messages, too
+	parts := cfg.parts(silent)
+	var err error
+	if parts.Serve.Auth, err = cfg.verifier(silent); err != nil {
+		f.fail("keys", "", "%v", err)
+		parts.Insecure = true // so that the listen address is not reported as well
+	} else {
+		f.keys(cfg)
+	}
+	if parts.TLS, err = cfg.secure(silent); err != nil {
+		f.fail("tls", "", "%v", err)
+	}
+	f.certificates(cfg, time.Now())
+	if parts.Webhooks, err = cfg.webhooks(silent); err != nil {
+		f.fail("webhooks", "", "%v", err)
+	}
+	if parts.Redis, err = cfg.redisFlags.open(); err != nil {
+		f.fail("redis", "", "%v", err)
+	}
+	return parts
+}
+
 // settings reports the settings that are not defaults, and their origins.
 func (f *findings) settings(cfg config, redis string) {
 	if key := cfg.file.exposed; key != "" {
 		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there",
 			"%s: every user of this machine can read the secret of %s", cfg.file.path, key)
 	}
-	all, err := settings(&cli{Serve: cfg}, redis)
-	if err != nil {
-		f.fail("setting", "", "%v", err)
-	}
-	for _, s := range all {
+	for _, s := range settings(cfg, redis) {
 		if s.origin != "" {
 			f.ok("setting", "%s, from %s", s, s.origin)
 		}
 	}
 }
 
-func (f *findings) keys(cfg config, parts Config) {
+func (f *findings) keys(cfg config) {
 	switch source := cfg.source(); {
 	case source != nil:
 		f.ok("keys", "tokens are verified with the key of %s", source.name)
@@ -131,7 +138,8 @@ func (f *findings) listen(ctx context.Context, flag, address string) {
 		_ = l.Close()
 		f.ok("listen", "%s: %s is free", flag, address)
 	case errors.Is(err, syscall.EADDRINUSE):
-		f.fail("listen", "If it is a node that runs already, check with "+flag+" 127.0.0.1:0; else stop the other process, or listen elsewhere",
+		f.fail("listen", "If it is a node that runs already, check with "+flag+
+			" 127.0.0.1:0; else stop the other process, or listen elsewhere",
 			"%s: another process listens on %s", flag, address)
 	case errors.Is(err, fs.ErrPermission):
 		f.fail("listen", "Take a port from 1024, or give the process CAP_NET_BIND_SERVICE",
@@ -143,13 +151,14 @@ func (f *findings) listen(ctx context.Context, flag, address string) {
 
 // files compares the limit on open files with the wanted number of clients.
 func (f *findings) files(wanted int) {
-	clients, files, err := maxClients(wanted)
+	files := maxFiles()
+	most, err := limitsFor(wanted, files)
 	switch {
 	case err != nil:
 		f.fail("files", "", "%v", err)
-	case clients < wanted:
+	case most.clients < wanted:
 		f.warn("files", "Raise the limit (ulimit -n, or LimitNOFILE in the unit), or lower --max-connections",
-			"the process may have %d files open: %d clients instead of %d", files, clients, wanted)
+			"the process may have %d files open: %d clients instead of %d", files, most.clients, wanted)
 	case files == 0:
 		f.ok("files", "the limit on open files is not known")
 	default:

@@ -33,7 +33,8 @@ type asked struct {
 
 func (f *findings) redis(ctx context.Context, a *asked) {
 	if a.db.IsEmbedded() {
-		f.warn("redis", "Give --redis a URL", "the embedded Redis keeps nothing, and serves this node only: for trying things out")
+		f.warn("redis", "Give --redis a URL",
+			"the embedded Redis keeps nothing, and serves this node only: for trying things out")
 		return
 	}
 	if err := a.rooms.Ping(ctx); redisconn.NotAllowed(err) {
@@ -130,7 +131,8 @@ func (f *findings) memory(s *inspect.Server) {
 	do := "Set maxmemory-policy noeviction"
 	switch full := percent(s.UsedMemory, s.MaxMemory); {
 	case s.Evicts() && s.MaxMemory > 0:
-		f.fail("memory", do, "%s evicts keys when it has %d MiB (%s): members lose their seats, and holders their locks", s.Address, s.MaxMemory/mib, s.Policy)
+		f.fail("memory", do, "%s evicts keys when it has %d MiB (%s): members lose their seats, and holders their locks",
+			s.Address, s.MaxMemory/mib, s.Policy)
 	case s.Evicts():
 		f.warn("memory", do, "%s would evict keys (%s) if it had a maxmemory", s.Address, s.Policy)
 	case full >= fullMemory:
@@ -153,7 +155,8 @@ func percent(part, whole int64) int64 {
 }
 
 func (f *findings) persistence(s *inspect.Server) {
-	do := "Set appendonly yes, and appendfsync always or everysec"
+	const do = "Set appendonly yes, and appendfsync always or everysec"
+	const lost = "Connected players are put back, others lose their seats"
 	switch c := s.Config; {
 	case s.WriteFailed != "":
 		f.fail("persistence", "Look into the log of Redis: is the disk full?",
@@ -165,13 +168,16 @@ func (f *findings) persistence(s *inspect.Server) {
 			"%s: appendfsync no: if its machine fails, what the last half minute or so has acknowledged is lost",
 			s.Address)
 	case s.AppendOnly:
-		f.ok("persistence", "%s: appendonly yes: if its machine fails, what the last second has acknowledged may be lost", s.Address)
+		f.ok("persistence",
+			"%s: appendonly yes: if its machine fails, what the last second has acknowledged may be lost", s.Address)
 	case c != nil && c.Save != "":
-		f.warn("persistence", do, "%s: snapshots only (save %s): a restart loses what came after the last one. Connected players are put back, others lose their seats", s.Address, c.Save)
+		f.warn("persistence", do, "%s: snapshots only (save %s): a restart loses what came after the last one. "+lost,
+			s.Address, c.Save)
 	case c == nil:
-		f.warn("persistence", do, "%s: appendonly no: a restart loses what came after the last snapshot, if there are any. Connected players are put back, others lose their seats", s.Address)
+		f.warn("persistence", do,
+			"%s: appendonly no: a restart loses what came after the last snapshot, if there are any. "+lost, s.Address)
 	default:
-		f.warn("persistence", do, "%s keeps nothing on disk: a restart loses all rooms. Connected players are put back, others lose their seats", s.Address)
+		f.warn("persistence", do, "%s keeps nothing on disk: a restart loses all rooms. "+lost, s.Address)
 	}
 }
 
@@ -187,11 +193,15 @@ func (f *findings) replicas(a *asked, s *inspect.Server) {
 			"%s refuses writes: it has %d replicas, and min-replicas-to-write is %d", s.Address, s.Replicas,
 			s.Config.MinReplicas)
 	case need > 0 && s.Replicas == need:
-		f.warn("replicas", "Start one more", "%s has exactly the %d replicas that --replicas needs: if one is away, each change ends as unknown", s.Address, need)
+		f.warn("replicas", "Start one more",
+			"%s has exactly the %d replicas that --replicas needs: if one is away, each change ends as unknown",
+			s.Address, need)
 	case need > 0:
 		f.ok("replicas", "%s has %d replicas, --replicas is %d", s.Address, s.Replicas, need)
 	case s.Replicas > 0:
-		f.warn("replicas", "Use --replicas 1", "%s has %d replicas, and actions do not wait for them: a failover can lose what was acknowledged", s.Address, s.Replicas)
+		f.warn("replicas", "Use --replicas 1",
+			"%s has %d replicas, and actions do not wait for them: a failover can lose what was acknowledged",
+			s.Address, s.Replicas)
 	default:
 		f.ok("replicas", "%s has none, and --replicas is 0", s.Address)
 	}
@@ -263,8 +273,10 @@ func (f *findings) foreign(ctx context.Context, a *asked) {
 	})
 	switch {
 	case count > 0:
-		f.warn("rooms", "Rename or delete what is there (the manual has a script for lists of users), or give roomd a --key-prefix, another Redis or another database",
-			"%d rooms refuse every action, since another program has written under their keys, the first of them %s, which is a %s and not a hash", count, first.Key, first.Type)
+		f.warn("rooms", "Rename or delete what is there (the manual has a script for lists of users), "+
+			"or give roomd a --key-prefix, another Redis or another database",
+			"%d rooms refuse every action, since another program has written under their keys, "+
+				"the first of them %s, which is a %s and not a hash", count, first.Key, first.Type)
 	case err != nil:
 		f.ok("rooms", "not all keys could be searched for those of other programs: %v", err)
 	default:

@@ -167,6 +167,8 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 	server := redistest.Start(t)
 	wantLine(t, check(t, exitFailed, "--redis", "http://x"), levelFail, "redis", "--redis")
 	wantLine(t, check(t, exitFailed, "--auth-jwks", "/nowhere"), levelFail, "keys", "--auth-jwks")
+	wantLine(t, check(t, exitFailed, "--webhook", "https://game.example", "--webhook-secret-file", "/nowhere",
+		"--feed", "10", "--journal", "10"), levelFail, "webhooks", "--webhook-secret-file: /nowhere: no such file")
 	wantLine(t, check(t, exitFailed, "--listen", "0.0.0.0:0"), levelFail, "flags", "--listen")
 	wantLine(t, check(t, exitFailed, "--listen", "192.0.2.1:80", "--insecure"), levelFail, "listen", "192.0.2.1")
 	wantLine(t, check(t, 0, "--listen", "0.0.0.0:0", "--insecure"), levelWarn, "keys", "--insecure")

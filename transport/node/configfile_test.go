@@ -82,8 +82,7 @@ func TestConfig_Values(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		all, err := settings(&cli{Serve: cfg}, "")
-		redistest.OK(t, err)
+		all := settings(cfg, "")
 		want = strings.TrimSpace(strings.Replace(want, " --node-ttl=5s", "", 1) + " --config=" + path)
 		if got := inForce(all, false); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

@@ -46,7 +46,8 @@ func (c *config) Validate(parsed *kong.Context) error {
 	c.NodeTTL = cmp.Or(c.NodeTTL, max(coordinator.DefaultNodeTTL, c.LockTTL))
 	switch {
 	case len(c.Webhook) > 0 && c.Feed == 0:
-		return errors.New("--webhook needs --feed and --journal, from which it is told, such as --feed 1000000 --journal 1000")
+		return errors.New("--webhook needs --feed and --journal, from which it is told, " +
+			"such as --feed 1000000 --journal 1000")
 	case c.rules.Seating != nil && c.Capacity != 0:
 		return fmt.Errorf("--capacity is %d, but this program has rules of its own for the seats of a room", c.Capacity)
 	case c.Capacity > room.MaxSeats:
@@ -116,40 +117,27 @@ func fill[T any](opts *T, c *config) {
 
 // nodeConfig makes the parts of a node from its flags. The caller closes the DB. An error names an unusable flag, and
 // is a UseError.
-func nodeConfig(cfg config, log *slog.Logger) (Config, error) {
-	verifier, err := cfg.verifier(log)
-	if err != nil {
-		return Config{}, ofFlag(err)
+func nodeConfig(cfg config, log *slog.Logger) (parts Config, err error) {
+	parts = cfg.parts(log)
+	if parts.Serve.Auth, err = cfg.verifier(log); err != nil {
+		return parts, ofFlag(err)
 	}
-	secure, err := cfg.secure(log)
-	if err != nil {
-		return Config{}, err
+	if parts.TLS, err = cfg.secure(log); err != nil {
+		return parts, err
 	}
-	webhooks, err := cfg.webhooks(log)
-	if err != nil {
-		return Config{}, err
+	if parts.Webhooks, err = cfg.webhooks(log); err != nil {
+		return parts, err
 	}
-	db, err := cfg.redisFlags.open()
-	if err != nil {
-		return Config{}, err
-	}
-	clients := cfg.clients()
-	clients.Auth = verifier
-	parts := Config{
-		Listen:   cfg.Listen,
-		Insecure: cfg.Insecure,
-		TLS:      secure,
-		Redis:    db,
-		Room:     cfg.rooms(),
-		Serve:    clients,
-		Webhooks: webhooks,
-		Log:      log,
-		Version:  release(),
-		Settings: cfg.labels(),
+	parts.Redis, err = cfg.redisFlags.open()
+	return parts, err
+}
 
-		AdminListen: cfg.AdminListen, Admin: adminPages(),
+// parts returns the parts of a node that need no file and no URL.
+func (c *config) parts(log *slog.Logger) Config {
+	return Config{
+		Listen: c.Listen, Insecure: c.Insecure, AdminListen: c.AdminListen, Admin: adminPages(),
+		Room: c.rooms(), Serve: c.clients(), Log: log, Version: release(), Settings: c.labels(),
 	}
-	return parts, nil
 }
 
 type listenFlags struct {
@@ -254,7 +242,8 @@ func (f *webhookFlags) validate() error {
 	}
 	switch {
 	case len(f.Webhook) > 0 && f.WebhookSecretFile == nil:
-		return errors.New("--webhook needs --webhook-secret-file; make one: echo whsec_$(openssl rand -base64 32) >webhook-secret")
+		return errors.New("--webhook needs --webhook-secret-file; make one: " +
+			"echo whsec_$(openssl rand -base64 32) >webhook-secret")
 	case len(f.Webhook) == 0 && f.WebhookSecretFile != nil:
 		return errors.New("--webhook-secret-file is for --webhook, which is not given")
 	case f.WebhookTimeout > maxWebhookTimeout:

@@ -41,7 +41,7 @@ type keyFlag[F any] struct {
 }
 
 // given returns the flag that has a value, or nil. kong refuses more than one.
-func given[F any](flags ...keyFlag[F]) *keyFlag[F] {
+func given[F any](flags []keyFlag[F]) *keyFlag[F] {
 	for i, flag := range flags {
 		if flag.value != nil {
 			return &flags[i]
@@ -51,12 +51,12 @@ func given[F any](flags ...keyFlag[F]) *keyFlag[F] {
 }
 
 func (f *verifierFlags) source() *keyFlag[func(string) auth.KeySource] {
-	return given(
-		keyFlag[func(string) auth.KeySource]{"--auth-secret", f.AuthSecret, auth.Secret},
-		keyFlag[func(string) auth.KeySource]{"--auth-secret-file", f.AuthSecretFile, auth.SecretFile},
-		keyFlag[func(string) auth.KeySource]{"--auth-public-key", f.AuthPublicKey, auth.PublicKeyFile},
-		keyFlag[func(string) auth.KeySource]{"--auth-jwks", f.AuthJWKS, auth.JWKSFile},
-	)
+	return given([]keyFlag[func(string) auth.KeySource]{
+		{"--auth-secret", f.AuthSecret, auth.Secret},
+		{"--auth-secret-file", f.AuthSecretFile, auth.SecretFile},
+		{"--auth-public-key", f.AuthPublicKey, auth.PublicKeyFile},
+		{"--auth-jwks", f.AuthJWKS, auth.JWKSFile},
+	})
 }
 
 func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
@@ -93,7 +93,8 @@ type tokenCmd struct {
 
 // Help is shown by kong after the description.
 func (*tokenCmd) Help() string {
-	return `It prints the token alone, and nothing else, to standard output. Give it the key of the nodes: their secret, or the private key that belongs to their public key. For example:
+	return "It prints the token alone, and nothing else, to standard output. Give it the key of the nodes: their " +
+		`secret, or the private key that belongs to their public key. For example:
 
   roomd token --auth-secret-file secret --user NAME --ttl 8h --rooms 'table-*'
 
@@ -112,11 +113,11 @@ func (c *tokenCmd) Validate() error {
 }
 
 func (c *tokenCmd) key() *keyFlag[func(string) (*auth.Signer, error)] {
-	return given(
-		keyFlag[func(string) (*auth.Signer, error)]{"--auth-secret", c.AuthSecret, auth.SecretSigner},
-		keyFlag[func(string) (*auth.Signer, error)]{"--auth-secret-file", c.AuthSecretFile, auth.SecretFileSigner},
-		keyFlag[func(string) (*auth.Signer, error)]{"--auth-private-key", c.AuthPrivateKey, auth.PrivateKeySigner},
-	)
+	return given([]keyFlag[func(string) (*auth.Signer, error)]{
+		{"--auth-secret", c.AuthSecret, auth.SecretSigner},
+		{"--auth-secret-file", c.AuthSecretFile, auth.SecretFileSigner},
+		{"--auth-private-key", c.AuthPrivateKey, auth.PrivateKeySigner},
+	})
 }
 
 func (c *tokenCmd) print(stdout io.Writer) error {

@@ -35,7 +35,8 @@ func limitsFor(clients, files int) (limits, error) {
 		return l, nil
 	}
 	if l = (limits{most - spareFor(most), most}); l.clients < 1 {
-		return l, fmt.Errorf("the process may have %d files open, which leaves none for clients: raise the limit (ulimit -n)", files)
+		return l, fmt.Errorf("the process may have %d files open, which leaves none for clients: "+
+			"raise the limit (ulimit -n)", files)
 	}
 	return l, nil
 }

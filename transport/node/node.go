@@ -183,8 +183,7 @@ func assemble(cfg *Config) (_ *Node, err error) {
 	if cfg.Redis == nil {
 		return nil, errors.New("node: Redis is nil")
 	}
-	if err := cmp.Or(checkListen(cfg.Listen, cfg.Insecure || cfg.Serve.Auth != nil),
-		checkAdminListen(cfg.AdminListen, cfg.Serve.Auth != nil), metrics.CheckSettings(cfg.Settings)); err != nil {
+	if err := cmp.Or(cfg.checkAddresses(), metrics.CheckSettings(cfg.Settings)); err != nil {
 		return nil, err
 	}
 	if cfg.Log == nil {
@@ -249,7 +248,8 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 		case errors.Is(err, redisurl.ErrLogin):
 			return fmt.Errorf("%s answers: %w; give another --redis-password-file, or another user in the URL", db, err)
 		case errors.Is(err, redisurl.ErrSentinelLogin):
-			return fmt.Errorf("%s: %w; give another --redis-sentinel-password-file, or another sentinel_username in the URL", db, err)
+			return fmt.Errorf("%s: %w; give another --redis-sentinel-password-file, "+
+				"or another sentinel_username in the URL", db, err)
 		case redisconn.Answered(err):
 			return fmt.Errorf("%s answers, and refuses what a node asks: %w", db, err)
 		}
@@ -261,17 +261,26 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	return n.rooms.Start(limited)
 }
 
-// checkListen refuses an address that other machines can reach, unless anywhere is true: without tokens the server
-// believes its clients.
-func checkListen(listen string, anywhere bool) error {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("is not host:port: %v", err)}
-	}
-	if anywhere || isLoopback(host) {
+// checkAddresses refuses addresses that other machines can reach, if there are no tokens.
+func (cfg *Config) checkAddresses() error {
+	check := func(field, addr string, anywhere bool, why string) error {
+		host, _, err := net.SplitHostPort(addr)
+		switch {
+		case err != nil:
+			return &room.InvalidError{Field: field, Problem: "is not host:port: " + err.Error()}
+		case !anywhere && !isLoopback(host):
+			return &room.InvalidError{Field: field, Problem: addr + " can be reached from other machines, " + why}
+		}
 		return nil
 	}
-	return &room.InvalidError{Field: "listen", Problem: fmt.Sprintf("%s can be reached from other machines, and without authentication anybody there can act as any user; give a key for tokens (--auth-secret-file), listen on 127.0.0.1, or allow it with --insecure", listen)}
+	tokens := cfg.Serve.Auth != nil
+	err := check("listen", cfg.Listen, tokens || cfg.Insecure, "and without authentication anybody there can act as "+
+		"any user; give a key for tokens (--auth-secret-file), listen on 127.0.0.1, or allow it with --insecure")
+	if err == nil && cfg.AdminListen != "" {
+		err = check("AdminListen", cfg.AdminListen, tokens, "where an admin token is needed: give a key for tokens "+
+			"(--auth-secret-file), or listen on 127.0.0.1")
+	}
+	return err
 }
 
 // Addr returns the host:port that the node listens on.

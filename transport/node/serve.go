@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -43,9 +42,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 	case err != nil:
 		return inFlags(err)
 	}
-	if err := logSettings(log, cfg, db.String()); err != nil {
-		return errors.Join(err, n.Shutdown(ctx))
-	}
+	logSettings(log, cfg, db.String())
 	if key := cfg.file.exposed; key != "" {
 		log.Warn("every user of this machine can read the secret in the configuration file", "file", cfg.file.path,
 			"key", key)
@@ -64,8 +61,8 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 		log.Info("operators look at http://" + addr + "/admin; metrics and profiles are at http://" + addr + "/")
 	}
 	ready(n)
-	super := supervise(n, log)
-	defer super.close()
+	notify, end := supervise(n, log)
+	defer end()
 
 	delay := cfg.DrainDelay
 	select {
@@ -76,7 +73,8 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 		log.Error("stopped listening", "error", err)
 		delay = 0
 	}
-	super.stopping(delay+2*drainTimeout, "draining")
+	notify(daemon.SdNotifyStopping, "STATUS=draining",
+		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (delay+2*drainTimeout).Microseconds()))
 	return drain(context.WithoutCancel(ctx), delay, n, log)
 }
 
@@ -137,60 +135,41 @@ func catchSignals() (ctx context.Context, release func()) {
 	return ctx, stop
 }
 
-// supervisor reports the node's state to systemd (Type=notify). Without NOTIFY_SOCKET its methods do nothing.
-type supervisor struct {
-	logs     *ratelog.Set
-	failed   *ratelog.Log // unsent messages
-	stuck    *ratelog.Log // the node has stalled
-	stop     context.CancelFunc
-	watching sync.WaitGroup
-}
-
-// supervise reports that the node serves clients, and feeds the watchdog until close.
-func supervise(n *Node, log *slog.Logger) *supervisor {
+// supervise reports to systemd (Type=notify) that the node serves clients, and feeds its watchdog until end. notify
+// reports further states. Without NOTIFY_SOCKET nothing is reported.
+func supervise(n *Node, log *slog.Logger) (notify func(states ...string), end func()) {
 	logs := ratelog.NewSet(log, ratelog.Quiet)
-	s := &supervisor{logs: logs, failed: logs.Warn("systemd cannot be told how the node is"),
-		stuck: logs.Error("the node stands still, and the watchdog is not told otherwise")}
-	s.notify(daemon.SdNotifyReady, "STATUS=serving at "+n.URL())
+	failed := logs.Warn("systemd cannot be told how the node is")
+	stuck := logs.Error("the node stands still, and the watchdog is not told otherwise")
+	notify = func(states ...string) {
+		if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
+			failed.Happened(err)
+		}
+	}
+	notify(daemon.SdNotifyReady, "STATUS=serving at "+n.URL())
 	limit, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		s.failed.Happened(err)
+		failed.Happened(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
+	var watching sync.WaitGroup
 	if limit > 0 {
-		s.watching.Go(func() { s.watch(ctx, limit/2, n) })
+		watching.Go(func() {
+			for ctx.Err() == nil {
+				if err := n.Alive(); err != nil {
+					stuck.Happened(err)
+				} else {
+					notify(daemon.SdNotifyWatchdog)
+				}
+				_ = pause.For(ctx, limit/2)
+			}
+		})
 	}
-	return s
-}
-
-func (s *supervisor) notify(states ...string) {
-	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
-		s.failed.Happened(err)
+	return notify, func() {
+		stop()
+		watching.Wait()
+		logs.Close()
 	}
-}
-
-func (s *supervisor) watch(ctx context.Context, every time.Duration, n *Node) {
-	for ctx.Err() == nil {
-		if err := n.Alive(); err != nil {
-			s.stuck.Happened(err)
-		} else {
-			s.notify(daemon.SdNotifyWatchdog)
-		}
-		_ = pause.For(ctx, every)
-	}
-}
-
-// stopping reports that the node drains, for limit at most.
-func (s *supervisor) stopping(limit time.Duration, status string) {
-	s.notify(daemon.SdNotifyStopping, "STATUS="+status, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", limit.Microseconds()))
-}
-
-// close stops feeding the watchdog.
-func (s *supervisor) close() {
-	s.stop()
-	s.watching.Wait()
-	s.logs.Close()
 }
 
 // compare enables the page's comparison with a list without a lock. Call end after the node's shutdown. It does

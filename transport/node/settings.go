@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,16 +17,12 @@ import (
 )
 
 // logSettings logs the version and settings: at level info those that are not defaults, at level debug all.
-func logSettings(log *slog.Logger, cfg config, redis string) error {
-	all, err := settings(&cli{Serve: cfg}, redis)
-	if err != nil {
-		return err
-	}
+func logSettings(log *slog.Logger, cfg config, redis string) {
+	all := settings(cfg, redis)
 	log.Info("this is "+version(), "settings", inForce(all, false))
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("all settings", "settings", inForce(all, true))
 	}
-	return nil
 }
 
 type setting struct {
@@ -45,26 +40,22 @@ func (s setting) String() string {
 	return "--" + s.Name + "=" + s.shown
 }
 
-// settings returns the flags of c.Serve. redis describes --redis without its password. Flags with the tag secret have
+// settings returns the flags of cfg. redis describes --redis without its password. Flags with the tag secret have
 // their values hidden.
-func settings(c *cli, redis string) ([]setting, error) {
-	given, err := flagsOf(c, nil)
-	if err != nil {
-		return nil, err
+func settings(cfg config, redis string) (all []setting) {
+	var byDefault cli
+	if err := kong.ApplyDefaults(&byDefault); err != nil {
+		panic(err) // the defaults are constants
 	}
-	defaults, err := flagsOf(&cli{}, func(parser *kong.Kong) error { _, err := parser.Parse(nil); return err })
-	if err != nil {
-		return nil, err
-	}
-	var all []setting
-	for i, flag := range given {
+	defaults := flagsOf(byDefault.Serve)
+	for i, flag := range flagsOf(cfg) {
 		value := flag.Target.Interface()
 		s := setting{flag, shown(value), reflect.DeepEqual(value, defaults[i].Target.Interface()),
-			c.Serve.file.origins[flag.Name]}
+			cfg.file.origins[flag.Name]}
 		switch {
 		case s.isDefault:
 		case flag.Name == "webhook":
-			s.shown = c.Serve.webhookHosts()
+			s.shown = cfg.webhookHosts()
 		case flag.Tag.Has("secret"):
 			s.shown = "(secret)"
 		case flag.Name == "redis":
@@ -72,21 +63,11 @@ func settings(c *cli, redis string) ([]setting, error) {
 		}
 		all = append(all, s)
 	}
-	return all, nil
+	return all
 }
 
-// flagsOf returns the flags of "roomd serve" with their values in c. parse may fill c; the environment is ignored.
-func flagsOf(c *cli, parse func(*kong.Kong) error) ([]*kong.Flag, error) {
-	parser, err := kong.New(c, kong.Name("roomd"))
-	if err == nil && parse != nil {
-		err = parse(parser)
-	}
-	if err != nil {
-		return nil, err
-	}
-	serve := slices.IndexFunc(parser.Model.Children, func(n *kong.Node) bool { return n.Name == "serve" })
-	return parser.Model.Children[serve].Flags, nil
-}
+// flagsOf returns the flags of a node with their values in cfg.
+func flagsOf(cfg config) []*kong.Flag { return kong.Must(&cli{Serve: cfg}).Model.DefaultCmd.Flags }
 
 // shown returns a value as on the command line.
 func shown(value any) string {
@@ -163,8 +144,7 @@ func (c *config) labels() map[string]string {
 	if source := c.source(); source != nil {
 		labels["auth"] = strings.TrimPrefix(source.name, "--auth-")
 	}
-	flags, _ := flagsOf(&cli{Serve: *c}, nil) // cannot fail: the same flags were parsed before
-	for _, flag := range flags {
+	for _, flag := range flagsOf(*c) {
 		if flag.Tag.Has("label") {
 			labels[strings.ReplaceAll(flag.Name, "-", "_")] = shown(flag.Target.Interface())
 		}

@@ -43,9 +43,7 @@ func TestSettings_Logged(t *testing.T) {
 // What a flag holds that names a secret by itself is never shown.
 func TestSettings_SecretsAreTagged(t *testing.T) {
 	t.Parallel()
-	flags, err := flagsOf(&cli{}, nil)
-	redistest.OK(t, err)
-	for _, flag := range flags {
+	for _, flag := range flagsOf(config{}) {
 		redistest.ErrorIf(t, regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret"),
 			"--%s has no tag that keeps it out of the log", flag.Name)
 	}
@@ -56,8 +54,9 @@ func TestSettings_SecretsAreTagged(t *testing.T) {
 	defer db.Close()
 	var log bytes.Buffer
 	written := newLog(cfg, &log)
-	if err = logSettings(written, cfg, db.String()); err != nil || !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
-		t.Errorf("%v\n%s", err, &log)
+	logSettings(written, cfg, db.String())
+	if !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
+		t.Errorf("the log:\n%s", &log)
 	}
 }
 
@@ -91,9 +90,8 @@ func TestSettings_NodeTTL(t *testing.T) {
 	} {
 		cfg, err := parse(t, args...)
 		redistest.OK(t, err)
-		all, err := settings(&cli{Serve: cfg}, "")
-		redistest.ErrorIf(t, err != nil || !strings.Contains(inForce(all, true), want),
-			"%v: %s, %v", args, inForce(all, true), err)
+		got := inForce(settings(cfg, ""), true)
+		redistest.ErrorIf(t, !strings.Contains(got, want), "%v: %s", args, got)
 	}
 }
 
@@ -136,8 +134,7 @@ func TestMatchSettings(t *testing.T) {
 		if got := cfg.clients().MatchSettings; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v", value, got)
 		}
-		all, err := settings(&cli{Serve: cfg}, "")
-		redistest.OK(t, err)
+		all := settings(cfg, "")
 		redistest.Equal(t, "shown", inForce(all, false), "--match-settings='"+text+"'")
 	}
 	cfg, err := parse(t, "--match-settings", "[]")
@@ -169,8 +166,9 @@ func TestWebhooks_Flags(t *testing.T) {
 	}
 	var log bytes.Buffer
 	written := newLog(cfg, &log)
-	if err = logSettings(written, cfg, ""); err != nil || !strings.Contains(log.String(), "--webhook=http://127.0.0.1:") || strings.Contains(log.String(), "hidden") {
-		t.Errorf("%v\n%s", err, &log)
+	logSettings(written, cfg, "")
+	if !strings.Contains(log.String(), "--webhook=http://127.0.0.1:") || strings.Contains(log.String(), "hidden") {
+		t.Errorf("the log:\n%s", &log)
 	}
 	for want, args := range map[string][]string{
 		"--feed":                {"--webhook", "https://game.example", "--webhook-secret-file", "x"},

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -55,14 +54,6 @@ func (n *Node) Settings() map[string]string { return n.settings }
 // error says why not.
 func (n *Node) Ready(ctx context.Context) error { return n.server.Ready(ctx) }
 
-// maxClients returns how many game clients a node accepts if wanted (0 for the default) are configured, and the limit
-// on open files, 0 if unknown. It fails if the files suffice for no client.
-func maxClients(wanted int) (clients, files int, err error) {
-	files = maxFiles()
-	most, err := limitsFor(cmp.Or(wanted, transport.DefaultMaxConnections), files)
-	return most.clients, files, err
-}
-
 // show adds the state of the node to the counts, and registers all metrics.
 func (n *Node) show(with prometheus.Registerer) error {
 	if n.metrics == nil {
@@ -74,8 +65,8 @@ func (n *Node) show(with prometheus.Registerer) error {
 	}
 	switch err := with.Register(n.metrics); {
 	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
-		return &room.InvalidError{Field: "Registerer",
-			Problem: "has the metrics of another node: give each node labels of its own, by prometheus.WrapRegistererWith"}
+		return &room.InvalidError{Field: "Registerer", Problem: "has the metrics of another node: " +
+			"give each node labels of its own, by prometheus.WrapRegistererWith"}
 	case err != nil:
 		return &room.InvalidError{Field: "Registerer", Problem: "does not take the metrics: " + err.Error()}
 	}

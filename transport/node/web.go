@@ -114,7 +114,8 @@ func (l httpLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-var errForeignName = errors.New("ask for this node by its address or localhost: it has no key for tokens, and answers no page by another name, unless --allow-origin names that")
+var errForeignName = errors.New("ask for this node by its address or localhost: it has no key for tokens, " +
+	"and answers no page by another name, unless --allow-origin names that")
 
 // byOwnName protects a node on loopback without tokens from pages of other sites. Such a page can point its own name
 // here (DNS rebinding), and its requests then have the same origin. Probes of supervisors and balancers are for

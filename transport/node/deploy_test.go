@@ -250,7 +250,7 @@ func TestManual_Flags(t *testing.T) {
 	_, section, _ := strings.Cut(roomdtest.Manual(t, "configuration.md"), "\n## Flags by task\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	all := map[string]bool{"help": true, "version": true, "ca": true} // of wscat
-	known := model(t)
+	known := model()
 	for _, c := range known.Children {
 		for _, flag := range c.Flags {
 			all[flag.Name] = true

@@ -149,17 +149,14 @@ func parseAndValidate(t *testing.T, args ...string) error {
 	return err
 }
 
-func model(t *testing.T) *kong.Application {
-	t.Helper()
-	_, parser, err := program{name: "roomd"}.parser()
-	redistest.OK(t, err)
-	return parser.Model
+func model() *kong.Application {
+	return kong.Must(&cli{}, program{name: "roomd"}.options()...).Model
 }
 
 // flags returns the flags of a command.
 func flags(t *testing.T, command string) []*kong.Flag {
 	t.Helper()
-	for _, node := range model(t).Children {
+	for _, node := range model().Children {
 		if node.Name == command {
 			return node.Flags
 		}
@@ -268,10 +265,7 @@ func command(rules room.Rules, args []string, stdout, stderr io.Writer) int {
 // have. Who gives --capacity hears why it does not go.
 func TestProgram_OfRulesForSeats(t *testing.T) {
 	teams := program{name: "teams", rules: room.Rules{Name: "teams-1", Seating: room.Capacity(4)}}
-	parser, err := kong.New(&cli{}, options(teams.name)...)
-	redistest.OK(t, err)
-	teams.hideFlags(parser.Model)
-	for _, command := range parser.Model.Children {
+	for _, command := range kong.Must(&cli{}, teams.options()...).Model.Children {
 		for _, flag := range command.Flags {
 			redistest.ErrorIf(t, flag.Hidden != (flag.Name == "capacity"),
 				"%s --%s: hidden is %v", command.Name, flag.Name, flag.Hidden)

@@ -62,11 +62,12 @@ file that --config names: lock-ttl.
 It ends with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if something failed, and with 2 if it was
 started wrongly.`
 
-func options(name string) []kong.Option {
+func (p program) options() []kong.Option {
 	return []kong.Option{
-		kong.Name(name),
+		kong.Name(p.name),
 		kong.Description(description),
 		kong.DefaultEnvars("ROOMD"),
+		kong.PostBuild(p.hideFlags),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Help(func(options kong.HelpOptions, ctx *kong.Context) error {
 			if ctx.Selected() == nil { // no command: the help is of a node's flags
@@ -78,12 +79,13 @@ func options(name string) []kong.Option {
 }
 
 // hideFlags hides flags in help that the rules replace. Using one still gives an error with the reason.
-func (p program) hideFlags(model *kong.Application) {
-	for _, command := range model.Children {
+func (p program) hideFlags(k *kong.Kong) error {
+	for _, command := range k.Model.Children {
 		for _, flag := range command.Flags {
 			flag.Hidden = flag.Hidden || flag.Name == "capacity" && p.rules.Seating != nil
 		}
 	}
+	return nil
 }
 
 func (p program) command(args []string, stdout, stderr io.Writer) int {
@@ -94,37 +96,27 @@ func (p program) command(args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-// parser returns a parser that fills c from a command line, the environment, and the file named by either.
-func (p program) parser(opts ...kong.Option) (c *cli, parser *kong.Kong, err error) {
+// parse reads a command line, the environment, and the file named by either. Its error names the line of the file with
+// an unusable value.
+func (p program) parse(args []string, more ...kong.Option) (*cli, *kong.Context, error) {
 	file := &configFile{entries: make(map[string]fileEntry), origins: make(map[string]string)}
 	base := config{rules: p.rules, file: file, redisFlags: redisFlags{Files: RedisFiles{Dial: p.dial}}}
-	c = &cli{Serve: base, Check: checkCmd{config: base}}
-	opts = append(opts, kong.Bind(file), kong.Resolvers(kong.ResolverFunc(file.resolve)))
-	parser, err = kong.New(c, append(options(p.name), opts...)...)
-	return c, parser, err
-}
-
-// parse reads a command line. Its error names the line of the file with an unusable value.
-func (c *cli) parse(parser *kong.Kong, args []string) (*kong.Context, error) {
-	parsed, err := parser.Parse(args)
+	c := &cli{Serve: base, Check: checkCmd{config: base}}
+	opts := append(p.options(), kong.Bind(file), kong.Resolvers(kong.ResolverFunc(file.resolve)))
+	parsed, err := kong.Must(c, append(opts, more...)...).Parse(args)
 	if err != nil {
-		return nil, c.Serve.file.locate(err)
+		return c, nil, file.locate(err)
 	}
 	for _, step := range parsed.Path {
 		if step.Flag != nil && !step.Resolved {
-			c.Serve.file.origins[step.Flag.Name] = "the command line"
+			file.origins[step.Flag.Name] = "the command line"
 		}
 	}
-	return parsed, nil
+	return c, parsed, nil
 }
 
 func (p program) dispatch(args []string, stdout, stderr io.Writer) error {
-	c, parser, err := p.parser(kong.Writers(stdout, stderr), kong.Vars{"version": version()})
-	if err != nil {
-		return err
-	}
-	p.hideFlags(parser.Model)
-	parsed, err := c.parse(parser, args)
+	c, parsed, err := p.parse(args, kong.Writers(stdout, stderr), kong.Vars{"version": version()})
 	if err != nil {
 		return err
 	}

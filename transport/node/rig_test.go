@@ -45,9 +45,7 @@ func (m tests) Run() int {
 
 func parse(t *testing.T, args ...string) (config, error) {
 	t.Helper()
-	c, parser, err := program{name: "roomd"}.parser()
-	redistest.OK(t, err)
-	_, err = c.parse(parser, args)
+	c, _, err := program{name: "roomd"}.parse(args)
 	return c.Serve, err
 }
 

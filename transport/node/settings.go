@@ -105,20 +105,15 @@ func inForce(settings []setting, all bool) string {
 }
 
 // version returns roomd's version and revision, and Go's version.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{GoVersion: runtime.Version()}
-	}
-	return versionOf(info)
-}
+func version() string { return versionOf(build()) }
 
-func release() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(devel)"
+func release() string { return cmp.Or(build().Main.Version, "(devel)") }
+
+func build() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return cmp.Or(info.Main.Version, "(devel)")
+	return &debug.BuildInfo{GoVersion: runtime.Version()}
 }
 
 func versionOf(info *debug.BuildInfo) string {

@@ -22,6 +22,9 @@ type Report struct {
 	Cores    int     `json:"cores"`
 	Duration float64 `json:"duration_s"` // of each measurement
 
+	// Ping is the median round trip of a PING before the run. Figures of machines with other round trips do not compare.
+	Ping report.Figure `json:"ping_us"`
+
 	// Workloads has the results by workload and contender.
 	Workloads map[string]map[string]*Result `json:"workloads"`
 }
@@ -183,5 +186,6 @@ func (r *Result) brief() string {
 
 // setup describes the environment of the run.
 func (r *Report) setup() string {
-	return fmt.Sprintf("%s; %s; %d cores; %.3g s a measurement", r.Redis, r.Go, r.Cores, r.Duration)
+	return fmt.Sprintf("%s, %s µs for a PING; %s; %d cores; %.3g s a measurement",
+		r.Redis, r.Ping.Text("%.0f"), r.Go, r.Cores, r.Duration)
 }

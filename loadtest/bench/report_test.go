@@ -65,7 +65,7 @@ func TestReport_Fields(t *testing.T) {
 	figures := "actions_per_s allocs_per_action commands_per_action cut_off errors"
 	more := " jain latency_ms own_cpu_us_per_action reads_per_action redis_cpu_us_per_action starved"
 	for path, want := range map[string]string{
-		"":                                    "cores duration_s go redis workloads",
+		"":                                    "cores duration_s go ping_us redis workloads",
 		"workloads":                           "hot-room memory-room websocket",
 		"workloads hot-room":                  "article roomd sadd",
 		"workloads hot-room roomd":            figures + more + " to violations",

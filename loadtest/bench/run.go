@@ -186,6 +186,10 @@ func (b *bench) close() {
 // run measures all cells, which are sorted by workload.
 func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
 	r := newReport(b.redis, b.duration)
+	var err error
+	if r.Ping, err = b.ping(ctx); err != nil {
+		return nil, err
+	}
 	if _, err := fmt.Fprintln(b.out, r.setup()); err != nil {
 		return nil, err
 	}
@@ -209,6 +213,19 @@ func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// ping returns the median round trip of 1,000 PINGs, in microseconds.
+func (b *bench) ping(ctx context.Context) (report.Figure, error) {
+	took := make([]report.Figure, 1000)
+	for i := range took {
+		sent := time.Now()
+		if err := b.rdb.Ping(ctx).Err(); err != nil {
+			return 0, fmt.Errorf("ping: %w", err)
+		}
+		took[i] = report.Figure(time.Since(sent).Nanoseconds()) / 1000
+	}
+	return report.Median(took), nil
 }
 
 // cell is one contender in one workload.

@@ -144,8 +144,7 @@ func (a *administrator) someone(room string) string {
 	return ""
 }
 
-// deal deals the same data to some players who, as far as they know, are in a room, and sometimes to a
-// stranger.
+// deal deals the same data to some players who, as far as they know, are in a room, and sometimes to a stranger.
 func (a *administrator) deal(room string) {
 	value, hands := fmt.Sprintf("hand-%d", a.game.History.Value()), make(map[string]string)
 	for range 1 + a.random.IntN(3) {

@@ -44,8 +44,7 @@ const (
 var ErrNothingDone = errors.New("no action succeeded, so the run proves nothing")
 
 // Run makes players play for cfg.Duration, or until ctx ends, and returns the result. The report's verdict says
-// whether the lists were right. An error says that the run was impossible; see Config.Validate and
-// ErrNothingDone.
+// whether the lists were right. An error says that the run was impossible; see Config.Validate and ErrNothingDone.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -120,8 +119,7 @@ func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 	return r, nil
 }
 
-// time plays for as long as cfg says. It returns how long that was, and the processor seconds that this process
-// used.
+// time plays for as long as cfg says. It returns how long that was, and the processor seconds that this process used.
 func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used float64) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Duration)
 	defer cancel()
@@ -131,9 +129,10 @@ func (g *Game) time(ctx context.Context, cfg Config) (played time.Duration, used
 	for ctx.Err() == nil {
 		_ = pause.For(ctx, progressInterval)
 		if cfg.Progress != nil {
-			now := Progress{Elapsed: time.Since(start), Violations: len(g.Problems())}
-			now.Actions, _, _ = g.History.Counts()
-			cfg.Progress(now)
+			at := time.Since(start)
+			done, _, _ := g.History.Counts()
+			cfg.Progress(at, false, fmt.Sprintf("%3.0f s of %.0f s: %d actions, %.0f/s, %d violations", at.Seconds(),
+				cfg.Duration.Seconds(), done, float64(done)/max(at.Seconds(), 0.001), len(g.Problems())))
 		}
 	}
 	played, used = time.Since(start), (process.CPU()-before)/1e6
@@ -148,8 +147,7 @@ const (
 	Undecided    = "undecided" // nothing was wrong, and not all could be decided
 )
 
-// Config says what to run. Each field with a help text is a flag of roomload; the text gives its meaning and
-// default.
+// Config says what to run. Each field with a help text is a flag of roomload; the text gives its meaning and default.
 type Config struct {
 	// Targets are the URLs of running nodes. Without any, Run starts Nodes of its own.
 	Targets    []string `name:"target" placeholder:"ws://…" help:"A running node, as ws://host:port/ws. Repeat it for several. Players keep to its rate; with --rate off they act as fast as they can. For more than 1000 clients it needs --max-per-address off. Without a target roomload starts nodes for the run."`
@@ -168,8 +166,9 @@ type Config struct {
 	// Mix has some of MixNames, or all or none. Empty means only joins and leaves.
 	Mix []string `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, host, match, configure, kick, close, seats, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
 
-	// Progress, if not nil, is called about four times a second.
-	Progress func(Progress) `kong:"-"`
+	// Progress, if not nil, is called about four times a second: with the time since the start, and a line, which
+	// never has to stay.
+	Progress func(at time.Duration, stays bool, line string) `kong:"-"`
 
 	// how long a player may wait at the end for the event of a room's last commit; zero means 10 s
 	catchUp time.Duration
@@ -177,19 +176,11 @@ type Config struct {
 
 const defaultCatchUp = 10 * time.Second
 
-// Progress is the state of a run.
-type Progress struct {
-	Elapsed    time.Duration
-	Actions    int64 // acknowledged so far, without reads
-	Violations int
-}
-
-// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
-// and its value.
+// Validate returns an error if a value cannot be used. The error names the flag and its value.
 func (c Config) Validate() error {
 	for _, target := range c.Targets {
 		if u, err := url.Parse(target); err != nil || u.Host == "" || u.Scheme != "ws" && u.Scheme != "wss" {
-			return fmt.Errorf("target is %q, it must be a ws:// or wss:// URL", target)
+			return fmt.Errorf("--target is %q, it must be a ws:// or wss:// URL", target)
 		}
 	}
 	for _, f := range []struct {
@@ -200,17 +191,17 @@ func (c Config) Validate() error {
 			continue
 		}
 		if f.value < f.min {
-			return fmt.Errorf("%s is %d, it must be at least %d", f.name, f.value, f.min)
+			return fmt.Errorf("--%s is %d, it must be at least %d", f.name, f.value, f.min)
 		}
 	}
 	if c.Duration <= 0 {
-		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+		return fmt.Errorf("--duration is %v, it must be more than zero", c.Duration)
 	}
 	if err := CheckMix(c.Mix); err != nil {
 		return err
 	}
 	if c.SecretFile != "" && len(c.Targets) == 0 {
-		return fmt.Errorf("auth-secret-file is %q, and there are no targets whose secret it could be", c.SecretFile)
+		return fmt.Errorf("--auth-secret-file is %q, and there are no targets whose secret it could be", c.SecretFile)
 	}
 	if err := CheckKeyPrefix(c.KeyPrefix); err != nil {
 		return err
@@ -218,14 +209,16 @@ func (c Config) Validate() error {
 	if !c.readsStore() || c.Redis == redisurl.Embedded {
 		return nil
 	}
-	_, err := redisurl.Open(c.Redis)
-	return err
+	if _, err := redisurl.Open(c.Redis); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
 }
 
 // CheckKeyPrefix returns an error like that of Validate if prefix cannot be a KeyPrefix.
 func CheckKeyPrefix(prefix string) error {
 	if invalid, ok := errors.AsType[*room.InvalidError](coordinator.CheckKeyPrefix(prefix)); ok {
-		return errors.New("key-prefix " + invalid.Problem)
+		return errors.New("--key-prefix " + invalid.Problem)
 	}
 	return nil
 }
@@ -261,9 +254,8 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 	}
 	start := func(admin string) (*node.Node, error) {
 		n, err := node.Start(ctx, node.Config{
-			Listen: "127.0.0.1:0", AdminListen: admin,
-			Redis: db,
-			Room:  coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules(), Journal: journal},
+			Listen: "127.0.0.1:0", AdminListen: admin, Redis: db,
+			Room: coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules(), Journal: journal},
 			// Without Grace, so that no late leave changes the final lists. Without limits, so that players
 			// need no pauses.
 			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},

@@ -64,7 +64,7 @@ func TestRun_Consistent(t *testing.T) {
 				shown := 0
 				r, err := Run(t.Context(), Config{
 					Nodes: 3, Redis: url, Clients: 60, Rooms: 3, Capacity: 25, Duration: time.Second, Mix: MixNames,
-					Progress: func(Progress) { shown++; audited() },
+					Progress: func(time.Duration, bool, string) { shown++; audited() },
 				})
 				redistest.OK(t, err)
 				audited()
@@ -213,7 +213,7 @@ func TestConfig_Bad(t *testing.T) {
 	} {
 		c := good
 		spoil(&c)
-		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), field) {
+		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "--"+field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

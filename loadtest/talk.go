@@ -169,8 +169,7 @@ var nothingDone = []string{protocol.CodeUnavailable, protocol.CodeBusy, protocol
 // expected has the codes of refusals that other players and administrators cause.
 var expected = []string{
 	protocol.CodeRoomFull, protocol.CodeSeatTaken, protocol.CodeBadRequest, protocol.CodeClosed, protocol.CodeBanned,
-	protocol.CodeNotMember,
-	protocol.CodeForbidden, protocol.CodeConflict, protocol.CodeUnknown,
+	protocol.CodeNotMember, protocol.CodeForbidden, protocol.CodeConflict, protocol.CodeUnknown,
 }
 
 // waits matches the pause that a refusal's message asks for.

@@ -85,8 +85,7 @@ func replace(text []byte, from, to string) []byte {
 	from = regexp.QuoteMeta(from)
 	for _, place := range []string{
 		`(^|[^\w./@-])` + from + `(/(?:cmd|room|lockmgr|transport|loadtest)\b)`,
-		`(?m)(^module )` + from + `($)`,
-		`(-require )` + from + `(@v0\.0\.0)`, `(-replace )` + from + `(=)`,
+		`(?m)(^module )` + from + `($)`, `(-require )` + from + `(@v0\.0\.0)`, `(-replace )` + from + `(=)`,
 		`(")` + from + `(@v0\.0\.0")`, `(")` + from + `(=")`, `(")` + from + `(/")`,
 	} {
 		text = regexp.MustCompile(place).ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(to, "$", "$$")+"${2}"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +16,11 @@ import (
 var errNotClean = errors.New("the journals and Redis do not agree")
 
 type auditCmd struct {
-	Redis     string          `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
-	Files     node.RedisFiles `embed:""`
-	KeyPrefix string          `placeholder:"PREFIX:" help:"What the names of all keys begin with, as of the nodes' --key-prefix."`
-	Room      string          `default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
-	Most      int             `default:"100" help:"How many findings to print; the others are counted (${default})."`
-	JSON      string          `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the summary then goes to standard error."`
-	Quiet     bool            `help:"Print findings only, and no progress."`
+	Redis        string          `required:"" placeholder:"URL" help:"The Redis of the nodes, in the same form as their --redis. In ROOMLOAD_REDIS, or with --redis-password-file, other users of the machine do not see a password."`
+	Files        node.RedisFiles `embed:""`
+	audit.Config `embed:""`
+	JSON         string `name:"json" placeholder:"FILE" help:"Write the report as JSON; - is standard output, and the summary then goes to standard error."`
+	Quiet        bool   `help:"Print findings only, and no progress."`
 }
 
 func (c *auditCmd) Help() string {
@@ -56,19 +55,15 @@ It ends with 0 if nothing was found, with 1 if something was, or if Redis failed
 if it was started wrongly.`
 }
 
-func (c *auditCmd) config() audit.Config {
-	return audit.Config{Rooms: c.Room, KeyPrefix: c.KeyPrefix, Most: c.Most}
-}
-
 // Validate is called by kong.
 func (c *auditCmd) Validate() error {
 	switch {
 	case c.Most < 1:
-		return wrongFlag(fmt.Errorf("most is %d, it must be at least 1", c.Most))
-	case c.Room == "":
-		return wrongFlag(errors.New("room is empty, it must be a pattern"))
+		return fmt.Errorf("--most is %d, it must be at least 1", c.Most)
+	case c.Rooms == "":
+		return errors.New("--room is empty, it must be a pattern")
 	case c.Redis == redisurl.Embedded:
-		return wrongFlag(errors.New("redis is embedded, which has no rooms: give the URL of the nodes' Redis"))
+		return errors.New("--redis is embedded, which has no rooms: give the URL of the nodes' Redis")
 	}
 	db, err := c.Files.Open(c.Redis)
 	switch {
@@ -77,10 +72,7 @@ func (c *auditCmd) Validate() error {
 	case err == nil: // otherwise Run reports a bad file
 		db.Close()
 	}
-	if err := loadtest.CheckKeyPrefix(c.KeyPrefix); err != nil {
-		return wrongFlag(err)
-	}
-	return wrongFlag(c.config().Validate())
+	return cmp.Or(loadtest.CheckKeyPrefix(c.KeyPrefix), c.Config.Validate())
 }
 
 // Run is called by kong.
@@ -92,14 +84,9 @@ func (c *auditCmd) Run(ctx context.Context, std streams) error {
 	defer db.Close()
 	client := db.NewClient()
 	defer client.Close()
-	cfg, done := c.config(), func() {}
+	cfg, done := c.Config, func() {}
 	if !c.Quiet {
-		show, end := newStatus(std.stderr)
-		done = end
-		cfg.Progress = func(p audit.Progress) {
-			show(p.Elapsed, false, fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings",
-				p.Rooms, p.AllRooms, p.Commits, float64(p.Commits)/p.Elapsed.Seconds(), p.Violations))
-		}
+		cfg.Progress, done = newStatus(std.stderr)
 	}
 	report, err := audit.Run(ctx, client, cfg)
 	done()

@@ -43,7 +43,7 @@ Revisions are built with the go command, from the repository that it is run in.`
 // Validate is called by kong.
 func (c *compareCmd) Validate() error {
 	if c.Rounds < 1 {
-		return wrongFlag(fmt.Errorf("rounds is %d, it must be at least 1", c.Rounds))
+		return fmt.Errorf("--rounds is %d, it must be at least 1", c.Rounds)
 	}
 	return nil
 }

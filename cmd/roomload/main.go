@@ -70,15 +70,6 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// wrongFlag names the flag in an error about a field of a configuration. A command's Validate returns it to
-// kong, which makes it a ParseError.
-func wrongFlag(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("--%w", err)
-}
-
 // streams are the outputs of commands.
 type streams struct{ stdout, stderr io.Writer }
 

@@ -53,9 +53,6 @@ func facts(list []report.Fact) string {
 	return "  " + strings.TrimSpace(strings.ReplaceAll((&report.Facts{Rows: list}).Text(0), "\n", "\n  ")) + "\n"
 }
 
-// Validate is called by kong.
-func (c *benchCmd) Validate() error { return wrongFlag(c.Config.Validate()) }
-
 // Run is called by kong.
 func (c *benchCmd) Run(ctx context.Context, std streams) error {
 	cfg := c.Config
@@ -96,9 +93,6 @@ Disciplines:
 Faults:
 ` + facts(troubles)
 }
-
-// Validate is called by kong.
-func (c *labCmd) Validate() error { return wrongFlag(c.Config.Validate()) }
 
 // Run is called by kong.
 func (c *labCmd) Run(ctx context.Context, std streams) error {
@@ -141,18 +135,11 @@ seat, no version missing. Where a target keeps no journal, or --redis does not l
 watch the rooms stand for it. It ends with 0 only if nothing is wrong, and all could be decided.`
 }
 
-// Validate is called by kong.
-func (c *runCmd) Validate() error { return wrongFlag(c.Config.Validate()) }
-
 // Run is called by kong.
 func (c *runCmd) Run(ctx context.Context, std streams) error {
 	cfg := c.Config
-	show, done := newStatus(std.stderr)
-	cfg.Progress = func(p loadtest.Progress) {
-		show(p.Elapsed, false, fmt.Sprintf("%3.0f s of %.0f s: %d actions, %.0f/s, %d violations",
-			p.Elapsed.Seconds(), c.Duration.Seconds(),
-			p.Actions, float64(p.Actions)/max(p.Elapsed.Seconds(), 0.001), p.Violations))
-	}
+	var done func()
+	cfg.Progress, done = newStatus(std.stderr)
 	report, err := loadtest.Run(ctx, cfg)
 	done()
 	if err != nil {
@@ -194,9 +181,6 @@ Faults:
 ` + facts(chaos.Describe())
 }
 
-// Validate is called by kong.
-func (c *chaosCmd) Validate() error { return wrongFlag(c.Config.Validate()) }
-
 // Run is called by kong.
 func (c *chaosCmd) Run(ctx context.Context, std streams) error {
 	cfg := c.Config
@@ -221,8 +205,8 @@ func (c *chaosCmd) Run(ctx context.Context, std streams) error {
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64N(1_000_000) + 1
 	}
-	show, done := newStatus(std.stderr)
-	cfg.Progress = func(p chaos.Progress) { show(p.Elapsed, p.Changed, p.String()) }
+	var done func()
+	cfg.Progress, done = newStatus(std.stderr)
 	report, err := chaos.Run(ctx, cfg)
 	done()
 	if err != nil {

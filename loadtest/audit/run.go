@@ -41,43 +41,36 @@ const (
 	mostNames = 20
 )
 
-// Config says what to audit.
+// Config says what to audit. Its tags are the flags of roomload audit.
 type Config struct {
-	// Rooms is a pattern of room ids, with * ? and [a-z]. Empty means all.
-	Rooms string
+	// KeyPrefix must not contain special characters of patterns.
+	KeyPrefix string `placeholder:"PREFIX:" help:"What the names of all keys begin with, as of the nodes' --key-prefix."`
 
-	// KeyPrefix starts the names of all keys. It must not contain special characters of patterns.
-	KeyPrefix string
+	// Empty means all.
+	Rooms string `name:"room" default:"*" placeholder:"PATTERN" help:"Rooms to audit: an id, or a pattern with * ? [a-z], in quotes (all by default)."`
 
-	// Most limits the findings in the report; others are only counted. Zero means DefaultMost.
-	Most int
+	// Zero means DefaultMost.
+	Most int `default:"100" help:"How many findings to print; the others are counted (${default})."`
 
-	// Progress, if not nil, is called after each page, from several goroutines, one at a time.
-	Progress func(Progress)
+	// Progress, if not nil, is called after each page, from several goroutines, one at a time: with the time since
+	// the start, and a line, which never has to stay.
+	Progress func(at time.Duration, stays bool, line string) `kong:"-"`
 
 	page int // entries; zero means pageEntries
-}
-
-// Progress is the progress of an audit.
-type Progress struct {
-	Rooms, AllRooms int // rooms with a replayed journal, and all with a journal
-	Commits         int
-	Violations      int
-	Elapsed         time.Duration
 }
 
 // patterns matches names of rooms with special characters of patterns.
 var patterns = regexp.MustCompile(`^[A-Za-z0-9._*?^[\]-]{1,200}$`)
 
-// Validate returns an error that names the field which cannot be used.
+// Validate returns an error if a value cannot be used. The error names the flag and its value.
 func (c Config) Validate() error {
 	switch {
 	case c.Rooms != "" && !patterns.MatchString(c.Rooms):
-		return fmt.Errorf("room is %q, it must be a pattern of A-Z a-z 0-9 . _ - with * ? [a-z]", c.Rooms)
+		return fmt.Errorf("--room is %q, it must be a pattern of A-Z a-z 0-9 . _ - with * ? [a-z]", c.Rooms)
 	case strings.ContainsAny(c.KeyPrefix, `*?[]\{}`):
-		return fmt.Errorf("key-prefix is %q, it must hold no sign of a pattern, and no brace", c.KeyPrefix)
+		return fmt.Errorf("--key-prefix is %q, it must hold no sign of a pattern, and no brace", c.KeyPrefix)
 	case c.Most < 0:
-		return fmt.Errorf("most is %d, it must not be negative", c.Most)
+		return fmt.Errorf("--most is %d, it must not be negative", c.Most)
 	}
 	return nil
 }
@@ -120,8 +113,7 @@ type auditor struct {
 }
 
 func (a *auditor) run(ctx context.Context) error {
-	// Meta comes first: a room that is created in between then has a journal, and does not count as one
-	// without.
+	// Meta comes first: a room that is created in between then has a journal, and does not count as one without.
 	rooms, err := search(ctx, a.client, a.cfg, "Meta")
 	if err != nil {
 		return fmt.Errorf("search rooms: %w", err)
@@ -247,7 +239,8 @@ func (a *auditor) progress(commits int) {
 	defer a.mu.Unlock()
 	a.report.Commits += commits
 	if a.cfg.Progress != nil {
-		a.cfg.Progress(Progress{Rooms: a.report.Rooms, AllRooms: a.all, Commits: a.report.Commits,
-			Violations: a.report.Violations, Elapsed: time.Since(a.began)})
+		took := time.Since(a.began)
+		a.cfg.Progress(took, false, fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings", a.report.Rooms, a.all,
+			a.report.Commits, float64(a.report.Commits)/took.Seconds(), a.report.Violations))
 	}
 }

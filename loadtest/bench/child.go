@@ -15,7 +15,6 @@ import (
 	"runtime/pprof"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -32,13 +31,6 @@ const (
 
 // servers are all servers that may run in a child.
 var servers = map[string]opener{echoName: openEcho, roomdName: openNode, networkName: openNetwork}
-
-// task configures a child.
-type task struct {
-	Server      string
-	Redis, Name string
-	Delay       time.Duration
-}
 
 // answer is a child's usage. Memory is in bytes.
 type answer struct {
@@ -66,19 +58,19 @@ func Main() {
 
 // serve runs the server of a task, and reports its usage at an address, until the process is killed.
 func serve(text, address string) error {
-	var t task
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return err
-	}
-	open := servers[t.Server]
-	if open == nil {
-		return fmt.Errorf("there is no server %q", t.Server)
-	}
-	db, err := redisurl.Open(t.Redis)
+	var cfg serverConfig
+	err := json.Unmarshal([]byte(text), &cfg)
 	if err != nil {
 		return err
 	}
-	s, err := open(context.Background(), serverConfig{db: db, name: t.Name, delay: t.Delay})
+	open := servers[cfg.Server]
+	if open == nil {
+		return fmt.Errorf("there is no server %q", cfg.Server)
+	}
+	if cfg.db, err = redisurl.Open(cfg.Redis); err != nil {
+		return err
+	}
+	s, err := open(context.Background(), cfg)
 	if err != nil {
 		return err
 	}
@@ -134,7 +126,7 @@ type child struct {
 }
 
 // openChild starts a server.
-func openChild(ctx context.Context, t task) (*child, error) {
+func openChild(ctx context.Context, cfg serverConfig) (*child, error) {
 	if os.Getenv(childEnv) != "" {
 		return nil, errors.New("a child starts no children; does the program call bench.Main?")
 	}
@@ -142,7 +134,7 @@ func openChild(ctx context.Context, t task) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(t)
+	text, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +184,7 @@ func openNetwork(_ context.Context, cfg serverConfig) (server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Lag(cfg.delay)
+	p.Lag(cfg.Delay)
 	return network{p}, nil
 }
 

@@ -65,8 +65,7 @@ type contender struct {
 	// serve starts a server for WebSockets.
 	serve opener
 
-	// filler opens the node that puts members into rooms before the measurement. Nil means one of the measured
-	// nodes.
+	// filler opens the node that puts members into rooms before the measurement. Nil means one of the measured nodes.
 	filler func(context.Context, target) (node, error)
 
 	// fill puts members into a room instead of a filler. Nil means that they join.
@@ -103,11 +102,14 @@ func (n node) opened(err error) (node, error) {
 // opener starts a server.
 type opener func(context.Context, serverConfig) (server, error)
 
+// serverConfig configures a server, also one in a child.
 type serverConfig struct {
 	db    *redisurl.DB
-	name  string        // unique in Redis
-	seats int           // seats of each room, without other limits; 0 is a node with roomd's defaults
-	delay time.Duration // of the network, in each direction
+	Name  string        // unique in Redis
+	Seats int           // seats of each room, without other limits; 0 is a node with roomd's defaults
+	Delay time.Duration // of the network, in each direction
+
+	Server, Redis string // for a child: one of servers, and the URL of db
 }
 
 // server is a server for clients.
@@ -156,9 +158,8 @@ var releaseLua string
 
 var releaseScript = redis.NewScript(releaseLua)
 
-// article is the published lock of the card game: SET NX EX 3 with the room's id and a unique id, drawn once; a
-// spin of 5 ms; GET of the list; SET of the changed list, without a check of the lock; a compare-and-delete in
-// Lua.
+// article is the published lock of the card game: SET NX EX 3 with the room's id and a unique id, drawn once; a spin
+// of 5 ms; GET of the list; SET of the changed list, without a check of the lock; a compare-and-delete in Lua.
 //
 // These are our choices: the list is JSON, because the article does not say how its client stores it; the
 // unique id is a UUID, because PHP's uniqid is the time, and may be the same for two callers; a join checks who

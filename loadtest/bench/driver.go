@@ -44,8 +44,7 @@ type measurement struct {
 	used   usage          // in it
 }
 
-// driver makes actors act. After each action they pause for a random time, pace on average; pauses are not
-// measured.
+// driver makes actors act. After each action they pause for a random time, pace on average; pauses are not measured.
 type driver struct {
 	duration, pace time.Duration
 	probe          func(context.Context) (usage, error)

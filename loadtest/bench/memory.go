@@ -19,8 +19,7 @@ const (
 	settlePause   = 100 * time.Millisecond
 )
 
-// Memory is the memory of one server. Figures per connection are the increase divided by the number of
-// connections.
+// Memory is the memory of one server. Figures per connection are the increase divided by the number of connections.
 type Memory struct {
 	Connections int           `json:"connections"` // open connections of the server
 	Before      report.Figure `json:"before_mib"`  // resident, after freeing
@@ -34,7 +33,7 @@ type Memory struct {
 // tryMemory measures a server in a process of its own. Some clients come and go first, so that one-time costs,
 // such as its connections to Redis, are not counted.
 func (c *cell) tryMemory(ctx context.Context) (*Result, error) {
-	server, err := openChild(ctx, task{Server: c.who.name, Redis: c.redis.URL, Name: c.prefix + "node"})
+	server, err := openChild(ctx, serverConfig{Server: c.who.name, Redis: c.redis.URL, Name: c.prefix + "node"})
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +133,8 @@ func settle(ctx context.Context, server *child) (a answer, err error) {
 	}
 }
 
-// affordable returns how many clients a server may have if a process may open that many files; 0 means any
-// number. A node keeps one file in eight, up to 1,024, for itself, and as many for connections that are no
-// WebSockets.
+// affordable returns how many clients a server may have if a process may open that many files; 0 means any number. A
+// node keeps one file in eight, up to 1,024, for itself, and as many for connections that are no WebSockets.
 func affordable(clients, files int) int {
 	if files == 0 {
 		return clients

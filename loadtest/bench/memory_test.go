@@ -58,18 +58,18 @@ func TestMemory_EachConnection(t *testing.T) {
 // without end.
 func TestChild(t *testing.T) {
 	for server, want := range map[string]string{"nothing": `no server "nothing"`, roomdName: `"nonsense"`} {
-		if c, err := openChild(t.Context(), task{Server: server, Redis: "nonsense"}); err == nil || !strings.Contains(err.Error(), want) {
+		if c, err := openChild(t.Context(), serverConfig{Server: server, Redis: "nonsense"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", server, c, err)
 		}
 	}
-	c, err := openChild(t.Context(), task{Server: echoName, Redis: "embedded"})
+	c, err := openChild(t.Context(), serverConfig{Server: echoName, Redis: "embedded"})
 	redistest.OK(t, err)
 	redistest.OK(t, c.Close())
 	if a, err := c.ask(nil); err == nil {
 		t.Errorf("a child that has ended says %+v", a)
 	}
 	t.Setenv(childEnv, "{}")
-	if _, err := openChild(t.Context(), task{Server: echoName, Redis: "embedded"}); err == nil {
+	if _, err := openChild(t.Context(), serverConfig{Server: echoName, Redis: "embedded"}); err == nil {
 		t.Error("a child started a child")
 	}
 }

@@ -3,11 +3,8 @@ package bench
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
-	"time"
 
-	"roomd/loadtest/internal/scratch"
 	"roomd/loadtest/internal/tally"
 	"roomd/loadtest/report"
 )
@@ -60,16 +57,6 @@ type Result struct {
 type Ratio struct {
 	ActionsPerSec report.Figure `json:"actions_per_s"` // more is better
 	P99           report.Figure `json:"p99"`           // less is better
-}
-
-func newReport(r *scratch.Redis, duration time.Duration) *Report {
-	return &Report{
-		Redis:     r.String(),
-		Go:        runtime.Version(),
-		Cores:     runtime.NumCPU(),
-		Duration:  duration.Seconds(),
-		Workloads: make(map[string]map[string]*Result),
-	}
 }
 
 func newResult(m *measurement, v Violations) *Result {

@@ -76,7 +76,7 @@ func (c *cell) openNetwork(ctx context.Context) (end func(), err error) {
 	if c.redis.IsEmbedded() {
 		return nil, errors.New("there is no network to the embedded Redis")
 	}
-	network, err := openChild(ctx, task{Server: networkName, Redis: c.redis.URL, Delay: c.load.delay})
+	network, err := openChild(ctx, serverConfig{Server: networkName, Redis: c.redis.URL, Delay: c.load.delay})
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,7 @@ func (c *cell) fill(ctx context.Context, n node, rooms []string) error {
 	return group.Wait()
 }
 
-const (
-	closeTimeout = 15 * time.Second
-)
+const closeTimeout = 15 * time.Second
 
 // roomd returns a function that opens nodes, each a coordinator with opts.
 func roomd(opts coordinator.Options) func(context.Context, target) (node, error) {
@@ -162,11 +160,11 @@ func roomd(opts coordinator.Options) func(context.Context, target) (node, error)
 	}
 }
 
-// openNode starts a node with WebSockets. For a workload of rooms it has cfg.seats, and no limits.
+// openNode starts a node with WebSockets. For a workload of rooms it has cfg.Seats, and no limits.
 func openNode(ctx context.Context, cfg serverConfig) (server, error) {
-	set := wsnode.Config{Listen: "127.0.0.1:0", Redis: cfg.db, Room: coordinator.Options{Node: cfg.name}}
-	if cfg.seats > 0 {
-		set.Room.Rules.Seating = room.Capacity(cfg.seats)
+	set := wsnode.Config{Listen: "127.0.0.1:0", Redis: cfg.db, Room: coordinator.Options{Node: cfg.Name}}
+	if cfg.Seats > 0 {
+		set.Room.Rules.Seating = room.Capacity(cfg.Seats)
 		set.Serve = transport.Options{
 			PingInterval: time.Minute, // idle sockets of the bench answer no pings
 			Rate:         -1, MaxPerAddress: -1, MaxNewRooms: -1,

@@ -1,11 +1,10 @@
 // Package bench measures roomd and other ways to keep the lists of rooms, or to acquire a lock, on one Redis
 // and in one run, and checks the lists of each.
 //
-// Start with [Run]. [Contenders] and [Workloads] describe the comparison. Contenders other than roomd do less
-// than roomd, and show the limits of Redis. Clients act repeatedly, one action at a time, after a warm-up. The
-// columns of the tables explain the figures. Latency includes the actions under way at the end, so that a
-// client that starves counts. The embedded Redis does not report its processor time, and its allocations count
-// as the clients'.
+// Start with [Run]. [Contenders] and [Workloads] describe the comparison. Contenders other than roomd do less than
+// roomd, and show the limits of Redis. Clients act repeatedly, one action at a time, after a warm-up. The columns of
+// the tables explain the figures. Latency includes the actions under way at the end, so that a client that starves
+// counts. The embedded Redis does not report its processor time, and its allocations count as the clients'.
 //
 // Each node has as many connections to Redis as clients, up to 512. In a workload with several nodes, each is a
 // coordinator or a client of its own in this process, with its share of each room's clients.
@@ -85,14 +84,13 @@ func Workloads() (list []report.Fact) {
 	return list
 }
 
-// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
-// and its value.
+// Validate returns an error if a value cannot be used. The error names the flag and its value.
 func (c Config) Validate() error {
 	if c.Duration <= 0 {
-		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+		return fmt.Errorf("--duration is %v, it must be more than zero", c.Duration)
 	}
 	if c.Connections < 1 {
-		return fmt.Errorf("connections is %d, it must be at least 1", c.Connections)
+		return fmt.Errorf("--connections is %d, it must be at least 1", c.Connections)
 	}
 	return cmp.Or(report.CheckNames("only", c.Only, report.Names(Contenders())), report.CheckNames("workload", c.Workloads, report.Names(Workloads())),
 		scratch.Validate(c.Redis))
@@ -120,9 +118,8 @@ func (c Config) cells(connections int) (list []cell) {
 // bench is one run.
 type bench struct {
 	redis       *scratch.Redis
-	rdb         *redis.Client // for use outside the measurements
-	meter       *meter
-	prefix      string // part of every key of the run
+	rdb         *redis.Client // for use outside the measurements, and for usage
+	prefix      string        // part of every key of the run
 	duration    time.Duration
 	heapProfile string // name of a file, or ""
 	out, log    io.Writer
@@ -173,19 +170,17 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 func newBench(server *scratch.Redis, cfg Config) *bench {
 	return &bench{
-		redis: server, rdb: server.NewClient(1), meter: newMeter(server), prefix: "bench-" + uuid.NewString()[:8] + "-",
+		redis: server, rdb: server.NewClient(1), prefix: "bench-" + uuid.NewString()[:8] + "-",
 		duration: cfg.Duration, heapProfile: cfg.HeapProfile, out: cfg.Out, log: cfg.Log,
 	}
 }
 
-func (b *bench) close() {
-	b.meter.close()
-	_ = b.rdb.Close()
-}
+func (b *bench) close() { _ = b.rdb.Close() }
 
 // run measures all cells, which are sorted by workload.
 func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
-	r := newReport(b.redis, b.duration)
+	r := &Report{Redis: b.redis.String(), Go: runtime.Version(), Cores: runtime.NumCPU(), Duration: b.duration.Seconds(),
+		Workloads: make(map[string]map[string]*Result)}
 	var err error
 	if r.Ping, err = b.ping(ctx); err != nil {
 		return nil, err
@@ -259,7 +254,7 @@ func (b *bench) cell(ctx context.Context, i int, c cell) (*Result, error) {
 
 // driver returns how the clients act.
 func (c *cell) driver() driver {
-	return driver{duration: c.duration, pace: c.load.pace, probe: c.meter.read}
+	return driver{duration: c.duration, pace: c.load.pace, probe: c.usage}
 }
 
 // usage is the usage until a moment, or between two. NaN means unknown.
@@ -279,22 +274,13 @@ func (u usage) since(earlier usage) usage {
 	}
 }
 
-// meter reads the usage of Redis and of this process. Its own commands count, too.
-type meter struct {
-	rdb      *redis.Client
-	embedded bool
-}
-
-func newMeter(r *scratch.Redis) *meter { return &meter{r.NewClient(1), r.IsEmbedded()} }
-
-func (m *meter) close() { _ = m.rdb.Close() }
-
-func (m *meter) read(ctx context.Context) (u usage, err error) {
+// usage returns the usage of Redis and of this process. Its own commands count, too.
+func (b *bench) usage(ctx context.Context) (u usage, err error) {
 	sections := []string{"stats"}
-	if !m.embedded { // the embedded Redis has no other section
+	if !b.redis.IsEmbedded() { // the embedded Redis has no other section
 		sections = append(sections, "cpu")
 	}
-	info, err := m.rdb.InfoMap(ctx, sections...).Result()
+	info, err := b.rdb.InfoMap(ctx, sections...).Result()
 	if err != nil {
 		return u, fmt.Errorf("redis: INFO: %w", err)
 	}
@@ -306,7 +292,7 @@ func (m *meter) read(ctx context.Context) (u usage, err error) {
 		return value
 	}
 	u.commands, u.reads, u.micros = field("Stats", "total_commands_processed"), math.NaN(), math.NaN()
-	if !m.embedded {
+	if !b.redis.IsEmbedded() {
 		u.reads = field("Stats", "total_reads_processed")
 		u.micros = (field("CPU", "used_cpu_user") + field("CPU", "used_cpu_sys")) * 1e6
 	}

@@ -217,7 +217,7 @@ func (c *crowd) close() {
 // together and ask again together; and nobody would be in the room to get an event.
 func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	nodes, closeAll, err := openAll(c, func(t target) (server, error) {
-		return c.who.serve(ctx, serverConfig{db: c.redis.DB, name: t.name, seats: c.load.clients / c.load.rooms})
+		return c.who.serve(ctx, serverConfig{db: c.redis.DB, Name: t.name, Seats: c.load.clients / c.load.rooms})
 	}, server.Close)
 	defer closeAll()
 	if err != nil {
@@ -245,7 +245,7 @@ func (c *cell) trySockets(ctx context.Context) (*Result, error) {
 	runtime.GC()
 	d := c.driver()
 	d.probe = func(ctx context.Context) (usage, error) {
-		u, err := c.meter.read(ctx)
+		u, err := c.usage(ctx)
 		for _, s := range crowd.sockets {
 			u.events += float64(s.events.Load())
 		}

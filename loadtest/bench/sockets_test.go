@@ -31,7 +31,7 @@ func TestSockets(t *testing.T) {
 // A room that is too small for its clients: refusals are errors. Who stays and does not listen any more is noticed.
 func TestSockets_Refusals(t *testing.T) {
 	b := testBench(t, redisurl.Embedded)
-	node, err := openNode(t.Context(), serverConfig{db: b.redis.DB, name: b.prefix + "node", seats: 1})
+	node, err := openNode(t.Context(), serverConfig{db: b.redis.DB, Name: b.prefix + "node", Seats: 1})
 	redistest.OK(t, err)
 	defer node.Close()
 	places := newPlaces(workload{clients: 2, rooms: 1, nodes: 1}, []string{b.prefix})

@@ -112,8 +112,7 @@ func (w workload) references() []string {
 		ofMemory: nil}[w.kind]
 }
 
-// connections returns how many connections each node has: one per client, so that none waits, up to
-// maxConnections.
+// connections returns how many connections each node has: one per client, so that none waits, up to maxConnections.
 func (w workload) connections() int { return min(w.perNode(), maxConnections) }
 
 // perNode returns the largest number of clients of a node.

@@ -22,8 +22,7 @@ const (
 	injectTimeout = 30 * time.Second
 )
 
-// disturb makes players play, and injects faults until the time is over. Then players stop, but all connections
-// stay.
+// disturb makes players play, and injects faults until the time is over. Then players stop, but all connections stay.
 func (r *run) disturb(ctx context.Context) error {
 	if err := r.Prepare(); err != nil {
 		return err

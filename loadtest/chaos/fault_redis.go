@@ -49,16 +49,14 @@ var redisFaults = []*Fault{
 	},
 	{
 		Name: "redis-old", What: "SIGKILL of the primary; it starts again from a copy, made up to 2 s before",
-		Profiles: []string{Standalone}, evicts: true,
-		loses: func(Config) loss { return theLast },
+		Profiles: []string{Standalone}, evicts: true, loses: func(Config) loss { return theLast },
 		inject: onPrimary(func(ctx context.Context, i *injection, s *server) (heal, error) {
 			return restoreOld(ctx, s, time.Second+time.Duration(i.random.Int64N(int64(time.Second))))
 		}),
 	},
 	{
 		Name: "redis-empty", What: "SIGKILL of the primary; it starts again without any data",
-		Profiles: []string{Standalone}, evicts: true,
-		loses: func(Config) loss { return everything },
+		Profiles: []string{Standalone}, evicts: true, loses: func(Config) loss { return everything },
 		inject: onPrimary(func(_ context.Context, _ *injection, s *server) (heal, error) {
 			s.kill()
 			return s.heal, s.restore("")

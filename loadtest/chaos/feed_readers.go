@@ -140,9 +140,8 @@ const (
 	awayEvery = 20 * time.Second
 )
 
-// receiver is the backend of a webhook. Of fifty requests it refuses one, leaves one without an answer, and
-// cuts the connection of one; three others it accepts, and then answers in one of these ways. Sometimes it is
-// away.
+// receiver is the backend of a webhook. Of fifty requests it refuses one, leaves one without an answer, and cuts the
+// connection of one; three others it accepts, and then answers in one of these ways. Sometimes it is away.
 type receiver struct {
 	feed   *feed
 	key    []byte

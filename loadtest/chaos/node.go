@@ -82,8 +82,7 @@ const (
 	nodeTTL  = 3 * time.Second
 	grace    = 2 * time.Second
 
-	// eviction is how long a node can be silent until its members are removed: the others check twice in a
-	// nodeTTL.
+	// eviction is how long a node can be silent until its members are removed: the others check twice in a nodeTTL.
 	eviction = nodeTTL*3/2 + grace
 )
 
@@ -205,8 +204,7 @@ func (s *server) follows(ctx context.Context) int {
 	return port
 }
 
-// inEnvironment turns a command's flags into environment variables, because a version ignores unknown
-// variables.
+// inEnvironment turns a command's flags into environment variables, because a version ignores unknown variables.
 func inEnvironment(c launch.Command) launch.Command {
 	program, flags := c.Program, c.Args
 	c.Program = "env" // replaces itself by the program

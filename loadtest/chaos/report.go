@@ -78,8 +78,7 @@ func (r *run) judge(ctx context.Context) (*Report, error) {
 	c := r.cfg
 	report := &Report{
 		Profile: c.Profile, Persist: c.Persist, Replicas: c.Replicas, Seed: c.Seed, Other: c.OtherVersion,
-		Repeat:  c.command(),
-		Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(),
+		Repeat: c.command(), Commits: audited.Commits, Epochs: audited.Epochs, Holds: r.Holds(),
 	}
 	fed := check.Feed(h, r.feed.told) // all readers have ended
 	found := append(fed.Violations, report.useJudged(r.used, c.Nodes, r.played)...)

@@ -9,8 +9,7 @@
 //
 // Nodes run this program again: its main function calls [Main] first.
 //
-// Run has many goroutines and processes. All of them end with it; on Linux, processes end with this one in any
-// case.
+// Run has many goroutines and processes. All of them end with it; on Linux, processes end with this one in any case.
 package chaos
 
 import (
@@ -175,8 +174,12 @@ func (r *run) tell(changed bool) {
 	done, _, unknown := r.History.Counts()
 	r.mu.Lock()
 	defer r.mu.Unlock() // one call at a time
-	r.cfg.Progress(Progress{Elapsed: r.History.Now(), Phase: r.phase, Changed: changed, Actions: done,
-		Unknown: unknown, Problems: len(r.Problems())})
+	at := r.History.Now()
+	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %s", at.Seconds(), done, unknown, r.phase)
+	if problems := len(r.Problems()); problems > 0 {
+		line += fmt.Sprintf("  (%d PROBLEMS)", problems)
+	}
+	r.cfg.Progress(at, changed, line)
 }
 
 // Modes of persistence of Redis.
@@ -189,8 +192,7 @@ const (
 // Persists has all modes.
 var Persists = []string{PersistNone, PersistEverysec, PersistAlways}
 
-// Config says what to run. Each field with a help text is a flag of roomload; the text gives its meaning and
-// default.
+// Config says what to run. Each field with a help text is a flag of roomload; the text gives its meaning and default.
 type Config struct {
 	Profile string `default:"standalone" help:"The Redis: standalone, sentinel or cluster (${default})."`
 	Persist string `default:"always" help:"What it writes to its disk: none, everysec or always (${default})."`
@@ -218,27 +220,9 @@ type Config struct {
 	// History, if not nil, gets each call and return, event and fault as a line of JSON.
 	History io.Writer `kong:"-"`
 
-	// Progress, if not nil, is called about four times a second, and when a fault starts or ends.
-	Progress func(Progress) `kong:"-"`
-}
-
-// Progress is the state of a run.
-type Progress struct {
-	Elapsed  time.Duration
-	Phase    string // description
-	Changed  bool   // the phase is new
-	Actions  int64  // acknowledged actions
-	Unknown  int64
-	Problems int
-}
-
-// String describes the progress in one line.
-func (p Progress) String() string {
-	line := fmt.Sprintf("%5.1f s  %6d actions  %3d unknown  %s", p.Elapsed.Seconds(), p.Actions, p.Unknown, p.Phase)
-	if p.Problems > 0 {
-		line += fmt.Sprintf("  (%d PROBLEMS)", p.Problems)
-	}
-	return line
+	// Progress, if not nil, is called about four times a second with the time since the start and a line. When a fault
+	// starts or ends, the line has to stay.
+	Progress func(at time.Duration, stays bool, line string) `kong:"-"`
 }
 
 const defaultRecover = 30 * time.Second
@@ -252,8 +236,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
-// and its value.
+// Validate returns an error if a value cannot be used. The error names the flag and its value.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	if err := cmp.Or(report.CheckNames("profile", []string{c.Profile}, Profiles),
@@ -269,23 +252,23 @@ func (c Config) Validate() error {
 		{"capacity", c.Capacity, 2, 100}, {"replicas", c.Replicas, 0, 1},
 	} {
 		if f.value < f.min || f.value > f.max {
-			return fmt.Errorf("%s is %d, it must be from %d to %d", f.name, f.value, f.min, f.max)
+			return fmt.Errorf("--%s is %d, it must be from %d to %d", f.name, f.value, f.min, f.max)
 		}
 	}
 	switch {
 	case c.Replicas > 0 && c.Profile == Standalone:
-		return fmt.Errorf("replicas is %d, it must be 0 with %s, which has none", c.Replicas, Standalone)
+		return fmt.Errorf("--replicas is %d, it must be 0 with %s, which has none", c.Replicas, Standalone)
 	case c.Duration <= 0:
-		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+		return fmt.Errorf("--duration is %v, it must be more than zero", c.Duration)
 	case c.Recover < 0:
-		return fmt.Errorf("recover is %v, it must not be negative", c.Recover)
+		return fmt.Errorf("--recover is %v, it must not be negative", c.Recover)
 	}
 	for _, name := range c.Faults {
 		switch f := FaultNamed(name); {
 		case f == nil:
-			return fmt.Errorf("faults is %q, which there is not; --help names them", name)
+			return fmt.Errorf("--faults is %q, which there is not; --help names them", name)
 		case !f.in(c):
-			return fmt.Errorf("faults is %q, which cannot be injected with %s", name, c.Profile)
+			return fmt.Errorf("--faults is %q, which cannot be injected with %s", name, c.Profile)
 		}
 	}
 	return nil

@@ -31,6 +31,12 @@ func TestRun_FindsNothing(t *testing.T) {
 	cfg.Faults = []string{"node-kill", "net-swallow"}
 	var history, table, page bytes.Buffer
 	cfg.History = &history
+	var phases []string
+	cfg.Progress = func(_ time.Duration, stays bool, line string) {
+		if stays {
+			phases = append(phases, line)
+		}
+	}
 	report, err := Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +54,10 @@ func TestRun_FindsNothing(t *testing.T) {
 		if !strings.Contains(history.String(), kind) {
 			t.Errorf("the history has no %s", kind)
 		}
+	}
+	if all := strings.Join(phases, "\n"); !strings.Contains(all, " actions    0 unknown  players come") ||
+		!strings.Contains(all, "after n") || strings.Contains(all, "PROBLEMS") {
+		t.Errorf("the phases are\n%s", all)
 	}
 	if err := report.WriteTable(&table); err != nil || !strings.Contains(table.String(), "--seed 1") {
 		t.Errorf("%v: %s", err, &table)
@@ -91,10 +101,10 @@ func TestRun_ClusterForgetsScripts(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for begins, spoil := range map[string]func(*Config){
-		"profile is": func(c *Config) { c.Profile = "x" }, "persist is": func(c *Config) { c.Persist = "" }, "replicas is": func(c *Config) { c.Replicas = 1 },
-		"nodes is": func(c *Config) { c.Nodes = 0 }, "clients is": func(c *Config) { c.Clients = 0 }, "rooms is": func(c *Config) { c.Rooms = 0 },
-		"capacity is": func(c *Config) { c.Capacity = 1 }, "duration is": func(c *Config) { c.Duration = 0 }, "recover is": func(c *Config) { c.Recover = -1 },
-		"mix is": func(c *Config) { c.Mix = []string{"x"} }, "faults is": func(c *Config) { c.Faults = []string{"x"} },
+		"--profile is": func(c *Config) { c.Profile = "x" }, "--persist is": func(c *Config) { c.Persist = "" }, "--replicas is": func(c *Config) { c.Replicas = 1 },
+		"--nodes is": func(c *Config) { c.Nodes = 0 }, "--clients is": func(c *Config) { c.Clients = 0 }, "--rooms is": func(c *Config) { c.Rooms = 0 },
+		"--capacity is": func(c *Config) { c.Capacity = 1 }, "--duration is": func(c *Config) { c.Duration = 0 }, "--recover is": func(c *Config) { c.Recover = -1 },
+		"--mix is": func(c *Config) { c.Mix = []string{"x"} }, "--faults is": func(c *Config) { c.Faults = []string{"x"} },
 	} {
 		c := small()
 		spoil(&c)

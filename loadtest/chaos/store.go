@@ -96,8 +96,7 @@ func openCluster(ctx context.Context, cfg Config, how launch.Config) (*store, er
 	}
 	s := &store{
 		url: "redis+cluster://" + strings.Join(c.Addrs(), ","), ready: c.Ready, end: c.Close, takeOver: c.Failover,
-		cluster: c,
-		all:     serversOf(c.Servers, cfg), ends: endsOf(c.Servers),
+		cluster: c, all: serversOf(c.Servers, cfg), ends: endsOf(c.Servers),
 	}
 	s.keeps = func(ctx context.Context, room string) (*launch.Redis, error) { return c.Owner(ctx, "{"+room+"}") }
 	return s, nil

@@ -157,8 +157,7 @@ func (w *witness) order() {
 			if n := newest[a.Epoch]; n == nil || a.Version > n.Version {
 				newest[a.Epoch] = a
 			}
-			if i, is := w.position[a.point()]; is &&
-				(last == nil || i > w.position[last.point()]) {
+			if i, is := w.position[a.point()]; is && (last == nil || i > w.position[last.point()]) {
 				last = a
 			}
 		}

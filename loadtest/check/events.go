@@ -8,8 +8,7 @@ type follower struct {
 	knows bool
 }
 
-// follow compares the events of each connection with the journal, in order, from the connection's first
-// version.
+// follow compares the events of each connection with the journal, in order, from the connection's first version.
 func (w *witness) follow() {
 	conns := make(map[int]*follower)
 	told := make(map[Point][]Change) // events of versions that are not in the journal

@@ -44,10 +44,9 @@ func SumOf(mark string, changes []Change) uint64 {
 	return sum.Sum64()
 }
 
-// Feed compares the entries of readers with the journals. Each commit of each room must come at least once,
-// with the journal's content; without repetitions, in the order of its room; one epoch after the other. Where
-// Redis lost commits, or the journal has dropped them, a gap may replace them, and readers may know commits
-// that are lost.
+// Feed compares the entries of readers with the journals. Each commit of each room must come at least once, with the
+// journal's content; without repetitions, in the order of its room; one epoch after the other. Where Redis lost
+// commits, or the journal has dropped them, a gap may replace them, and readers may know commits that are lost.
 func Feed(h *History, readers Readers) *FeedVerdict {
 	v := &FeedVerdict{Commits: make(map[string]int)}
 	for name, told := range readers {

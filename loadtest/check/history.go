@@ -51,8 +51,7 @@ type Conn struct {
 	Watches bool `json:"watches,omitzero"`
 }
 
-// Entry is a commit in a journal. Without a journal, it is an event to watchers: one or several commits, or the
-// room.
+// Entry is a commit in a journal. Without a journal, it is an event to watchers: one or several commits, or the room.
 type Entry struct {
 	Epoch   string
 	Version uint64
@@ -140,9 +139,8 @@ type interval struct {
 	op       *Op // its cause, or nil
 }
 
-// believed returns when the server last certainly had each connection: at its last operation with a reply, or
-// at its start. Later frames do not count: they may have been under way for long after the server gave up the
-// connection.
+// believed returns when the server last certainly had each connection: at its last operation with a reply, or at its
+// start. Later frames do not count: they may have been under way for long after the server gave up the connection.
 func (h *History) believed() []interval {
 	of := h.answered()
 	next := make(map[string]time.Duration) // by user: start of the next connection

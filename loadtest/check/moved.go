@@ -56,8 +56,7 @@ func (l *movedData) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	}
 }
 
-// judge reports users who lost their private data by a move. A user who already had some in the new room keeps
-// those.
+// judge reports users who lost their private data by a move. A user who already had some in the new room keeps those.
 func (l *movedData) judge(v *Verdict) {
 	found := complaints{"witness", "", make(map[string]int), &v.Violations}
 	for _, a := range l.arrived {

@@ -147,8 +147,7 @@ func names(users []Member) []string {
 	return list
 }
 
-// lacks returns the effects of an acknowledged operation that are missing in its commit e, which made this
-// room.
+// lacks returns the effects of an acknowledged operation that are missing in its commit e, which made this room.
 func (s *state) lacks(op *Op, e *Entry) wrong {
 	has := func(is func(Change) bool) bool { return slices.ContainsFunc(e.Changes, is) }
 	left := func(user string) bool { return s.Members[user] == nil || e.has("leave", user) }

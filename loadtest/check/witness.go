@@ -136,8 +136,7 @@ func (w *witness) index() {
 			}
 			if w.carried(&e, c) {
 				if !w.moved.dealt[hand{c.User, c.Data}] {
-					w.broken("phantom", 0, "%v has private data of %q that nobody dealt in any room", here,
-						c.User)
+					w.broken("phantom", 0, "%v has private data of %q that nobody dealt in any room", here, c.User)
 				}
 				continue // they count where they were dealt
 			}
@@ -151,12 +150,10 @@ func (w *witness) index() {
 
 // carried reports whether a change has private data that a member brought from another room.
 func (w *witness) carried(e *Entry, c Change) bool {
-	return c.Type == "private" &&
-		(slices.ContainsFunc(e.Changes, func(o Change) bool {
-			return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace")
-		}) ||
-			slices.ContainsFunc(w.acked[e.point()],
-				func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
+	return c.Type == "private" && (slices.ContainsFunc(e.Changes, func(o Change) bool {
+		return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace")
+	}) || slices.ContainsFunc(w.acked[e.point()],
+		func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
 }
 
 // replay computes the room at each version, and compares it with the lists and replies of that version.

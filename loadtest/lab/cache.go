@@ -56,8 +56,7 @@ const (
 // unguarded is a discipline without a lock.
 var unguarded = discipline{name: "no-guard", ttl: 2}
 
-// entry is one expired entry and its callers. A few callers have a process each, under the observer; many share
-// some.
+// entry is one expired entry and its callers. A few callers have a process each, under the observer; many share some.
 type entry struct {
 	comes []float64 // arrivals of the callers, in published seconds
 	slow  bool      // loads take slowLoad
@@ -293,8 +292,7 @@ func (r *Report) cache() *report.Table {
 		row := report.Row{Cells: []string{c.Guard}}
 		for _, figure := range []any{
 			c.Gone.Loads, c.Gone.LongestWaitMS, c.Gone.Errors, c.Old.Loads, c.Old.LongestWaitMS, c.Old.Stale,
-			c.Old.Errors,
-			c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors, c.Dead.UpdatedMS, c.Empty.Loads,
+			c.Old.Errors, c.Slow.Loads, c.Slow.AtOnce, c.Slow.Freed, c.Slow.Errors, c.Dead.UpdatedMS, c.Empty.Loads,
 		} {
 			if ms, is := figure.(float64); is {
 				figure = fmt.Sprintf("%.1f", ms/r.SecondMS)

@@ -102,8 +102,7 @@ func (c *caller) pause(ctx context.Context, d time.Duration) error {
 	return pause.For(ctx, d)
 }
 
-// now returns the time of the caller's clock in whole published seconds, and nowMillis in published
-// milliseconds.
+// now returns the time of the caller's clock in whole published seconds, and nowMillis in published milliseconds.
 func (c *caller) now() int64 { return time.Now().UnixNano()/int64(c.x.second) + c.ahead }
 func (c *caller) nowMillis() int64 {
 	return time.Now().UnixNano()/int64(c.x.second/1000) + 1000*c.ahead
@@ -188,10 +187,9 @@ func (c *caller) crashLocked() {
 // process is one of the processes that share Redis: a client with connections of its own and, for roomd, a
 // coordinator.
 //
-// The process of a single caller reaches Redis over a wire, a proxy that sends the requests of all its
-// connections one by one through the observer, and so knows the effect of each. It can swallow a reply, and
-// stops all traffic while its caller is stopped. It recognizes the steps of roomd, which does not call
-// caller.at, by their effects.
+// The process of a single caller reaches Redis over a wire, a proxy that sends the requests of all its connections
+// one by one through the observer, and so knows the effect of each. It can swallow a reply, and stops all traffic
+// while its caller is stopped. It recognizes the steps of roomd, which does not call caller.at, by their effects.
 type process struct {
 	x     *cell
 	rdb   *redis.Client

@@ -36,8 +36,7 @@ const compareDel = "EVAL lua/compare_del.lua 1 lock value"
 // disciplines are in the articles' order. Where the article's caller gives up on a lock that is held, a player
 // asks again every 5 ms. The third article names incr and hsetnx without their steps.
 var disciplines = []*discipline{{
-	// It appends blindly. So if a user's leave is overwritten, and the user joins again, the list has the user
-	// twice.
+	// It appends blindly. So if a user's leave is overwritten, and the user joins again, the list has the user twice.
 	name: "none", article: cardArticle, ttl: otherTTL, steps: []step{stepRead, stepWrote},
 	about: "GET list, append blindly, SET list",
 	listed: []Listed{shows("pause-write", anomaly.Lost, "lost updates"),
@@ -55,8 +54,7 @@ var disciplines = []*discipline{{
 		shows("pause-setnx", anomaly.Stuck, "a long pause between the two blocks as long as it lasts"),
 		shows("pause-release", anomaly.Deleted, "DEL deletes somebody else's lock")},
 }, {
-	// EXPIRE runs even if SETNX has failed. The lab's choices: the ttl, a variable there, is 10; the value is
-	// 1.
+	// EXPIRE runs even if SETNX has failed. The lab's choices: the ttl, a variable there, is 10; the value is 1.
 	name: "multi-expire", article: setnxArticle, ttl: otherTTL, steps: lockSteps,
 	about: "MULTI, SETNX lock 1, EXPIRE 10, EXEC … DEL",
 	lock:  &lock{turn: setTogether, take: "SETNX lock 1", then: "EXPIRE lock 10s", release: "DEL lock"},

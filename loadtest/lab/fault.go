@@ -108,8 +108,7 @@ func others(ctx context.Context, x *cell) {
 	x.come(ctx, x.victim, x.leaves, x.joins)
 }
 
-// playLate stops the victim in its release until its lock has little time left. Redis says 0 below half a
-// second.
+// playLate stops the victim in its release until its lock has little time left. Redis says 0 below half a second.
 func playLate(ctx context.Context, x *cell) {
 	x.stop(ctx, x.victim, stepLooking)
 	x.until(ctx, x.observer.last().expires-x.now()-x.seconds(0.4), x.victim.ended)

@@ -3,12 +3,11 @@
 //
 // # Disciplines
 //
-// Each discipline is a row of the table in disciplines.go. It follows the published steps exactly: the same
-// commands in the same order, with the same values, times and pauses, and random values drawn where the article
-// draws them. testdata/published.txt has the commands that a Redis server received from the articles' own code;
-// a test compares them with the disciplines. Where the published code does not do what it means, there are
-// several rows: as printed, as meant, and as it runs with one client or the other. The last discipline is roomd
-// itself, not a copy.
+// Each discipline is a row of the table in disciplines.go. It follows the published steps exactly: the same commands
+// in the same order, with the same values, times and pauses, and random values drawn where the article draws them.
+// testdata/published.txt has the commands that a Redis server received from the articles' own code; a test compares
+// them with the disciplines. Where the published code does not do what it means, there are several rows: as printed,
+// as meant, and as it runs with one client or the other. The last discipline is roomd itself, not a copy.
 //
 // Where the articles leave a gap, all disciplines have the same choice of the lab: the list is a JSON array in
 // one string, which callers read, append to and set without a check of its members; a leave is a join in
@@ -28,11 +27,10 @@
 // reads, or writes and releases, a fault between them strikes at the script's reply. While one caller is in
 // trouble two others come, so that a stolen lock shows.
 //
-// Package anomaly counts from the history alone: the callers' replies, and the contents of Redis, which an
-// observer reads after each command of a cell. So it is certain who held the lock, without any clock. Under
-// heavy load there is no observer, so that nothing delays the discipline; the final contents of Redis count
-// there, too. quiet.txt has the marks of a quiet machine; the report puts others into parentheses, except for
-// roomd's.
+// Package anomaly counts from the history alone: the callers' replies, and the contents of Redis, which an observer
+// reads after each command of a cell. So it is certain who held the lock, without any clock. Under heavy load there
+// is no observer, so that nothing delays the discipline; the final contents of Redis count there, too. quiet.txt has
+// the marks of a quiet machine; the report puts others into parentheses, except for roomd's.
 package lab
 
 import (
@@ -92,8 +90,7 @@ func Describe() (ways, troubles []report.Fact) {
 // isChosen reports whether a name is in a list, or the list is empty.
 func isChosen(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
 
-// Validate returns an error if a value cannot be used. The error starts with the field's name in lower case,
-// and its value.
+// Validate returns an error if a value cannot be used. The error names the flag and its value.
 func (c Config) Validate() error {
 	ways, troubles := Describe()
 	if err := cmp.Or(report.CheckNames("only", c.Only, report.Names(ways)),
@@ -102,9 +99,9 @@ func (c Config) Validate() error {
 	}
 	switch {
 	case c.Duration <= 0:
-		return fmt.Errorf("duration is %v, it must be more than zero", c.Duration)
+		return fmt.Errorf("--duration is %v, it must be more than zero", c.Duration)
 	case c.Second < LeastSecond || c.Second > time.Second:
-		return fmt.Errorf("second is %v, it must be from %v to 1s", c.Second, LeastSecond)
+		return fmt.Errorf("--second is %v, it must be from %v to 1s", c.Second, LeastSecond)
 	}
 	return scratch.Validate(c.Redis)
 }

@@ -165,7 +165,7 @@ func TestConfig_Bad(t *testing.T) {
 	} {
 		c := Config{Duration: time.Second, Second: LeastSecond}
 		change(&c)
-		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), field) {
+		if _, err := Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), "--"+field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -122,7 +122,7 @@ func Names(facts []Fact) (names []string) {
 func CheckNames(flag string, values, known []string) error {
 	for _, value := range values {
 		if !slices.Contains(known, value) {
-			return fmt.Errorf("%s is %q, it must be one of %s", flag, value, strings.Join(known, ", "))
+			return fmt.Errorf("--%s is %q, it must be one of %s", flag, value, strings.Join(known, ", "))
 		}
 	}
 	return nil

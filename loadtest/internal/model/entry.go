@@ -276,8 +276,7 @@ func (s *speech) keep(history int) {
 	}
 }
 
-// compareSaid judges the messages in Redis: they are the last ones, and none that the room should keep is
-// missing.
+// compareSaid judges the messages in Redis: they are the last ones, and none that the room should keep is missing.
 func (o *ending) compareSaid() {
 	s := &o.speech
 	var known []message // messages of the versions in the journal

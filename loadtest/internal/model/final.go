@@ -224,8 +224,7 @@ func (o *ending) compareExpiry() {
 	}
 }
 
-// removal is the reason why somebody removed a user. Meta keeps it for the last removed users, until they come
-// back.
+// removal is the reason why somebody removed a user. Meta keeps it for the last removed users, until they come back.
 type removal struct {
 	Version uint64 `json:"version"`
 	Reason  string `json:"reason"`
@@ -242,8 +241,7 @@ const (
 // removals are by user.
 type removals map[string]removal
 
-// add replays a removal. If there are too many, it drops the oldest one, and of several oldest the first by
-// name.
+// add replays a removal. If there are too many, it drops the oldest one, and of several oldest the first by name.
 func (all removals) add(user string, why removal) {
 	all[user] = why
 	if len(all) <= maxRemovals {

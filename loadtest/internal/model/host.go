@@ -192,8 +192,7 @@ type setTimer struct {
 	Version uint64 `json:"version"`
 }
 
-// countdown replays that a timer was set or cancelled, or has fired. Only a timer that is set fires, and only
-// once.
+// countdown replays that a timer was set or cancelled, or has fired. Only a timer that is set fires, and only once.
 func (r *Room) countdown(e *Entry, c *Change) {
 	if c.Timer == nil {
 		r.report(RuleEntry, e.Version, says(theEntry, "%s of no timer", c.Type),

@@ -134,9 +134,8 @@ func (e *Entry) recalls() bool {
 	return slices.ContainsFunc(e.Changes, func(o Change) bool { return o.Again })
 }
 
-// renew judges the start of an epoch: at version 1, or after a version that Redis still had, or that a node
-// knew. Later commits of the old epoch are lost. If Redis had forgotten the room, the restored room builds on
-// nothing.
+// renew judges the start of an epoch: at version 1, or after a version that Redis still had, or that a node knew.
+// Later commits of the old epoch are lost. If Redis had forgotten the room, the restored room builds on nothing.
 func (j *Journal) renew(e *Entry) {
 	switch was := j.marks[e.Version-1]; {
 	case j.epochs[e.Epoch], e.Version > j.version+1 && !(e.recalls() && (e.Prev == "" || e.Prev == j.mark)):

@@ -21,8 +21,7 @@ func (r *Room) join(e *Entry, c *Change) {
 	r.checkBan(c.User, sighting{e.Version, c.At}, r.bans[c.User])
 	m := &Member{
 		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node),
-		at: c.At, readyKnown: true,
-		Data: Datum{known: true}, Private: Datum{known: true},
+		at: c.At, readyKnown: true, Data: Datum{known: true}, Private: Datum{known: true},
 	}
 	r.Members[c.User] = m
 	r.Seats.Put(c.User, c.Seat)

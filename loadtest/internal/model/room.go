@@ -163,8 +163,7 @@ func (r *Room) Timers() (names []string) {
 // Host returns the host; "" for nobody or unknown.
 func (r *Room) Host() string { return r.host.user }
 
-// See replays a client's view of a room apart from its members: the data, the host, and the timers that are
-// set.
+// See replays a client's view of a room apart from its members: the data, the host, and the timers that are set.
 func (r *Room) See(data, host string, timers []string) {
 	r.Data.set(data, r.version)
 	r.host = hostState{known: true, user: host}

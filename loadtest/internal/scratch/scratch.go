@@ -33,16 +33,17 @@ type Redis struct {
 	version string         // "" if unknown
 }
 
-// Validate returns an error, starting with "redis", if Open cannot use the URL.
+// Validate returns an error about the flag --redis if Open cannot use the URL.
 func Validate(url string) error {
 	if url == "" {
 		return nil
 	}
 	r, err := open(url)
-	if err == nil {
-		r.Close()
+	if err != nil {
+		return fmt.Errorf("--%w", err)
 	}
-	return err
+	r.Close()
+	return nil
 }
 
 // Open opens the Redis of a URL of package redisurl. For "" it starts a redis-server without persistence, or

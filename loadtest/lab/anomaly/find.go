@@ -1,8 +1,7 @@
 // Package anomaly finds anomalies of a lock in a history: the replies to callers, and the contents of Redis.
 //
-// A [History] is the events of one room in order of time. Callers record their requests, reads, writes and
-// replies. An observer may also record who held the lock's key and what the list contained. [Find] returns the
-// anomalies:
+// A [History] is the events of one room in order of time. Callers record their requests, reads, writes and replies.
+// An observer may also record who held the lock's key and what the list contained. [Find] returns the anomalies:
 //
 //   - lost: a caller's join or leave was acknowledged, and a later list does not show it;
 //   - phantom: a user is in the list after an acknowledged leave or a refused join;
@@ -269,8 +268,7 @@ func releases(events []Event) (found []Finding) {
 // expires after one.
 const stuckTTLs = 2
 
-// stuck returns the longest wait without progress, and a finding if that wait ended because all callers gave
-// up.
+// stuck returns the longest wait without progress, and a finding if that wait ended because all callers gave up.
 func stuck(h History) (longest time.Duration, found []Finding) {
 	var since time.Duration // the last progress
 	var last Finding        // of the longest time

@@ -143,8 +143,8 @@ func entryOf(text string) (check.Entry, error) {
 	e := check.Entry{Epoch: one(in.Epoch), Version: in.Version, Mark: in.Mark,
 		Changes: make([]check.Change, len(in.Changes))}
 	for i, c := range in.Changes {
-		if c.Type == "message" || c.Type == "data" {
-			c.Seat = 0 // clients do not get it
+		if c.Type == "message" { // older nodes write the seat, which clients do not get
+			c.Seat = 0
 		}
 		if c.Type != "join" {
 			c.At = 0

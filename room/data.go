@@ -238,24 +238,19 @@ func (a Say) check(rules Rules) (_ Action, err error) {
 	return a, err
 }
 
-func (a Say) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
+func (a Say) apply(r *Room, _ Rules, by Origin) (int, error) {
 	if a.User != "" {
-		m, err := activeMember(r, a.User, a.Session, by)
-		if err != nil && !a.Authority {
+		if _, err := activeMember(r, a.User, a.Session, by); err != nil && !a.Authority {
 			return 0, err
 		}
-		seat = m.Seat
 	}
 	for _, user := range a.To {
 		if _, ok := r.Member(user); !ok {
 			return 0, absent(r, user)
 		}
 	}
-	r.update(Update{
-		Type: KindMessage, User: a.User, Seat: seat,
-		Detail: &Detail{Text: a.Text, Data: jsonOf(a.Data), To: a.To},
-	})
-	return seat, nil
+	r.update(Update{Type: KindMessage, User: a.User, Detail: &Detail{Text: a.Text, Data: jsonOf(a.Data), To: a.To}})
+	return 0, nil
 }
 
 // Said is a message that a room has kept, as stored in Redis.

@@ -183,7 +183,7 @@ func TestMessages(t *testing.T) {
 		{0, Join{User: "b", Session: "s", Seat: new(3)}, "join b3"},
 		{0, Say{Text: "hi"}, "message 0 false  hi"},
 		{0, Say{User: "a", Session: "s", Data: "null", To: []string{"b"}}, "message a0 false null  [b"},
-		{0, Say{User: "b", Session: "s", Text: "hi"}, "message b3 false  hi"},
+		{0, Say{User: "b", Session: "s", Text: "hi"}, "message b0 false  hi"},
 		{0, Say{User: "b", Session: "s", Text: "hi", To: []string{"c"}}, "c is not in room 42"},
 		{0, Say{User: "c", Session: "s", Text: "hi"}, "c is not in room 42"},
 		{0, Say{Text: "hi", Data: "1"}, "text is what is said, or data is: one of both"},

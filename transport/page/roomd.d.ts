@@ -378,7 +378,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   [Symbol.asyncIterator](): AsyncIterableIterator<Change<Data, MemberData>>
 }
 
-/** What happened. `epoch` and `version` are the room's behind it. */
+/** What happened. `epoch` and `version` are the room's behind it. A newer server may send further types: ignore those. */
 export type Change<Data = any, MemberData = any> = Position & (
   /** The room at this version, in place of what was before: at the start, after a reconnect, or for a reader that lags. */
   | { readonly type: "snapshot"; readonly users: readonly User<MemberData>[]; readonly settings: Settings; readonly host: string | undefined; readonly data: Data | undefined; readonly timers: Timers; readonly seat: number | undefined }

@@ -211,7 +211,7 @@ class Mirror {
   }
 
   /** change applies an event. It returns false if events before it are missing. */
-  change({ epoch, version, from, changes }, user) {
+  change({ epoch, version, from, changes = [] }, user) {
     if (this.stale) return true // the list that comes has this, too
     const begins = this.version === 0 && from === 0
     if (from !== this.version || (epoch !== this.epoch && !begins)) {
@@ -220,18 +220,17 @@ class Mirror {
     }
     this.epoch = epoch
     this.version = version
-    const known = (changes ?? []).filter(({ type }) => OF_USERS[type] || OF_ROOM[type])
-    for (const change of known) {
+    for (const change of changes) {
       if (change.type === "countdown" && change.in !== null) change.ends = performance.now() + change.in
     }
-    const users = known.some(({ type }) => OF_USERS[type]) ? [...this.users] : this.users
-    for (const change of known) {
+    const users = changes.some(({ type }) => OF_USERS[type]) ? [...this.users] : this.users
+    for (const change of changes) {
       OF_USERS[change.type]?.(users, change)
       OF_ROOM[change.type]?.(this, change)
     }
     this.users = freeze(users)
-    if (this.member && known.some(({ type }) => type === "seat")) this.seat = users.find((other) => other.user === user)?.seat ?? this.seat
-    this.#tell(known.map((change) => freeze({ ...change, epoch, version: change.version ?? version })))
+    if (this.member && changes.some(({ type }) => type === "seat")) this.seat = users.find((other) => other.user === user)?.seat ?? this.seat
+    this.#tell(changes.map((change) => freeze({ ...change, epoch, version: change.version ?? version })))
     return true
   }
 
@@ -321,7 +320,6 @@ const OF_ROOM = {
   settings: (mirror, { settings }) => (mirror.settings = freeze(settings)),
   host: (mirror, { user }) => (mirror.host = user),
   data: (mirror, { data }) => (mirror.data = freeze(data)),
-  message: () => {},
   countdown: (mirror, { name, ends }) => setTimer(mirror, name, ends),
   timer: (mirror, { name }) => setTimer(mirror, name),
 }

@@ -41,17 +41,8 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 		f.rights(ctx, a)
 		return
 	} else if err != nil {
-		switch err = a.db.Explain(ctx, err); {
-		case errors.Is(err, redisurl.ErrLogin):
-			f.fail("redis", "Check --redis-password-file, and the user in --redis", "%s answers: %v", a.db, err)
-		case errors.Is(err, redisurl.ErrSentinelLogin):
-			f.fail("redis", "Check --redis-sentinel-password-file, and sentinel_username in --redis", "%s: %v", a.db,
-				err)
-		case redisconn.Answered(err):
-			f.fail("redis", "See its log", "%s answers, and refuses what a node asks: %v", a.db, err)
-		default:
-			f.fail("redis", "Check --redis, that Redis runs, and the way to it", "%s does not answer: %v", a.db, err)
-		}
+		do, why := explain(ctx, a.db, err)
+		f.fail("redis", "Check "+do, "%v", why)
 		return
 	}
 	servers, err := inspect.Servers(ctx, a.client, true)
@@ -76,6 +67,19 @@ func (f *findings) redis(ctx context.Context, a *asked) {
 	f.rights(ctx, a)
 	f.foreign(ctx, a)
 	f.nodes(ctx, a)
+}
+
+// explain returns why Redis did not answer a ping, and what to check.
+func explain(ctx context.Context, db *redisurl.DB, err error) (do string, why error) {
+	switch err = db.Explain(ctx, err); {
+	case errors.Is(err, redisurl.ErrLogin):
+		return "--redis-password-file, and the user in --redis", fmt.Errorf("%s answers: %w", db, err)
+	case errors.Is(err, redisurl.ErrSentinelLogin):
+		return "--redis-sentinel-password-file, and sentinel_username in --redis", fmt.Errorf("%s: %w", db, err)
+	case redisconn.Answered(err):
+		return "its log", fmt.Errorf("%s answers, and refuses what a node asks: %w", db, err)
+	}
+	return "--redis, that Redis runs, and the way to it", fmt.Errorf("%s does not answer: %w", db, err)
 }
 
 func (f *findings) cluster(ctx context.Context, a *asked) {

@@ -180,10 +180,7 @@ func (cfg Config) Validate() error {
 
 // assemble makes the parts of a node. It starts none of them, does not listen, and sends nothing to Redis.
 func assemble(cfg *Config) (_ *Node, err error) {
-	if cfg.Redis == nil {
-		return nil, errors.New("node: Redis is nil")
-	}
-	if err := cmp.Or(cfg.checkAddresses(), metrics.CheckSettings(cfg.Settings)); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if cfg.Log == nil {
@@ -244,16 +241,8 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := n.rooms.Ping(limited); err != nil && !redisconn.NotAllowed(err) { // Check explains a missing right
-		switch err = db.Explain(ctx, err); {
-		case errors.Is(err, redisurl.ErrLogin):
-			return fmt.Errorf("%s answers: %w; give another --redis-password-file, or another user in the URL", db, err)
-		case errors.Is(err, redisurl.ErrSentinelLogin):
-			return fmt.Errorf("%s: %w; give another --redis-sentinel-password-file, "+
-				"or another sentinel_username in the URL", db, err)
-		case redisconn.Answered(err):
-			return fmt.Errorf("%s answers, and refuses what a node asks: %w", db, err)
-		}
-		return fmt.Errorf("%s does not answer: %w", db, err)
+		do, why := explain(ctx, db, err)
+		return fmt.Errorf("%w; check %s", why, do)
 	}
 	if err := n.rooms.Check(limited); err != nil {
 		return err
@@ -261,8 +250,12 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	return n.rooms.Start(limited)
 }
 
-// checkAddresses refuses addresses that other machines can reach, if there are no tokens.
-func (cfg *Config) checkAddresses() error {
+// check returns an error if Redis is missing, if other machines can reach an address and there are no tokens, or if
+// metrics cannot show the settings.
+func (cfg *Config) check() error {
+	if cfg.Redis == nil {
+		return errors.New("node: Redis is nil")
+	}
 	check := func(field, addr string, anywhere bool, why string) error {
 		host, _, err := net.SplitHostPort(addr)
 		switch {
@@ -280,7 +273,7 @@ func (cfg *Config) checkAddresses() error {
 		err = check("AdminListen", cfg.AdminListen, tokens, "where an admin token is needed: give a key for tokens "+
 			"(--auth-secret-file), or listen on 127.0.0.1")
 	}
-	return err
+	return cmp.Or(err, metrics.CheckSettings(cfg.Settings))
 }
 
 // Addr returns the host:port that the node listens on.

@@ -43,23 +43,7 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 		return inFlags(err)
 	}
 	logSettings(log, cfg, db.String())
-	if key := cfg.file.exposed; key != "" {
-		log.Warn("every user of this machine can read the secret in the configuration file", "file", cfg.file.path,
-			"key", key)
-	}
-	kept := db.String()
-	if db.IsEmbedded() {
-		kept = "the embedded Redis, which keeps nothing and serves this node only"
-	}
-	who := "?user=NAME"
-	if parts.Serve.Auth != nil {
-		who = " with a token"
-	}
-	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
-	log.Info("people find a table to sit down at on http" + strings.TrimSuffix(strings.TrimPrefix(n.URL(), "ws"), "ws"))
-	if addr := n.AdminAddr(); addr != "" {
-		log.Info("operators look at http://" + addr + "/admin; metrics and profiles are at http://" + addr + "/")
-	}
+	logAddresses(log, n, &parts)
 	ready(n)
 	notify, end := supervise(n, log)
 	defer end()
@@ -76,6 +60,22 @@ func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) e
 	notify(daemon.SdNotifyStopping, "STATUS=draining",
 		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (delay+2*drainTimeout).Microseconds()))
 	return drain(context.WithoutCancel(ctx), delay, n, log)
+}
+
+func logAddresses(log *slog.Logger, n *Node, parts *Config) {
+	kept := parts.Redis.String()
+	if parts.Redis.IsEmbedded() {
+		kept = "the embedded Redis, which keeps nothing and serves this node only"
+	}
+	who := "?user=NAME"
+	if parts.Serve.Auth != nil {
+		who = " with a token"
+	}
+	log.Info(fmt.Sprintf("ready: connect to %s%s; rooms are kept in %s", n.URL(), who, kept), "node", n.Name())
+	log.Info("people find a table to sit down at on http" + strings.TrimSuffix(strings.TrimPrefix(n.URL(), "ws"), "ws"))
+	if addr := n.AdminAddr(); addr != "" {
+		log.Info("operators look at http://" + addr + "/admin; metrics and profiles are at http://" + addr + "/")
+	}
 }
 
 func newLog(cfg config, w io.Writer) *slog.Logger {

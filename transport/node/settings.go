@@ -16,12 +16,17 @@ import (
 	"roomd/lockmgr/redisconn/redisurl"
 )
 
-// logSettings logs the version and settings: at level info those that are not defaults, at level debug all.
+// logSettings logs the version and settings: at level info those that are not defaults, at level debug all. It warns
+// of a secret that others can read.
 func logSettings(log *slog.Logger, cfg config, redis string) {
 	all := settings(cfg, redis)
 	log.Info("this is "+version(), "settings", inForce(all, false))
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("all settings", "settings", inForce(all, true))
+	}
+	if key := cfg.file.exposed; key != "" {
+		log.Warn("every user of this machine can read the secret in the configuration file", "file", cfg.file.path,
+			"key", key)
 	}
 }
 

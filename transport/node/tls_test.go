@@ -241,9 +241,9 @@ func TestTLS_RedisRefuses(t *testing.T) {
 	full := "--redis-ca " + authority.File + " --redis-cert " + cert + " --redis-key " + key
 	behind := "--redis rediss+sentinel://" + redistest.StartSentinelTLS(t, authority, addr, "watchword") + "/redistest " + full
 	for args, want := range map[string]string{
-		behind: "NOAUTH Authentication required.); give another --redis-sentinel-password-file",
-		behind + " --redis-sentinel-password-file " + wrong:                         "disabled.); give another --redis-sentinel-password-file",
-		behind + " --redis-sentinel-password-file " + writeFile(t, "watchword"):     "NOAUTH Authentication required.); give another --redis-password-file",
+		behind: "NOAUTH Authentication required.); check --redis-sentinel-password-file",
+		behind + " --redis-sentinel-password-file " + wrong:                         "disabled.); check --redis-sentinel-password-file",
+		behind + " --redis-sentinel-password-file " + writeFile(t, "watchword"):     "NOAUTH Authentication required.); check --redis-password-file",
 		"--redis rediss://" + addr:                                                  "certificate",
 		"--redis rediss://" + addr + " --redis-ca " + authority.File:                "certificate required",
 		"--redis rediss://" + addr + " " + full:                                     "NOAUTH",

@@ -28,7 +28,7 @@ func join(r *request) {
 // enter runs a join, replies with the list, and returns the result. If it fails, enter calls refuse instead.
 func (r *request) enter(action room.Join, refuse func(room.Result, error)) (result room.Result) {
 	s := r.session
-	p, err := r.beginSubscribed()
+	p, err := r.controlSubscribed()
 	if err != nil {
 		refuse(result, err)
 		return result
@@ -56,18 +56,13 @@ func (r *request) enter(action room.Join, refuse func(room.Result, error)) (resu
 	return result
 }
 
-// errReplaced refuses a request that was sent before the close frame, but run after a newer session had taken over
-// this one's last room. A join would seat a client that is told not to connect again.
-var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
-	"a newer session of the user has taken over the last room of this one; nothing was written")
-
-// beginSubscribed is begin for a join or a watch. It first subscribes to the room, so that no event is missed.
-func (r *request) beginSubscribed() (*presence, error) {
+// controlSubscribed is control for a join or a watch: it also subscribes, and refuses one room too many.
+func (r *request) controlSubscribed() (*presence, error) {
 	s, id := r.session, r.in.Room
 	if err := s.admit(id); err != nil {
 		return nil, err
 	}
-	p, err := s.begin(id)
+	p, err := s.control(id)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +130,7 @@ func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 }
 
 func leave(r *request) {
-	p, err := r.session.begin(r.in.Room)
+	p, err := r.session.control(r.in.Room)
 	if err != nil {
 		r.refuse(err)
 		return

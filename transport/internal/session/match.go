@@ -28,7 +28,7 @@ func match(r *request) {
 		err = s.shared.Rooms.Match(s.shared.Life, w, r.tryRoom)
 	}
 	if err != nil { // the request named no room
-		r.finish()
+		r.release()
 		r.in.Room = ""
 		r.refuse(err)
 	}
@@ -71,9 +71,9 @@ func (r *request) mayBegin(w *coordinator.Wanted) error {
 }
 
 func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
-	r.finish() // releases the room tried before
+	r.release() // the room tried before
 	r.in.Room = id
-	r.begin()
+	r.hold()
 	action := room.Join{User: r.session.User, Session: r.session.ID, Begin: begin}
 	result = r.enter(action, func(_ room.Result, why error) { err = why })
 	return result, err

@@ -25,7 +25,7 @@ import (
 //
 // Requests that may change the membership and actions of the recovery take turns:
 //
-//	begin, beginAction   busy: events that concern the user are deferred, and a move into the room is noted (moved)
+//	control, beginAction busy: events that concern the user are deferred, and a move into the room is noted (moved)
 //	JoinReply, Answer    the membership changes; loseLocked tells the client of a loss, and ends the queue
 //	end, endAction       settleLocked: deferred events are judged, then the move; then a recovery starts if the
 //	                     membership is to ask or act, or nobody needs the events; otherwise the queue goes on
@@ -300,9 +300,14 @@ func (s *Session) presenceLocked(id string) *presence {
 	return p
 }
 
-// begin gives a request exclusive control of the presence in a room: it cancels a running recovery and waits for it,
+// errReplaced refuses a request that was sent before the close frame, but run after a newer session had taken over
+// this one's last room. A join would seat a client that is told not to connect again.
+var errReplaced = protocol.NewError(protocol.CodeDuplicateUser,
+	"a newer session of the user has taken over the last room of this one; nothing was written")
+
+// control gives a request exclusive control of the presence in a room: it cancels a running recovery and waits for it,
 // and none starts before end. It returns errReplaced if a newer session has taken over this one's last room.
-func (s *Session) begin(id string) (*presence, error) {
+func (s *Session) control(id string) (*presence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.presenceLocked(id)
@@ -320,7 +325,7 @@ func (s *Session) begin(id string) (*presence, error) {
 	return p, nil
 }
 
-// end ends the control that begin gave.
+// end ends the control of a request.
 func (p *presence) end() {
 	s := p.session
 	s.mu.Lock()

@@ -41,7 +41,7 @@ var ownActions = map[string]ownAction{
 }
 
 func (r *request) run() {
-	r.begin()
+	r.hold()
 	own := ownActions[r.in.Action]
 	switch err := r.permit(own); {
 	case err != nil:
@@ -51,7 +51,7 @@ func (r *request) run() {
 	default:
 		act(r)
 	}
-	r.finish()
+	r.release()
 }
 
 // permit returns an error unless the client's token allows the request. A member may go on with an action that Stays,
@@ -68,8 +68,8 @@ func (r *request) permit(own ownAction) error {
 	return identity.May(own.use, r.in.Room, member)
 }
 
-// begin holds the room's events until finish.
-func (r *request) begin() {
+// hold holds the room's events until release.
+func (r *request) hold() {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (r *request) begin() {
 	}
 }
 
-// finish releases the room's events, which the reader writes with the reply, and follows moves that came meanwhile.
-func (r *request) finish() {
+// release releases the room's events, which the reader writes with the reply, and follows moves that came meanwhile.
+func (r *request) release() {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,10 +66,10 @@ func TestLost_WhileJoining(t *testing.T) {
 		a.Begin()
 		defer a.Close()
 		r := &request{session: a, in: protocol.Request{ID: 1, Action: protocol.ActionJoin, Room: "42"}}
-		r.begin()
+		r.hold()
 		join(r)
 		synctest.Wait() // until the events have ended
-		r.finish()
+		r.release()
 		var got []string
 		for frame, events := out.Next(); len(frame)+len(events) > 0; frame, events = out.Next() {
 			got = append(got, string(frame[2:15])) // behind the header of the frame

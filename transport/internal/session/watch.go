@@ -26,7 +26,7 @@ func watch(r *request) {
 }
 
 // tryWatch tries once to watch, and replies. again: it has not replied, because a member's place was lost meanwhile. For
-// a member it first waits, by readWhole, for a running recovery, which beginSubscribed would cancel.
+// a member it first waits, by readWhole, for a running recovery, which controlSubscribed would cancel.
 func (r *request) tryWatch(patient bool) (again bool) {
 	s, id := r.session, r.in.Room
 	if s.isMember(id) {
@@ -35,7 +35,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 			return false
 		}
 	}
-	p, err := r.beginSubscribed()
+	p, err := r.controlSubscribed()
 	if err != nil {
 		r.refuse(err)
 		return false
@@ -65,7 +65,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 // unwatch ends the watch, if any; a member's events go on. If there was none, the reply hides a forbidden room.
 func unwatch(r *request) {
 	s := r.session
-	p, err := s.begin(r.in.Room)
+	p, err := s.control(r.in.Room)
 	if err != nil {
 		r.refuse(err)
 		return

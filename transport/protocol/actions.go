@@ -44,13 +44,13 @@ type Shape string
 
 // The shapes of replies.
 const (
-	ShapeList  Shape = "the list"     // the members, settings and data; for a join the seat, too
+	ShapeList  Shape = "the list"     // the members, settings and data; for a join or a match the seat, too
 	ShapeCount Shape = "the count"    // the room's version, and the number of members
 	ShapeUser  Shape = "`expires`"    // the client's user, and when the token expires
 	ShapeTime  Shape = "`id`, `time`" // the server's clock
 )
 
-// field is a member of a request's object.
+// field is a field of a request's object: an index of fieldTable.
 type field int
 
 const (
@@ -110,7 +110,7 @@ var fieldTable = [...]fieldRow{
 	fieldEpoch:    {name: "epoch", in: func(r *Request) any { return &r.Epoch }},
 }
 
-// fieldRow is a field's name, its least and largest number, or its choices, and its place in a request.
+// fieldRow has a field's name, limits (of a number, or an array's length), choices, and address in a Request.
 type fieldRow struct {
 	name        string
 	least, most int64
@@ -118,7 +118,7 @@ type fieldRow struct {
 	in          func(*Request) any
 }
 
-// span describes how many values an array has.
+// span describes how many values an array may have.
 func (r *fieldRow) span() string {
 	if r.least == r.most {
 		return strconv.FormatInt(r.most, 10)
@@ -154,24 +154,24 @@ func (s fieldSet) names() (names []string) {
 type Action struct {
 	Name  string
 	Reply Shape
-	Host  bool // for the host of the room, and admins
+	Host  bool // only for the host of the room, and admins
 
 	// Repeats says that a client repeats it if the connection ends before the reply, whatever the close code.
 	Repeats bool
-	// Stays says that a member of the room may do it, whatever a newer token says.
+	// Stays says that a member of the room is allowed to do it, whatever a newer token says.
 	Stays bool
-	// Cost is how many requests it counts as.
+	// Cost is how many requests it counts as, for the rate limits.
 	Cost int
 	// Part says that it may be part of a txn. There it has no id, room or expect.
 	Part bool
 
 	required, optional fieldSet
 
-	// of returns the action of a request. It is nil for actions of the session itself, and for a txn.
+	// of returns the action in the room. It is nil for a txn, and for an action that the session itself handles.
 	of func(in *Request, by Actor) room.Action
 }
 
-// Actor is the user of a request. A host has a claim, an admin has none: see [room.Claim].
+// Actor is the user of a request. Claim is zero for an admin: see [room.Claim].
 type Actor interface {
 	User() string
 	Session() string
@@ -258,7 +258,8 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns the action in the room. It fails for a session's own action, and for an admin's by another user.
+// ActionBy returns by's action in the room. It fails with CodeUnknownAction if the session itself handles the action,
+// and with the error of RequireAuthority if only admins may do it.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {
@@ -289,7 +290,7 @@ func (r *Request) txn(by Actor) (room.Action, error) {
 	return txn, nil
 }
 
-// Condition returns the version that the request builds on; the zero value without one.
+// Condition returns the version that the request builds on; zero if it names none.
 func (r *Request) Condition() room.Expect {
 	if r.Expect == nil {
 		return room.Expect{}
@@ -315,7 +316,7 @@ func (a *Action) Fields() (required, optional []string) {
 // ofWhole are the fields of a request that a part of a txn lacks.
 var ofWhole = setOf(fieldID, fieldRoom, fieldExpect, fieldEpoch)
 
-// check returns the fault of a request, or of a part of a txn. seen are the set fields. Missing fields come first.
+// check returns the fault of a request, or nil. seen are its fields; part says that it is a part of a txn.
 func (a *Action) check(req *Request, seen fieldSet, part bool) *Error {
 	need, known := a.required|setOf(fieldID, fieldAction), a.required|a.optional|setOf(fieldID, fieldAction)
 	if part {
@@ -351,7 +352,7 @@ func (a *Action) refuse(foreign field) *Error {
 	return NewError(CodeBadRequest, "%s: only goes with %s", foreign.name(), strings.Join(others, " and "))
 }
 
-// checkTogether returns the fault of fields that do not go together.
+// checkTogether returns the fault of fields that do not go together, or nil.
 func checkTogether(req *Request, seen fieldSet) *Error {
 	text, data, wrong := seen.has(fieldText), seen.has(fieldData), ""
 	switch say, whose := req.Action == ActionSay, req.Action == ActionSet && seen.has(fieldUser); {

@@ -14,7 +14,7 @@ import (
 	"roomd/room"
 )
 
-// DecodeError is the error for a frame that is not a request, with the request's id and room if readable.
+// DecodeError is the error for a frame that is not a valid request.
 type DecodeError struct {
 	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more than one "id": a
 	// reply must not name a request that the client may not have meant.
@@ -76,8 +76,8 @@ func (d *decoder) decode(text []byte, part bool) *Error {
 	return d.check()
 }
 
-// tolerant lets the decoder read past repeated names and bad UTF-8, to find the id. readMember, text and data refuse
-// them.
+// tolerant makes the decoder read on after repeated names and bad UTF-8, to find the id. readMember, text and data
+// refuse them.
 var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // decoders are reused: a new one for each frame would take 700 ns instead of 280.
@@ -110,7 +110,7 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
-// readObject reads the whole frame, and fails only where the JSON itself is broken.
+// readObject reads the whole frame. It fails only if the frame is not one JSON object.
 func (d *decoder) readObject() *Error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
 		whole := map[bool]string{false: "the frame", true: "it"}[d.part]
@@ -265,7 +265,7 @@ func (d *decoder) readAction(value jsontext.Value) (wrong string) {
 	return ""
 }
 
-// delimited reports whether a comma or brace follows the last value. In 01 the decoder reads a 0, which is no id.
+// delimited reports whether a comma or brace follows the last value. Of 01 the decoder reads only the 0.
 func (d *decoder) delimited() bool {
 	rest := bytes.TrimLeft(d.json.UnreadBuffer(), " \t\r\n")
 	return len(rest) > 0 && (rest[0] == ',' || rest[0] == '}')
@@ -310,7 +310,7 @@ func UnknownAction(action string) *Error {
 // bad records the first fault of a known field.
 func (d *decoder) bad(f field, wrong string) { d.badAt(f, "", wrong) }
 
-// badAt is bad for a part of the field, such as .name or [0].
+// badAt records a fault of a part of the field, such as .name or [0].
 func (d *decoder) badAt(f field, part, wrong string) {
 	kept := &d.badOther
 	if f <= fieldRoom {

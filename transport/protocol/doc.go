@@ -10,7 +10,7 @@
 // as written, as a [JSON] without repeated names. Package room checks room ids, user names, and the length and depth
 // of data and texts. A server's frame may have unknown fields, so that an old client works with a newer server.
 //
-// The package does no I/O and runs no goroutines. It is safe for concurrent use, unless values handed in are changed.
+// The package does no I/O and runs no goroutines. Calls may run at once if nobody changes their arguments meanwhile.
 package protocol
 
 // Subprotocol is the WebSocket subprotocol that both sides must agree on in the handshake.
@@ -34,7 +34,7 @@ const (
 	CloseRestart      = 1012
 	CloseReplaced     = 4001 // a newer session of the same user took over: do not connect again
 	CloseUnauthorized = 4003 // the token has expired, or none came in time: connect again with a new one
-	CloseTooSlow      = 4008 // nothing was read for long: connect again and join
-	// too many requests despite CodeRateLimited, pings, pongs or fragments: a bug in the client
+	CloseTooSlow      = 4008 // the client has read nothing for long: connect again and join
+	// too many requests despite CodeRateLimited, or too many pings, pongs or fragments: a bug in the client
 	CloseTooMany = 4009
 )

@@ -17,7 +17,7 @@ const (
 	CodeForbidden     = "forbidden"
 	CodeRoomFull      = "room_full"      // every seat is taken
 	CodeClosed        = "closed"         // the room lets nobody in
-	CodeBanned        = "banned"         // an admin keeps the user out of the room for now
+	CodeBanned        = "banned"         // an admin or the host keeps the user out of the room for now
 	CodeConflict      = "conflict"       // the room, or the data to be set, has changed since the expected version
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
@@ -53,7 +53,7 @@ var (
 	ErrInternal      = NewError(CodeInternal, "")
 )
 
-// Error is the "error" of a refusal, by reply or HTTP. The zero value is not a valid error.
+// Error is the field "error" of a refusal, in a reply or by HTTP. The zero value is not a valid error.
 type Error struct {
 	// Code is one of the Code constants, or an unknown one of a newer server.
 	Code string `json:"code"`
@@ -95,9 +95,9 @@ func (e *Error) Is(target error) bool {
 }
 
 // retryable reports whether the same request may succeed soon. CodeDuplicateUser is not retryable: the other session
-// may stay for hours. Only a client that reconnects retries it for a while: that session may be its own from before
-// the network broke, which the server notices within two ping intervals. Nor is CodeUnknown retryable: the action may
-// have been done, so a client asks for the users first.
+// may stay for hours. (A client that reconnects retries it for a while all the same. The other session may be its own
+// earlier one, until the server notices that the network broke.) Nor is CodeUnknown retryable: the action may have
+// been done, so a client asks for the users first.
 func retryable(code string) bool {
 	return code == CodeRateLimited || code == CodeBusy || code == CodeUnavailable
 }

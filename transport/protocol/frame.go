@@ -14,10 +14,10 @@ const (
 	EventChanges  = "changes"  // the changes since version From
 	EventSnapshot = "snapshot" // the whole room, in place of the changes before it
 	EventLost     = "lost"     // this session has no seat in the room any more
-	EventNode     = "node"     // whether the node can reach Redis; without a room
+	EventNode     = "node"     // the node cannot reach Redis, or reaches it again; has no room
 
-	// EventUnwatched: this session no longer watches the room, because it may not. Reason is an error code. It
-	// follows EventLost if the session was a member, too.
+	// EventUnwatched: this session no longer watches the room, because that is forbidden now. Reason is an error
+	// code. If the session was a member, too, EventLost comes first.
 	EventUnwatched = "unwatched"
 )
 
@@ -27,9 +27,9 @@ type Frame interface{ frame() }
 func (*Reply) frame() {}
 func (*Event) frame() {}
 
-// Reply answers one request. With Error set it is a refusal, in which only ID, Room and Error count. With CodeConflict,
-// the current Epoch, Version and Data count, too; for a join, Reason, Text and To. The answer to a ping has only an ID
-// and a Time. [AppendReply] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
+// Reply answers one request. With Error set it is a refusal, which has only ID, Room and Error. If its code is
+// CodeConflict, it also has the current Epoch, Version and Data and, for a join, Reason, Text and To. [AppendReply]
+// writes a Reply and [DecodeFrame] reads it; it has no JSON form of its own.
 type Reply struct {
 	// ID is the request's. It is nil only in the refusal of a frame whose id could not be read.
 	ID *int64
@@ -41,16 +41,16 @@ type Reply struct {
 	Version uint64
 	// Seat is the joined user's seat, from 0; nil in answers to other actions.
 	Seat *int
-	// State is set in answers to join, match, users and watch. With Brief, and in answers to other actions, only Count
-	// is set. With CodeConflict, Data is the data, of room or member, that the request would have replaced.
+	// State is set in answers to join, match, users and watch. Without the list (see Request.Brief), and in answers
+	// to other actions, only Count is set. With CodeConflict, Data is the room's or, for a set, what it would replace.
 	State
 	// Said are the room's last kept messages, oldest first, in the answer to a join or a watch.
 	Said []Said
-	// User is the client's user by its token. Only in answers to auth, which have no room; otherwise empty.
+	// User is the user that the token names. Only in answers to auth, which have an ID, User and Expires.
 	User string
 	// Expires is when the token expires, in seconds since 1970. Only in answers to auth.
 	Expires int64
-	// Time is the server's clock, in ms since 1970. Only in answers to ping.
+	// Time is the server's clock, in ms since 1970. Only in answers to ping, which have an ID and a Time.
 	Time int64
 	// Reason is why the user was removed, in the conflict of a join: ReasonKicked, ReasonMoved or ReasonClosed. Text
 	// explains a kick in words, To is the target of a move. All are as in EventLost, and empty in other replies.
@@ -73,7 +73,7 @@ type State struct {
 	Timers Timers `json:"timers"`
 	// Host is the member who is the host; empty if there is none.
 	Host string `json:"host"`
-	// Users are the members. A reply leaves a nil list out: that of an empty room must be empty but not nil.
+	// Users are the members. A reply leaves out a nil list; the list of an empty room is empty but not nil.
 	Users []Seated `json:"users"`
 	// List, if not nil, is the result of AppendUsers for Users, and is written instead.
 	List []byte `json:"-"`
@@ -87,7 +87,7 @@ type Said struct {
 	Version uint64 `json:"version"`
 	// User is the sender; empty for an admin who is no member.
 	User string `json:"user,omitzero"`
-	// Text is the message's, or else Data is.
+	// Text is the message, if it is a text; otherwise Data is.
 	Text string `json:"text,omitzero"`
 	Data JSON   `json:"data,omitzero"`
 	// To are the only recipients. Nil means all.
@@ -99,13 +99,13 @@ func (s *Said) Change() Change {
 	return Change{Type: ChangeMessage, User: s.User, Text: s.Text, Data: s.Data, To: Target{Users: s.To}}
 }
 
-// Event is news about a room. [AppendEvent] writes it and [DecodeFrame] reads it; it has no JSON form of its own.
+// Event is news about a room or, in EventNode, the node. [AppendEvent] writes it and [DecodeFrame] reads it.
 type Event struct {
-	// Degraded says in an EventNode that the node cannot reach Redis: rooms stand still until one says false.
+	// Degraded says that the node cannot reach Redis: rooms stand still until the next EventNode. Only in EventNode.
 	Degraded bool
 	// Event is one of the Event constants. A newer server may send others: ignore those.
 	Event string
-	// Room is the room's id.
+	// Room is the room's id; empty in EventNode.
 	Room string
 	// Epoch is the room's life in which Version and From count.
 	Epoch string
@@ -114,13 +114,13 @@ type Event struct {
 	// From is the version that Changes build on. A client whose copy has another version or epoch has missed
 	// something, and asks for users. Unused in a snapshot.
 	From uint64
-	// Changes are in the order of their making. Unused in a snapshot.
+	// Changes are in the order in which they were made. Unused in a snapshot.
 	Changes []Change
 	// State is the room's state in a snapshot. Nil Users mean that there are none.
 	State
 	// Reason is why the seat is lost: an error code, ReasonKicked, ReasonClosed, ReasonMoved, ReasonLeft or
-	// LostReplaced; in EventUnwatched it is an error code. Empty in others. EventLost has no epoch or version: it
-	// follows the session's last event as a member; a session that also watches the room gets further events.
+	// LostReplaced; in EventUnwatched, an error code. Empty in other events. EventLost has no epoch or version. It
+	// follows the session's last event as a member; only a session that also watches the room gets further ones.
 	Reason string
 	// Text explains ReasonKicked in words, if not empty. Only in EventLost.
 	Text string
@@ -197,9 +197,9 @@ const (
 const (
 	ReasonLeft    = "left"    // the user chose to
 	ReasonTimeout = "timeout" // the user was away for longer than the grace
-	ReasonNode    = "node"    // the node was away for longer than the grace
-	ReasonKicked  = "kicked"  // an admin, or the host, removed the user
-	ReasonClosed  = "closed"  // an admin closed the room
+	ReasonNode    = "node"    // the user's node died, and the user did not come back
+	ReasonKicked  = "kicked"  // an admin, the host or a timer removed the user
+	ReasonClosed  = "closed"  // an admin, the host or a timer closed the room
 	ReasonMoved   = "moved"   // an admin moved the user to another room
 )
 
@@ -211,7 +211,7 @@ type Change struct {
 	// Type is one of the Change constants. Ignore unknown ones of a newer server, but not the event's version.
 	Type string `json:"type"`
 	// User is the member concerned, the new host, the sender of the message, or the user who set the room's data or a
-	// timer. It is empty for the room, an admin, or nobody.
+	// timer. It is empty if there is no such user: a timer or a backend may act, too.
 	User string `json:"user"`
 	// Seat is the seat taken, freed or kept, from 0. Only in changes of a member.
 	Seat int `json:"seat"`
@@ -223,8 +223,8 @@ type Change struct {
 	Reason string `json:"reason"`
 	// Text is the text of a message, or the reason of a kick in words.
 	Text string `json:"text"`
-	// Data is the new data: of the member in a ChangeMember or (private) ChangePrivate, where empty means unchanged
-	// and null removed; of the room in a ChangeData, where empty means none; of the message in a ChangeMessage.
+	// Data is the content of a message, or new data: the room's in a ChangeData, where empty means none; a member's in
+	// a ChangeMember, where empty means unchanged, or ChangePrivate. In these two null means removed.
 	Data JSON `json:"data"`
 	// To is where a member was moved, or the recipients of a message.
 	To Target `json:"to"`
@@ -282,7 +282,7 @@ type Seated struct {
 	Private JSON `json:"-"`
 }
 
-// Change applies a ChangeMember or a ChangePrivate. Omitted fields stay unchanged.
+// Change applies a ChangeMember, whose empty fields change nothing, or a ChangePrivate.
 func (s *Seated) Change(c *Change) {
 	if c.Type == ChangePrivate {
 		if s.Private = c.Data; c.Data == "null" {

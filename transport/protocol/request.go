@@ -48,24 +48,24 @@ type Request struct {
 	History *int
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
-	// User is the one whom a kick removes, or whose private data a set with ScopePrivate replaces; empty means the
-	// client's own. It is not checked here.
+	// User is the user whom a kick removes, or whose private data a set with ScopePrivate replaces: empty in a set
+	// means the client's own. It is not checked here.
 	User string
 	// Scope says whose data a set replaces: ScopeRoom, ScopeMember or ScopePrivate. Empty means ScopeRoom.
 	Scope string
-	// Settings are all new settings of the room, including the zero ones. Only with ActionConfigure, where they are
-	// never nil, and with ActionMatch: for a room that it creates.
+	// Settings replace all settings of the room. Only with ActionConfigure, where they are never nil, and with
+	// ActionMatch, for a room that it creates.
 	Settings *room.Settings
 	// Labels are those of the rooms that a match looks for. They are not checked here.
 	Labels room.Labels
-	// Key names a match: with the same key it finds the same room. Empty means that it is not repeated.
+	// Key identifies a match: a repeated one with the same key finds the same room. Empty means that none is repeated.
 	Key string
 	// Text is a message's, or the reason of a kick; empty means none.
 	Text string
 	// Data is a message's, or the new data of a set, where null removes the old. A message has either Data or Text.
 	Data JSON
-	// To are the only recipients of a message, at most MaxTo different ones; empty but not nil, only admins get it.
-	// Nil means all who get the room's events.
+	// To are the only users beside the sender who get a message, at most MaxTo different ones. Empty but not nil means
+	// only admins, nil everybody who gets the room's events.
 	To []string
 	// Users are the two different users who exchange their seats. Only with ActionSwap.
 	Users []string
@@ -102,13 +102,13 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 func (j JSON) Decode(v any) error { return json.Unmarshal(appendJSON(nil, j), v) }
 
 // AppendRequest appends r to dst as one JSON object and returns the longer slice. It writes the action's required
-// fields and those that are set, unchecked: [DecodeRequest] checks them. Data must be JSON; empty stands for null.
-// Other bytes that are not UTF-8 become U+FFFD.
+// fields and those that are set, unchecked: [DecodeRequest] checks them. Data must be JSON; empty stands for null. In
+// other fields bytes that are not UTF-8 become U+FFFD.
 func AppendRequest(dst []byte, r *Request) []byte {
 	return appendRest(append(appendInt(dst, `{"id":`, r.ID), ','), r, 0)
 }
 
-// appendRest writes a request without its id and the given fields.
+// appendRest writes the rest of a request's object, without id and the fields in without.
 func appendRest(dst []byte, r *Request, without fieldSet) []byte {
 	dst = appendString(append(dst, `"action":`...), r.Action)
 	var required fieldSet

@@ -22,7 +22,7 @@ func (d *decoder) text(value jsontext.Value) (text, wrong string) {
 	return string(unquoted), wrong
 }
 
-// textBytes is text with a result that is valid until the next call.
+// textBytes is text, but its result is valid only until the next call.
 func (d *decoder) textBytes(value jsontext.Value) (text []byte, wrong string) {
 	if value.Kind() != jsontext.KindString {
 		return nil, "must be a string, not " + kindNames[value.Kind()]
@@ -42,7 +42,7 @@ func (d *decoder) unquote(quoted jsontext.Value) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// choice reads one of the names.
+// choice reads a string that has to be one of names.
 func (d *decoder) choice(value jsontext.Value, names ...string) (text, wrong string) {
 	if text, wrong = d.text(value); wrong == "" && !slices.Contains(names, text) {
 		return "", fmt.Sprintf("must be \"%s\", not %s", strings.Join(names, `" or "`), excerpt(text))
@@ -83,7 +83,7 @@ func digits(raw []byte, limit int64) (n int64, ok bool) {
 	return n, true
 }
 
-// data reads any value. It refuses repeated names and bad UTF-8, which tolerant let pass.
+// data reads any value. It refuses repeated names and bad UTF-8, which the option tolerant lets pass.
 func data(value jsontext.Value) (text JSON, wrong string) {
 	switch {
 	case value.IsValid():
@@ -131,7 +131,7 @@ func (d *decoder) parts(value jsontext.Value) (parts []Request) {
 	return parts
 }
 
-// elements returns the elements of an array, as many as are allowed.
+// elements returns the elements of an array, or none if their number is not allowed. what names them in a fault.
 func (d *decoder) elements(f field, what string, value jsontext.Value) (list []jsontext.Value) {
 	if value.Kind() != jsontext.KindBeginArray {
 		d.bad(f, "must be an array of "+what+", not "+kindNames[value.Kind()])
@@ -224,7 +224,7 @@ func (d *decoder) effect(value jsontext.Value) *room.Effect {
 	return then
 }
 
-// members returns the members of an object whose names are valid UTF-8.
+// members yields the members of an object whose names are valid UTF-8. It records other names as faults.
 func (d *decoder) members(f field, value jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		if value.Kind() != jsontext.KindBeginObject {

@@ -159,26 +159,23 @@ func (f *RedisFiles) Open(url string) (*redisurl.DB, error) {
 	if err == nil {
 		return db, nil
 	}
+	tls := "--redis-cert"
+	if f.RedisCA != nil {
+		tls = "--redis-ca"
+	}
 	for _, contradiction := range []struct {
 		err  error
 		flag string
 	}{
 		{redisurl.ErrPassword, "--redis-password-file"},
 		{redisurl.ErrSentinelPassword, "--redis-sentinel-password-file"},
-		{redisurl.ErrNoTLS, firstGiven("--redis-ca", f.RedisCA, "--redis-cert")},
+		{redisurl.ErrNoTLS, tls},
 	} {
 		if errors.Is(err, contradiction.err) {
 			return nil, UseError{fmt.Errorf("%s and --redis: %w", contradiction.flag, err)}
 		}
 	}
 	return nil, UseError{fmt.Errorf("--%w", err)} // redisurl's error begins with redis
-}
-
-func firstGiven(one string, value *string, other string) string {
-	if value != nil {
-		return one
-	}
-	return other
 }
 
 func (f *RedisFiles) options() (opts redisurl.Options, err error) {

@@ -23,7 +23,8 @@ func operated(t *testing.T, n int, redisURL string, flags ...string) (nodes []*p
 	t.Helper()
 	for range n {
 		admins = append(admins, roomdtest.FreeAddr(t))
-		nodes = append(nodes, prepare(t, redisURL, append([]string{"--admin-listen", admins[len(admins)-1]}, flags...)...))
+		nodes = append(nodes, prepare(t, redisURL,
+			append([]string{"--admin-listen", admins[len(admins)-1]}, flags...)...))
 		nodes[len(nodes)-1].start()
 	}
 	return nodes, admins
@@ -95,7 +96,8 @@ func TestOperatorsPage_Room(t *testing.T) {
 	}
 
 	p := b.open("operator", "http://"+admins[0]+"/admin#rooms")
-	p.until("the rooms, in the order of their numbers", `[...document.querySelectorAll("#rooms-rows th")].map((one) => one.textContent).join(" ") === "42 chess-2 chess-10" && !document.getElementById("rooms-count").textContent.includes("letters")`)
+	p.until("the rooms, in the order of their numbers",
+		`[...document.querySelectorAll("#rooms-rows th")].map((one) => one.textContent).join(" ") === "42 chess-2 chess-10" && !document.getElementById("rooms-count").textContent.includes("letters")`)
 	crowd := nodes[0].player("crowd", nil)
 	for i := range 50 {
 		join(t, crowd, strings.Repeat("x", i+1))
@@ -106,7 +108,8 @@ func TestOperatorsPage_Room(t *testing.T) {
 	p.click("#rooms-rows a")
 	p.until("the members", `document.querySelectorAll("#members-rows tr").length === 3`)
 	p.until("the journal", `document.querySelectorAll("#journal-rows tr").length > 0 && document.querySelector("#journal-rows tr").textContent.includes("Zoë")`)
-	if found := p.eval(`document.querySelectorAll("main img").length`); found != "0" || p.eval(rowOf("members-rows", hostile)+` !== undefined`) != "true" {
+	if found := p.eval(`document.querySelectorAll("main img").length`); found != "0" ||
+		p.eval(rowOf("members-rows", hostile)+` !== undefined`) != "true" {
 		t.Errorf("the hostile name is not a text: %s images", found)
 	}
 
@@ -176,7 +179,8 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	p.until("the player", rowOf("nodes-rows", nodes[1].addr)+`.textContent.includes("1 of ")`)
 	p.until("how long it is up", `/^\d+ m?s$/.test(`+rowOf("nodes-rows", third.addr)+`.children[2].textContent)`)
 	for _, own := range []string{"rate 7/s", "node-ttl 20s"} { // by the names of the flags
-		p.until("settings that differ", rowOf("nodes-rows", third.addr)+`.querySelector(".own").textContent.includes(`+quote(own)+`)`)
+		p.until("settings that differ", rowOf("nodes-rows", third.addr)+
+			`.querySelector(".own").textContent.includes(`+quote(own)+`)`)
 	}
 	p.until("only its settings are marked", `[...document.querySelectorAll("#nodes-rows .own")].filter((own) => own.textContent !== "none").length === 1`)
 	program, err := coordinator.New(server.Client(), coordinator.Options{})
@@ -193,7 +197,8 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	p.until("a node that reports", rowOf("nodes-rows", third.addr)+`.dataset.state === "up"`)
 
 	p.eval(rowOf("nodes-rows", nodes[1].addr) + `.querySelector("a").click(); 0`)
-	p.until("the node", `document.getElementById("node-title").textContent === `+quote(nodes[1].addr)+` && document.getElementById("node-load").textContent.includes("Connections1 of ")`)
+	p.until("the node", `document.getElementById("node-title").textContent === `+quote(nodes[1].addr)+
+		` && document.getElementById("node-load").textContent.includes("Connections1 of ")`)
 	p.click("#node-drain")
 	p.until("words of what will happen", `document.getElementById("dialog-about").textContent.includes("1 connection")`)
 	p.answer(nil)
@@ -208,7 +213,8 @@ func TestOperatorsPage_Nodes(t *testing.T) {
 	}
 	p.until("a node that is gone", `["stopped", "gone"].includes(document.getElementById("view-node").dataset.state) && document.getElementById("node-drain").disabled`)
 	p.eval(`location.hash = "nodes"; 0`)
-	p.until("no settings of who is gone", rowOf("nodes-rows", nodes[1].addr)+`?.querySelector(".own").textContent === "–"`)
+	p.until("no settings of who is gone", rowOf("nodes-rows", nodes[1].addr)+
+		`?.querySelector(".own").textContent === "–"`)
 
 	p.eval(`location.hash = "charts"; 0`)
 	p.until("the charts", `document.querySelectorAll("#plots [role=img] canvas").length === 4 && `+drawnLine)

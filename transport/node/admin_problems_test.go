@@ -46,7 +46,8 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 	t.Cleanup(func() { _ = third.cmd.Process.Signal(syscall.SIGCONT) })
 	name := unquote(t, p.eval(rowOf("nodes-rows", third.addr)+`.querySelector("code").textContent`))
 	shown := func(id, words string) string {
-		return `[...document.querySelectorAll(` + quote(id) + `)].find((line) => line.textContent.includes(` + quote(words) + `))`
+		return `[...document.querySelectorAll(` + quote(id) + `)].find((line) => line.textContent.includes(` +
+			quote(words) + `))`
 	}
 	for _, size := range sizes {
 		p.do(chromedp.EmulateViewport(size.width, size.height))
@@ -63,8 +64,10 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 			redistest.ErrorIf(t, size.name != "small" && p.eval(inView(problem(tt.title))) != "true",
 				"%s: one has to scroll for %q", size.name, tt.title)
 			p.fits(size.name + ", overview")
-			p.click(`#problems-list li:nth-child(` + p.eval(`[...document.querySelectorAll("#problems-list .problem")].indexOf(`+problem(tt.title)+`) + 1`) + `) a`)
-			p.until(fmt.Sprintf("what is wrong behind %q, without scrolling", tt.title), inView(tt.there)) // the hidden view may have it already
+			p.click(`#problems-list li:nth-child(` + p.eval(
+				`[...document.querySelectorAll("#problems-list .problem")].indexOf(`+problem(tt.title)+`) + 1`) + `) a`)
+			// the hidden view may have it already
+			p.until(fmt.Sprintf("what is wrong behind %q, without scrolling", tt.title), inView(tt.there))
 			p.fits(size.name + ", " + tt.title)
 			if wide := p.eval(`document.documentElement.scrollWidth - innerWidth`); wide != "0" {
 				t.Errorf("%s, %s: %s px too wide", size.name, tt.title, wide)
@@ -119,7 +122,8 @@ func TestOperatorsPage_ManyProblems(t *testing.T) {
 	}
 	say(manyNodes(200))
 	p.eval(`location.hash = ""; 0`)
-	p.until("all nodes, and the one that is not among them any more", `document.querySelectorAll("#nodes-rows tr").length === 201`)
+	p.until("all nodes, and the one that is not among them any more",
+		`document.querySelectorAll("#nodes-rows tr").length === 201`)
 	p.until("a summary", `document.getElementById("problems-count").textContent.startsWith("4,000 rooms differ, 1 node is silent or gone, 3 settings differ, 4,000 rooms wait for a lock, 200 webhooks are behind, at least 5 rooms more differ")`)
 	for _, size := range sizes {
 		p.do(chromedp.EmulateViewport(size.width, size.height))
@@ -128,7 +132,8 @@ func TestOperatorsPage_ManyProblems(t *testing.T) {
 		if wide := p.eval(`document.documentElement.scrollWidth - innerWidth`); wide != "0" {
 			t.Errorf("%s: %s px too wide", size.name, wide)
 		}
-		redistest.ErrorIf(t, size.name != "small" && p.eval(inView(`document.querySelector("#problems-list .problem")`)) != "true",
+		redistest.ErrorIf(t, size.name != "small" &&
+			p.eval(inView(`document.querySelector("#problems-list .problem")`)) != "true",
 			"%s: one has to scroll for the first problem", size.name)
 		p.shot("many-" + size.name)
 	}

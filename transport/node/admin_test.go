@@ -133,18 +133,22 @@ func TestWhoIsAnOperator(t *testing.T) {
 			n := start(t, cfg)
 			_, port, _ := net.SplitHostPort(n.AdminAddr())
 			url := "http://" + net.JoinHostPort(host, port)
-			for path, secret := range map[string]string{"/others": "secrets", "/metrics": "roomd_ready", "/api/nodes": `"nodes"`} {
+			for path, secret := range map[string]string{"/others": "secrets", "/metrics": "roomd_ready",
+				"/api/nodes": `"nodes"`} {
 				status, body := get(t, url+path, tt.headers...)
 				redistest.ErrorIf(t, status != tt.status || strings.Contains(body, secret) != (status == 200),
 					"%s: %d %s, want %d", path, status, body, tt.status)
 			}
-			for path, text := range map[string]string{"/admin": "<title>roomd: operators", "/admin/admin.js": "The operators' page"} {
-				if status, body := get(t, url+path, tt.headers...); status != tt.page || strings.Contains(body, text) != (status == 200) {
+			for path, text := range map[string]string{"/admin": "<title>roomd: operators",
+				"/admin/admin.js": "The operators' page"} {
+				if status, body := get(t, url+path, tt.headers...); status != tt.page ||
+					strings.Contains(body, text) != (status == 200) {
 					t.Errorf("%s: %d %s, want %d", path, status, body, tt.page)
 				}
 			}
 			for _, path := range []string{"/", "/administration", "/admin/../metrics"} {
-				if status, body := get(t, url+path, tt.headers...); status != tt.status && status != http.StatusTemporaryRedirect || strings.Contains(body, "<title>") {
+				if status, body := get(t, url+path, tt.headers...); status != tt.status &&
+					status != http.StatusTemporaryRedirect || strings.Contains(body, "<title>") {
 					t.Errorf("%s: %d %s, want %d", path, status, body, tt.status)
 				}
 			}
@@ -168,7 +172,8 @@ func TestTheDrainCanBeWatched(t *testing.T) {
 		Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0", Admin: secrets,
 		OnClient: func(client redis.UniversalClient) {
 			client.AddHook(redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-				if draining.Load() && strings.HasPrefix(cmd.Name(), "eval") && n.Ready(ctx) != nil { // it gives its lease back
+				// it gives its lease back
+				if draining.Load() && strings.HasPrefix(cmd.Name(), "eval") && n.Ready(ctx) != nil {
 					look()
 					draining.Store(false)
 				}
@@ -210,7 +215,8 @@ func TestThePageOfTheNodeItself(t *testing.T) {
 }
 
 // routes are what a page can use of a node.
-var routes = []string{"/ws?user=a", "/", "/roomd.js", "/page.json", "/api/rooms", "/api/openapi.yaml", "/unguarded", "/nothing"}
+var routes = []string{"/ws?user=a", "/", "/roomd.js", "/page.json", "/api/rooms", "/api/openapi.yaml", "/unguarded",
+	"/nothing"}
 
 // A page of another site whose name leads to a node without a key (DNS rebinding) gets nothing from
 // it, also where it says that it is of the same origin.
@@ -234,7 +240,8 @@ func TestForeignNames(t *testing.T) {
 		{"an address that is not loopback", false, "", nil, "192.0.2.1:PORT", true},
 		{"a name for all addresses", false, "", nil, "0.0.0.0:PORT", true},
 		{"an allowed origin's host", false, "", []string{"https://game.example"}, "game.example", false},
-		{"an allowed origin's host with another port", false, "", []string{"https://game.example"}, "Game.example:PORT", false},
+		{"an allowed origin's host with another port", false, "", []string{"https://game.example"},
+			"Game.example:PORT", false},
 		{"another than the allowed", false, "", []string{"https://game.example", "null"}, "evil.game.example", true},
 		{"a subdomain", false, "", []string{"https://*.game.example"}, "a.b.game.example", false},
 		{"what has subdomains", false, "", []string{"https://*.game.example"}, "game.example", true},
@@ -244,7 +251,8 @@ func TestForeignNames(t *testing.T) {
 		{"where others can come", false, "0.0.0.0:0", nil, "evil.example", false},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			cfg := Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{AllowOrigins: tt.allow}, Insecure: tt.listen != "",
+			cfg := Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{AllowOrigins: tt.allow},
+				Insecure:  tt.listen != "",
 				Unguarded: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 			if tt.keyed {
 				cfg.Serve.Auth = verifier(t)
@@ -272,7 +280,8 @@ func TestForeignNames(t *testing.T) {
 // What operators find, and that neither arguments nor keys are among it.
 func TestAdmin_Pages(t *testing.T) {
 	t.Parallel()
-	n, log := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--auth-secret", secret, "--log-level", "debug")
+	n, log := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--auth-secret", secret,
+		"--log-level", "debug")
 	base := "http://" + n.AdminAddr()
 	for path, want := range map[string]struct {
 		status int
@@ -289,11 +298,13 @@ func TestAdmin_Pages(t *testing.T) {
 		"/nothing":                           {404, ""},
 		"/metrics?name[]=roomd_ready&seed=1": {200, "roomd_ready 1"},
 	} {
-		if status, body := get(t, base+path); status != want.status || !strings.Contains(body, want.has) || strings.Contains(body, secret) {
+		if status, body := get(t, base+path); status != want.status || !strings.Contains(body, want.has) ||
+			strings.Contains(body, secret) {
 			t.Errorf("%s: %d %.300s", path, status, body)
 		}
 	}
-	if text := log(); !strings.Contains(text, "operators look at "+base+"/admin; metrics and profiles are at "+base) || strings.Contains(text, secret) {
+	if text := log(); !strings.Contains(text, "operators look at "+base+"/admin; metrics and profiles are at "+
+		base) || strings.Contains(text, secret) {
 		t.Errorf("the log:\n%s", text)
 	}
 }
@@ -307,7 +318,8 @@ func TestAdmin_UnusableAddress(t *testing.T) {
 		code int
 		says string
 	}{
-		"--admin-listen 0.0.0.0:0":                           {exitWrongUse, "--admin-listen 0.0.0.0:0 can be reached from other machines"},
+		"--admin-listen 0.0.0.0:0": {exitWrongUse,
+			"--admin-listen 0.0.0.0:0 can be reached from other machines"},
 		"--admin-listen :0 --insecure":                       {exitWrongUse, "--admin-listen :0 can be reached"},
 		"--admin-listen 127.0.0.1":                           {exitWrongUse, "--admin-listen is not host:port"},
 		"--admin-listen " + taken.Addr().String():            {exitFailed, "address already in use"},
@@ -315,7 +327,8 @@ func TestAdmin_UnusableAddress(t *testing.T) {
 	} {
 		start := time.Now()
 		var stderr bytes.Buffer
-		if code := command(room.Rules{}, strings.Fields("--listen 127.0.0.1:0 "+args), io.Discard, &stderr); code != want.code || !strings.Contains(stderr.String(), want.says) {
+		if code := command(room.Rules{}, strings.Fields("--listen 127.0.0.1:0 "+args), io.Discard,
+			&stderr); code != want.code || !strings.Contains(stderr.String(), want.says) {
 			t.Errorf("%s: exit code %d after %v: %s", args, code, time.Since(start), &stderr)
 		}
 	}

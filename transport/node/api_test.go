@@ -28,8 +28,10 @@ func TestAPI(t *testing.T) {
 	c := dial(t, n.URL(), "李四")
 	join(t, c, "42")
 	public, admin := "http://"+n.Addr()+"/api/rooms", "http://"+n.AdminAddr()+"/api/rooms"
-	for url, want := range map[string]string{public: `"room":"42","count":1`, public + "/42": `{"user":"李四","seat":0}`, admin + "/42": "李四"} {
-		if status, answer, header := ask(t, "GET", url, ""); status != 200 || !strings.Contains(answer, want) || header.Get("X-Content-Type-Options") != "nosniff" {
+	for url, want := range map[string]string{public: `"room":"42","count":1`,
+		public + "/42": `{"user":"李四","seat":0}`, admin + "/42": "李四"} {
+		if status, answer, header := ask(t, "GET", url, ""); status != 200 || !strings.Contains(answer, want) ||
+			header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %s", url, status, answer)
 		}
 	}
@@ -45,12 +47,14 @@ func TestAPI(t *testing.T) {
 		{admin, 403, []string{"X-Forwarded-For", "10.0.0.1"}},
 	} {
 		status, answer, header := ask(t, "PUT", test.url+"/42", `{"capacity":4}`, test.headers...)
-		if status != test.status || status >= 400 && (header.Get("Content-Type") != "application/problem+json" || !strings.Contains(answer, `"code":"forbidden"`)) {
+		if status != test.status || status >= 400 && (header.Get("Content-Type") != "application/problem+json" ||
+			!strings.Contains(answer, `"code":"forbidden"`)) {
 			t.Errorf("%s %v: %d %s %v", test.url, test.headers, status, answer, header)
 		}
 	}
 	for _, addr := range []string{n.Addr(), n.AdminAddr()} {
-		if status, answer, header := ask(t, "GET", "http://"+addr+"/api", ""); status != 404 || header.Get("Content-Type") != "application/problem+json" || !strings.Contains(answer, `"code":"not_found"`) {
+		if status, answer, header := ask(t, "GET", "http://"+addr+"/api", ""); status != 404 ||
+			header.Get("Content-Type") != "application/problem+json" || !strings.Contains(answer, `"code":"not_found"`) {
 			t.Errorf("/api: %d %s", status, answer)
 		}
 	}
@@ -71,10 +75,12 @@ func TestAPI_Rate(t *testing.T) {
 
 // Elsewhere than on loopback an operator needs a token, and one without gets a problem document.
 func TestAPIElsewhere(t *testing.T) {
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{Auth: verifier(t)}, AdminListen: "0.0.0.0:0"})
+	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{Auth: verifier(t)},
+		AdminListen: "0.0.0.0:0"})
 	_, port, _ := strings.Cut(strings.TrimPrefix(n.AdminAddr(), "[::]"), ":")
 	url := "http://127.0.0.1:" + port + "/api/rooms/42"
-	if status, answer, header := ask(t, "PUT", url, "{}"); status != 401 || header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(answer, `"code":"unauthorized"`) {
+	if status, answer, header := ask(t, "PUT", url, "{}"); status != 401 ||
+		header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(answer, `"code":"unauthorized"`) {
 		t.Errorf("without a token: %d %s %v", status, answer, header)
 	}
 	for role, want := range map[auth.Role]int{auth.RolePlayer: 403, auth.RoleAdmin: 200} {
@@ -86,7 +92,8 @@ func TestAPIElsewhere(t *testing.T) {
 
 // Pages of an allowed origin may import the client, and others may not.
 func TestPage_ImportedByOthers(t *testing.T) {
-	n := start(t, Config{Redis: open(t, redisurl.Embedded), Serve: transport.Options{AllowOrigins: []string{"https://game.example"}}})
+	n := start(t, Config{Redis: open(t, redisurl.Embedded),
+		Serve: transport.Options{AllowOrigins: []string{"https://game.example"}}})
 	for _, tt := range []struct{ path, origin, allowed string }{
 		{"/roomd.js", "https://game.example", "https://game.example"},
 		{"/roomd.d.ts", "https://game.example", "https://game.example"},
@@ -99,7 +106,8 @@ func TestPage_ImportedByOthers(t *testing.T) {
 			headers = []string{"Origin", tt.origin}
 		}
 		status, _, header := ask(t, http.MethodGet, "http://"+n.Addr()+tt.path, "", headers...)
-		if got := header.Get("Access-Control-Allow-Origin"); status != http.StatusOK || got != tt.allowed || (header.Get("Vary") == "Origin") != (tt.path != "/page.json") {
+		if got := header.Get("Access-Control-Allow-Origin"); status != http.StatusOK || got != tt.allowed ||
+			(header.Get("Vary") == "Origin") != (tt.path != "/page.json") {
 			t.Errorf("%s for a page of %q: %d %v", tt.path, tt.origin, status, header)
 		}
 	}
@@ -107,7 +115,8 @@ func TestPage_ImportedByOthers(t *testing.T) {
 
 // The page is on the address of the game clients, beside everything else there.
 func TestPageOnTheGameAddress(t *testing.T) {
-	keyed := start(t, Config{Redis: open(t, redisurl.Embedded), Version: "v1.2", Serve: transport.Options{Auth: verifier(t)}})
+	keyed := start(t, Config{Redis: open(t, redisurl.Embedded), Version: "v1.2",
+		Serve: transport.Options{Auth: verifier(t)}})
 	lists := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "lists") })
 	open := start(t, Config{Redis: open(t, redisurl.Embedded), Version: "v1.2", Unguarded: lists})
 	for _, tt := range []struct {
@@ -127,12 +136,14 @@ func TestPageOnTheGameAddress(t *testing.T) {
 		{open, "/api/rooms", 200, `{"rooms":[]}`, "default-src 'none'"},
 	} {
 		status, body, header := ask(t, http.MethodGet, "http://"+tt.n.Addr()+tt.path, "")
-		if policy := header.Get("Content-Security-Policy"); status != tt.status || !strings.Contains(body, tt.body) || !strings.Contains(policy, tt.header) ||
+		if policy := header.Get("Content-Security-Policy"); status != tt.status || !strings.Contains(body, tt.body) ||
+			!strings.Contains(policy, tt.header) ||
 			header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %.100s %v", tt.path, status, body, header)
 		}
 	}
-	status, body, _ := ask(t, http.MethodGet, "http://"+open.Addr()+"/?user=x", "", "Connection", "Upgrade", "Upgrade", "websocket")
+	status, body, _ := ask(t, http.MethodGet, "http://"+open.Addr()+"/?user=x", "", "Connection", "Upgrade",
+		"Upgrade", "websocket")
 	redistest.ErrorIf(t, status != http.StatusNotFound || !strings.Contains(body, "game clients connect to /ws"),
 		"a game client at / gets %d %.100s", status, body)
 }
@@ -146,19 +157,24 @@ func TestManual_CurlLines(t *testing.T) {
 	redistest.Need(t, "curl")
 	blocks := curls.FindAllStringSubmatch(roomdtest.Manual(t, "*.md"), -1)
 	redistest.FatalIf(t, len(blocks) == 0, "the manual has no curl lines")
-	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--journal", "100", "--feed", "1000")
+	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--journal", "100", "--feed",
+		"1000")
 	for _, block := range blocks {
 		for step := range strings.SplitSeq(strings.TrimPrefix(block[1], "$ "), "\n$ ") {
 			command, want, _ := strings.Cut(step, "\n")
 			command = strings.NewReplacer("127.0.0.1:8080", n.Addr(), "127.0.0.1:9090", n.AdminAddr()).Replace(command)
-			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…", ".*") + "$")
+			pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…",
+				".*") + "$")
 			var out []byte
 			prints := func() bool {
 				var err error
-				out, err = exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "curl ", "curl -sS --max-time 10 ", 1)).CombinedOutput()
+				out, err = exec.CommandContext(t.Context(), "sh", "-c",
+					strings.Replace(command, "curl ", "curl -sS --max-time 10 ", 1)).CombinedOutput()
 				return err == nil && pattern.Match(bytes.TrimSpace(out))
 			}
-			if matched := prints(); !matched && !strings.Contains(command, "-X") && !strings.Contains(command, "--json") { // the lobby may know more in a moment
+			// the lobby may know more in a moment
+			if matched := prints(); !matched && !strings.Contains(command, "-X") &&
+				!strings.Contains(command, "--json") {
 				redistest.Until(t, fmt.Sprintf("%s, which last printed %s, prints %s", command, out, want), prints)
 			} else if !matched {
 				t.Errorf("%s\nprints %s, not %s", command, out, want)
@@ -207,13 +223,16 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	if _, err = ann.Do(t.Context(), old); err == nil {
 		t.Error("an old version is not refused")
 	}
-	for _, body := range []string{`{"hands":{"ann":"` + secret + `","nobody":"` + secret + `"}}`, `{"hands":{"ann":["` + secret + `",1e999]}}`, `{"hands":{"ann":"` + secret + `"}}`} {
+	for _, body := range []string{`{"hands":{"ann":"` + secret + `","nobody":"` + secret + `"}}`,
+		`{"hands":{"ann":["` + secret + `",1e999]}}`, `{"hands":{"ann":"` + secret + `"}}`} {
 		ask("POST", admin+"/api/rooms/42/deal", body)
 	}
-	if shown := ask("GET", admin+"/api/rooms/42", "") + ask("GET", admin+"/api/rooms/42/log", ""); strings.Count(shown, secret) < 3 {
+	if shown := ask("GET", admin+"/api/rooms/42", "") +
+		ask("GET", admin+"/api/rooms/42/log", ""); strings.Count(shown, secret) < 3 {
 		t.Errorf("an operator is not shown the secret:\n%s", shown)
 	}
-	_, err = bob.Do(t.Context(), protocol.Request{Action: protocol.ActionSet, Room: "42", Scope: protocol.ScopePrivate, Data: protocol.JSON(`"of bob"`)})
+	_, err = bob.Do(t.Context(), protocol.Request{Action: protocol.ActionSet, Room: "42",
+		Scope: protocol.ScopePrivate, Data: protocol.JSON(`"of bob"`)})
 	redistest.OK(t, err)
 	for _, c := range []*client.Conn{bob, eve} {
 		_, _ = c.Do(t.Context(), protocol.Request{Action: protocol.ActionUsers, Room: "42"})
@@ -230,7 +249,8 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 	redistest.OK(t, err)
 	for _, rooms := range [][2]string{{"42", "43"}, {"43", "42"}} {
 		from, to := rooms[0], rooms[1]
-		if moved := ask("POST", admin+"/api/rooms/"+from+"/move", `{"users":["ann"],"to":"`+to+`"}`); !strings.HasPrefix(moved, "200") || strings.Contains(moved, secret) {
+		if moved := ask("POST", admin+"/api/rooms/"+from+"/move",
+			`{"users":["ann"],"to":"`+to+`"}`); !strings.HasPrefix(moved, "200") || strings.Contains(moved, secret) {
 			t.Fatalf("a move is answered with %s", moved)
 		}
 		if shown := ask("GET", admin+"/api/rooms/"+to, ""); !strings.Contains(shown, secret) {
@@ -238,10 +258,12 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 		}
 	}
 	said := heard.String()
-	for _, path := range []string{"/", "/api/rooms", "/api/rooms/42", "/api/rooms/42/log", "/healthz", "/readyz", "/admin", "/metrics"} {
+	for _, path := range []string{"/", "/api/rooms", "/api/rooms/42", "/api/rooms/42/log", "/healthz", "/readyz",
+		"/admin", "/metrics"} {
 		said += ask("GET", public+path, "")
 	}
-	for _, path := range []string{"/metrics", "/admin", "/api/nodes", "/api/rooms", "/healthz", "/readyz", "/debug/pprof/goroutine?debug=2"} {
+	for _, path := range []string{"/metrics", "/admin", "/api/nodes", "/api/rooms", "/healthz", "/readyz",
+		"/debug/pprof/goroutine?debug=2"} {
 		said += ask("GET", admin+path, "")
 	}
 
@@ -273,5 +295,6 @@ func TestPrivateData_IsNowhere(t *testing.T) {
 }
 
 func setPrivate(text string) protocol.Request {
-	return protocol.Request{Action: protocol.ActionSet, Room: "42", Scope: protocol.ScopePrivate, Data: protocol.JSON(`"` + text + `"`)}
+	return protocol.Request{Action: protocol.ActionSet, Room: "42", Scope: protocol.ScopePrivate,
+		Data: protocol.JSON(`"` + text + `"`)}
 }

@@ -90,7 +90,8 @@ func TestCheck_OtherServers(t *testing.T) {
 	t.Parallel()
 	cfg, err := parse(t, "--replicas", "1", "--redis", "redis://h:1")
 	redistest.OK(t, err)
-	good := inspect.Server{Address: "h:1", Version: "7.2.4", Mode: "standalone", Policy: "noeviction", AppendOnly: true, Replicas: 2, RoundTrip: time.Millisecond}
+	good := inspect.Server{Address: "h:1", Version: "7.2.4", Mode: "standalone", Policy: "noeviction",
+		AppendOnly: true, Replicas: 2, RoundTrip: time.Millisecond}
 	for _, test := range []struct {
 		change             func(s *inspect.Server)
 		level, check, text string
@@ -105,11 +106,14 @@ func TestCheck_OtherServers(t *testing.T) {
 		{func(s *inspect.Server) { s.UsedMemory, s.MaxMemory = 80, 100 }, levelWarn, "memory", "80 %"},
 		{func(s *inspect.Server) { s.UsedMemory, s.MaxMemory = 95, 100 }, levelFail, "memory", "95 %"},
 		{func(s *inspect.Server) { s.Replicas = 1 }, levelWarn, "replicas", "exactly"},
-		{func(s *inspect.Server) { s.ClockAhead, s.ClockError = -3*time.Second, time.Second }, levelWarn, "clock", "-3s ahead"},
-		{func(s *inspect.Server) { s.ClockAhead, s.ClockError = 3*time.Second, 2*time.Second }, levelOK, "clock", "±2s"},
+		{func(s *inspect.Server) { s.ClockAhead, s.ClockError = -3*time.Second, time.Second }, levelWarn, "clock",
+			"-3s ahead"},
+		{func(s *inspect.Server) { s.ClockAhead, s.ClockError = 3*time.Second, 2*time.Second }, levelOK, "clock",
+			"±2s"},
 		{func(s *inspect.Server) { s.RoundTrip = 20 * time.Millisecond }, levelWarn, "round trip", "closer"},
 		{func(s *inspect.Server) { s.RoundTrip = 400 * time.Millisecond }, levelFail, "round trip", "--lock-ttl"},
-		{func(s *inspect.Server) { s.Mode, s.Config = "cluster", &inspect.Config{FullCoverage: true} }, levelWarn, "coverage", "no"},
+		{func(s *inspect.Server) { s.Mode, s.Config = "cluster", &inspect.Config{FullCoverage: true} }, levelWarn,
+			"coverage", "no"},
 	} {
 		s := good
 		test.change(&s)
@@ -151,14 +155,17 @@ func TestCheck_NodesAndAddress(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	nodes := launch(t, 1, server.URL(), "--grace", "7s", "--lock-ttl", "2s")
-	wantLine(t, check(t, 0, "--redis", server.URL(), "--grace", "7s", "--lock-ttl", "2s"), levelOK, "nodes", "1 on this Redis, with the same")
+	wantLine(t, check(t, 0, "--redis", server.URL(), "--grace", "7s", "--lock-ttl", "2s"), levelOK, "nodes",
+		"1 on this Redis, with the same")
 	lines := check(t, exitFailed, "--redis", server.URL(), "--listen", nodes[0].addr)
 	wantLine(t, lines, levelWarn, "nodes", "grace 7s instead of 10s, lock-ttl 2s instead of 3s")
 	wantLine(t, lines, levelWarn, "nodes", nodes[0].addr)
 	wantLine(t, lines, levelFail, "listen", "another process listens")
 	nodes[0].stop(syscall.SIGTERM)
-	wantLine(t, check(t, 0, "--redis", server.URL(), "--admin-listen", "127.0.0.1:0"), levelOK, "listen", "--admin-listen: 127.0.0.1:0 is free")
-	wantLine(t, check(t, exitFailed, "--redis", server.URL(), "--listen", nodes[0].addr, "--admin-listen", nodes[0].addr), levelFail, "listen", "the same address")
+	wantLine(t, check(t, 0, "--redis", server.URL(), "--admin-listen", "127.0.0.1:0"), levelOK, "listen",
+		"--admin-listen: 127.0.0.1:0 is free")
+	wantLine(t, check(t, exitFailed, "--redis", server.URL(), "--listen", nodes[0].addr, "--admin-listen",
+		nodes[0].addr), levelFail, "listen", "the same address")
 }
 
 // What cannot be used, or reached, is a finding as well.
@@ -182,7 +189,8 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 	}
 	locked := redistest.Start(t)
 	redistest.OK(t, locked.Client().ConfigSet(t.Context(), "requirepass", "x").Err())
-	wantLine(t, check(t, exitFailed, "--redis", locked.URL()), levelFail, "redis", "NOAUTH Authentication required.). Check --redis-password-file")
+	wantLine(t, check(t, exitFailed, "--redis", locked.URL()), levelFail, "redis",
+		"NOAUTH Authentication required.). Check --redis-password-file")
 	server.Pause()
 	wantLine(t, check(t, exitFailed, "--redis", server.URL()), levelFail, "redis", "does not answer")
 	server.Resume()
@@ -219,7 +227,8 @@ func TestCheck_JSON(t *testing.T) {
 			Findings []finding
 		}
 		redistest.OK(t, json.Unmarshal([]byte(check(t, code, "--json", "--redis", url)), &report))
-		redistest.ErrorIf(t, report.OK == nil || *report.OK != ok || len(report.Findings) < 3 || report.Findings[0].Level != levelOK,
+		redistest.ErrorIf(t, report.OK == nil || *report.OK != ok || len(report.Findings) < 3 ||
+			report.Findings[0].Level != levelOK,
 			"%s: %+v", url, report)
 	}
 }
@@ -252,7 +261,8 @@ func TestCheck_Certificates(t *testing.T) {
 		{"one that expires soon", pair(10 * time.Minute), levelWarn, "--tls-cert expires soon, at 20"},
 		{"an expired one", pair(-time.Minute), levelFail, "--tls-cert expired at 20"},
 		{"one of tomorrow", pair(24 * time.Hour), levelFail, "--tls-cert is not valid before 20"},
-		{"the key of another", []string{"--tls-cert", pair(time.Hour)[1], "--tls-key", pair(time.Hour)[3]}, levelFail, "--tls-key: "},
+		{"the key of another", []string{"--tls-cert", pair(time.Hour)[1], "--tls-key", pair(time.Hour)[3]}, levelFail,
+			"--tls-key: "},
 	} {
 		code := 0
 		if tt.level == levelFail {
@@ -261,7 +271,8 @@ func TestCheck_Certificates(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) { wantLine(t, check(t, code, tt.flags...), tt.level, "tls", tt.text) })
 	}
 	cert, key := authority.IssueUntil("node", time.Now().Add(-time.Minute))
-	wantLine(t, check(t, exitFailed, "--redis", "rediss://127.0.0.1:1", "--redis-cert", cert, "--redis-key", key), levelFail, "tls", "Redis will refuse it")
+	wantLine(t, check(t, exitFailed, "--redis", "rediss://127.0.0.1:1", "--redis-cert", cert, "--redis-key", key),
+		levelFail, "tls", "Redis will refuse it")
 }
 
 // A certificate that names its host only as its subject, as old scripts make them, is accepted by no client.
@@ -269,7 +280,8 @@ func TestCheck_CertificateWithoutNames(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	redistest.OK(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"},
+		NotAfter: time.Now().Add(time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	redistest.OK(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
@@ -285,7 +297,8 @@ func TestCheck_CertificateWithoutNames(t *testing.T) {
 func TestCheck_PasswordFile(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "hidden")
-	wantLine(t, check(t, 0, "--redis", "redis://"+server.Addr(), "--redis-password-file", writeFile(t, "hidden\n")), levelOK, "rights", "all that a node does")
+	wantLine(t, check(t, 0, "--redis", "redis://"+server.Addr(), "--redis-password-file", writeFile(t, "hidden\n")),
+		levelOK, "rights", "all that a node does")
 }
 
 // A program that has kept users in Redis before has left its lists there. A player hears that trying again will not
@@ -297,27 +310,34 @@ func TestForeign_ListsOfAnotherProgram(t *testing.T) {
 	redistest.OK(t, rdb.RPush(t.Context(), "Room:42:Users", "李四", "王五").Err())
 	redistest.OK(t, rdb.Set(t.Context(), "Room:43:Users", `["李四","王五"]`, 0).Err())
 	before := rdb.Dump(t.Context(), "Room:42:Users").Val() + rdb.Dump(t.Context(), "Room:43:Users").Val()
-	n, log := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--redis", server.URL(), "--log-format", "json")
+	n, log := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--redis", server.URL(),
+		"--log-format", "json")
 	c := dial(t, n.URL(), "张三")
 	for id, kind := range map[string]string{"42": "list", "43": "string"} {
 		_, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: id})
 		refusal, is := errors.AsType[*protocol.Error](err)
-		if !is || refusal.Code != protocol.CodeInternal || refusal.Retry || !strings.Contains(refusal.Message, "another program's") ||
+		if !is || refusal.Code != protocol.CodeInternal || refusal.Retry ||
+			!strings.Contains(refusal.Message, "another program's") ||
 			!strings.Contains(refusal.Message, "nothing was written") || strings.Contains(refusal.Message, "李四") {
 			t.Errorf("a player of room %s hears %v", id, err)
 		}
 		status, problem := getProblem(t, "http://"+n.AdminAddr()+"/api/rooms/"+id)
 		if status != http.StatusInternalServerError || problem.Code != protocol.CodeInternal || problem.Retry ||
-			!strings.Contains(problem.Detail, "Room:"+id+":Users is a "+kind+" and not a hash") || !strings.Contains(problem.Detail, "rename or delete") {
+			!strings.Contains(problem.Detail, "Room:"+id+":Users is a "+kind+" and not a hash") ||
+			!strings.Contains(problem.Detail, "rename or delete") {
 			t.Errorf("an operator who looks at room %s hears %d %+v", id, status, problem)
 		}
 	}
-	if after := rdb.Dump(t.Context(), "Room:42:Users").Val() + rdb.Dump(t.Context(), "Room:43:Users").Val(); after != before {
+	if after := rdb.Dump(t.Context(), "Room:42:Users").Val() +
+		rdb.Dump(t.Context(), "Room:43:Users").Val(); after != before {
 		t.Error("the lists are not what they were")
 	}
-	wantLine(t, check(t, 0, "--redis", server.URL()), levelWarn, "rooms", "2 rooms refuse every action, since another program has written under their keys, the first of them Room:42:Users, which is a list")
+	wantLine(t, check(t, 0, "--redis", server.URL()), levelWarn, "rooms",
+		"2 rooms refuse every action, since another program has written under their keys, the first of them Room:42:Users, which is a list")
 	c.Close()
-	if lines := log(); strings.Count(lines, `"requests fail: internal"`) > 2 || !strings.Contains(lines, ":Users is a ") { // over WebSockets, and over HTTP
+	// over WebSockets, and over HTTP
+	if lines := log(); strings.Count(lines, `"requests fail: internal"`) > 2 ||
+		!strings.Contains(lines, ":Users is a ") {
 		t.Errorf("the log says\n%s", lines)
 	}
 }

@@ -29,10 +29,12 @@ func TestConfig_Precedence(t *testing.T) {
 	t.Setenv("ROOMD_MAX_ROOMS", "17")
 	t.Setenv("ROOMD_CONFIG", path)
 	cfg, err := parse(t, "--max-rooms", "27")
-	if err != nil || cfg.Rate != 5 || cfg.Burst != 16 || cfg.MaxRooms != 27 || cfg.MaxBatch != 256 || fmt.Sprint(cfg.AllowOrigin) != "[https://file.example]" {
+	if err != nil || cfg.Rate != 5 || cfg.Burst != 16 || cfg.MaxRooms != 27 || cfg.MaxBatch != 256 ||
+		fmt.Sprint(cfg.AllowOrigin) != "[https://file.example]" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
-	want := map[string]string{"rate": path + ":1", "burst": "ROOMD_BURST", "max-rooms": "the command line", "allow-origin": path + ":4", "config": "ROOMD_CONFIG"}
+	want := map[string]string{"rate": path + ":1", "burst": "ROOMD_BURST", "max-rooms": "the command line",
+		"allow-origin": path + ":4", "config": "ROOMD_CONFIG"}
 	redistest.ErrorIf(t, fmt.Sprint(cfg.file.origins) != fmt.Sprint(want),
 		"from %v, want %v", cfg.file.origins, want)
 	t.Setenv("ROOMD_BURST", "0") // of a value that does not count the file says nothing
@@ -145,7 +147,8 @@ func TestConfig_Wrong(t *testing.T) {
 			t.Errorf("%.50q is accepted", text)
 			continue
 		}
-		redistest.ErrorIf(t, exitCode(err) != exitWrongUse || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "hidden"),
+		redistest.ErrorIf(t, exitCode(err) != exitWrongUse || strings.Contains(err.Error(), "\n") ||
+			strings.Contains(err.Error(), "hidden"),
 			"%.50q: exit code %d, more than a line, or a secret: %v", text, exitCode(err), err)
 		want[0] = path + want[0]
 		for _, part := range want {
@@ -164,7 +167,8 @@ func TestConfig_Unreadable(t *testing.T) {
 		for _, args := range [][]string{{"serve"}, {"check"}, {"token", "--user", "a", "--auth-secret", secret}} {
 			var stderr strings.Builder
 			code := command(room.Rules{}, append(args, "--config", path), io.Discard, &stderr)
-			redistest.ErrorIf(t, code != exitFailed || !strings.Contains(stderr.String(), "--config: "+path+": ") || !strings.Contains(stderr.String(), want),
+			redistest.ErrorIf(t, code != exitFailed || !strings.Contains(stderr.String(), "--config: "+path+": ") ||
+				!strings.Contains(stderr.String(), want),
 				"%v %s: exit code %d, %s", args, path, code, &stderr)
 		}
 	}
@@ -176,7 +180,8 @@ func TestConfig_Commands(t *testing.T) {
 	key := writeFile(t, secret)
 	path := settingsFile(t, "grace: 7s\nauth-secret-file: "+key+"\nauth-audience: game\n")
 	var token, stderr strings.Builder
-	if code := command(room.Rules{}, []string{"token", "--config", path, "--user", "a"}, &token, &stderr); code != 0 || strings.Count(token.String(), ".") != 2 {
+	if code := command(room.Rules{}, []string{"token", "--config", path, "--user", "a"}, &token,
+		&stderr); code != 0 || strings.Count(token.String(), ".") != 2 {
 		t.Errorf("token: exit code %d, %q, %s", code, &token, &stderr)
 	}
 	lines := check(t, 0, "--config", path, "--burst", "7")
@@ -189,7 +194,8 @@ func TestConfig_Commands(t *testing.T) {
 func TestConfig_Exposed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"auth-secret: " + secret: true, "redis: redis://u:p@127.0.0.1:1": true, "redis: redis://127.0.0.1:1?password=x": true,
+		"auth-secret: " + secret: true, "redis: redis://u:p@127.0.0.1:1": true,
+		"redis: redis://127.0.0.1:1?password=x":  true,
 		"redis: redis+sentinel://a:1,b:2/master": false, "rate: 5": false,
 	} {
 		path := settingsFile(t, text)
@@ -210,7 +216,8 @@ func TestConfig_Exposed(t *testing.T) {
 // The example parses, also with all that it shows.
 func TestConfig_Example(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{read(t, deploy+"roomd.yaml"), regexp.MustCompile(`(?m)^#(\S+:|  - )`).ReplaceAllString(read(t, deploy+"roomd.yaml"), "$1")} {
+	for _, text := range []string{read(t, deploy+"roomd.yaml"),
+		regexp.MustCompile(`(?m)^#(\S+:|  - )`).ReplaceAllString(read(t, deploy+"roomd.yaml"), "$1")} {
 		cfg, err := parse(t, "--config", settingsFile(t, text))
 		redistest.ErrorIf(t, err != nil || cfg.Listen != ":8080" || cfg.DrainDelay != 5*time.Second,
 			"%v\n%s", err, text)

@@ -69,7 +69,8 @@ func checkStop(t *testing.T, cfg config, patience time.Duration) {
 func TestImage_Dockerfile(t *testing.T) {
 	t.Parallel()
 	file := read(t, deploy+"Dockerfile")
-	redistest.Equal(t, "Go:", find(t, file, `^ARG GO_VERSION=(\S+)$`)[0], find(t, read(t, top+"go.mod"), `^go (\S+)$`)[0])
+	redistest.Equal(t, "Go:", find(t, file, `^ARG GO_VERSION=(\S+)$`)[0],
+		find(t, read(t, top+"go.mod"), `^go (\S+)$`)[0])
 	built := find(t, file, `^RUN CGO_ENABLED=0 .* go build .* -o (\S+) (\./\S+)$`)
 	redistest.OK(t, redistest.Err(os.Stat(top+built[1]+"/main.go")))
 	copied := find(t, file, `^COPY --from=build (\S+) (\S+)$`)
@@ -154,14 +155,16 @@ func TestCompose_Nodes(t *testing.T) {
 		redistest.Equal(t, "trusted:", fmt.Sprint(cfg.TrustProxy), fmt.Sprintf("[%s/32]", c.address(t, "proxy")))
 		redistest.ErrorIf(t, service.Ulimits.Nofile < cfg.MaxConnections+2000,
 			"%s: %d files for %d clients", name, service.Ulimits.Nofile, cfg.MaxConnections)
-		redistest.ErrorIf(t, !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") || !slices.Contains(service.SecurityOpt, "no-new-privileges:true"),
+		redistest.ErrorIf(t, !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") ||
+			!slices.Contains(service.SecurityOpt, "no-new-privileges:true"),
 			"%s may more than it needs", name)
 		for listen, want := range map[string]string{cfg.Listen: ":8080", cfg.AdminListen: ":9090"} {
 			redistest.Equal(t, "listens:", listen, want)
 		}
 		find(t, read(t, deploy+"compose/haproxy.cfg"), `^  server (`+name+` `+name+cfg.Listen+`)$`)
 		find(t, read(t, deploy+"compose/prometheus.yaml"), `static_configs: .*"(`+name+cfg.AdminListen+`)"`)
-		redistest.OK(t, redistest.Err(os.Stat(filepath.Join(deploy, "compose", service.Build.Context, service.Build.Dockerfile))))
+		redistest.OK(t, redistest.Err(os.Stat(filepath.Join(deploy, "compose", service.Build.Context,
+			service.Build.Dockerfile))))
 	}
 	redistest.Equal(t, "nodes:", nodes, 3)
 }
@@ -196,7 +199,8 @@ func TestCompose_Files(t *testing.T) {
 	prometheus, grafana := read(t, deploy+"compose/prometheus.yaml"), c.Services["grafana"]
 	find(t, prometheus, `job_name: (roomd)$`)
 	find(t, prometheus, `credentials_file: /run/secrets/(`+c.Services["prometheus"].Secrets[0]+`)}`)
-	find(t, strings.Join(c.Services["prometheus"].Volumes, "\n"), `alerts.yml:(`+find(t, prometheus, `rule_files: \[(.*)\]`)[0]+`):ro`)
+	find(t, strings.Join(c.Services["prometheus"].Volumes, "\n"),
+		`alerts.yml:(`+find(t, prometheus, `rule_files: \[(.*)\]`)[0]+`):ro`)
 	swap := find(t, strings.Join(grafana.Entrypoint, " "), `sed 's/\$\$({\w+})/(\w+)/'`)
 	find(t, read(t, deploy+"grafana-dashboard.json"), `"uid": "(\$`+swap[0]+`)"`)
 	find(t, read(t, deploy+"compose/grafana.yaml"), `uid: (`+swap[1]+`),`)
@@ -279,24 +283,29 @@ func TestKubernetes_Node(t *testing.T) {
 	pod := at(t, ofKind(t, "Deployment"), "spec.template.spec")
 	node := at(t, pod, "containers.0")
 	args := texts(t, node, "args")
-	for _, variable := range texts(t, documents(t, deploy+"kubernetes/kustomization.yaml")[0], "configMapGenerator.0.literals") {
+	for _, variable := range texts(t, documents(t, deploy+"kubernetes/kustomization.yaml")[0],
+		"configMapGenerator.0.literals") {
 		name, value, _ := strings.Cut(variable, "=") // --lock-ttl is ROOMD_LOCK_TTL
-		args = append(args, "--"+strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "ROOMD_")), "_", "-")+"="+value)
+		args = append(args, "--"+strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "ROOMD_")), "_", "-")+
+			"="+value)
 	}
-	cfg := asNode(t, args, fmt.Sprint(at(t, node, "volumeMounts.0.mountPath")), []string{"auth-secret", "redis-password"})
+	cfg := asNode(t, args, fmt.Sprint(at(t, node, "volumeMounts.0.mountPath")),
+		[]string{"auth-secret", "redis-password"})
 	checkStop(t, cfg, time.Duration(at(t, pod, "terminationGracePeriodSeconds").(int))*time.Second)
 	for i, listen := range []string{cfg.Listen, cfg.AdminListen} {
 		redistest.Equal(t, "port:", fmt.Sprint(":", at(t, node, fmt.Sprintf("ports.%d.containerPort", i))), listen)
 	}
 	redistest.Equal(t, "clients:", at(t, node, "ports.0.name"), any("http"))
 	for probe, path := range map[string]string{"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"} {
-		redistest.Equal(t, probe, fmt.Sprint(at(t, node, probe+"Probe.httpGet")), fmt.Sprintf("map[path:%s port:http]", path))
+		redistest.Equal(t, probe, fmt.Sprint(at(t, node, probe+"Probe.httpGet")),
+			fmt.Sprintf("map[path:%s port:http]", path))
 	}
 	if every := time.Duration(at(t, node, "readinessProbe.periodSeconds").(int)) * time.Second; cfg.DrainDelay <= 2*every {
 		t.Errorf("a delay of %v is over before two probes", cfg.DrainDelay)
 	}
 	var limit int // about 20 KiB a player, and as much again
-	if _, _ = fmt.Sscanf(fmt.Sprint(at(t, node, "resources.limits.memory")), "%dGi", &limit); limit<<30 < cfg.MaxConnections*40<<10 {
+	if _, _ = fmt.Sscanf(fmt.Sprint(at(t, node, "resources.limits.memory")), "%dGi",
+		&limit); limit<<30 < cfg.MaxConnections*40<<10 {
 		t.Errorf("%d GiB for %d clients", limit, cfg.MaxConnections)
 	}
 }
@@ -308,8 +317,9 @@ func TestKubernetes_Rights(t *testing.T) {
 	for path, want := range map[string]any{
 		"securityContext.runAsNonRoot": true, "securityContext.seccompProfile.type": "RuntimeDefault",
 		"automountServiceAccountToken": false, "enableServiceLinks": false,
-		"containers.0.securityContext.allowPrivilegeEscalation": false, "containers.0.securityContext.readOnlyRootFilesystem": true,
-		"containers.0.securityContext.capabilities.drop.0": "ALL",
+		"containers.0.securityContext.allowPrivilegeEscalation": false,
+		"containers.0.securityContext.readOnlyRootFilesystem":   true,
+		"containers.0.securityContext.capabilities.drop.0":      "ALL",
 	} {
 		redistest.Equal(t, path, at(t, pod, path), want)
 	}
@@ -323,17 +333,21 @@ func TestKubernetes_Names(t *testing.T) {
 	template := at(t, deployment, "spec.template")
 	labels := fmt.Sprint(at(t, template, "metadata.labels"))
 	for i := range 2 {
-		redistest.Equal(t, "spread:", fmt.Sprint(at(t, template, fmt.Sprintf("spec.topologySpreadConstraints.%d.labelSelector.matchLabels", i))), labels)
+		redistest.Equal(t, "spread:", fmt.Sprint(at(t, template,
+			fmt.Sprintf("spec.topologySpreadConstraints.%d.labelSelector.matchLabels", i))), labels)
 	}
 	redistest.Equal(t, "Deployment:", fmt.Sprint(at(t, deployment, "spec.selector.matchLabels")), labels)
 	redistest.Equal(t, "Service:", fmt.Sprint(at(t, ofKind(t, "Service"), "spec.selector")), labels)
-	redistest.Equal(t, "target:", at(t, ofKind(t, "Service"), "spec.ports.0.targetPort"), at(t, template, "spec.containers.0.ports.0.name"))
+	redistest.Equal(t, "target:", at(t, ofKind(t, "Service"), "spec.ports.0.targetPort"),
+		at(t, template, "spec.containers.0.ports.0.name"))
 	budget := ofKind(t, "PodDisruptionBudget")
 	redistest.Equal(t, "budget:", fmt.Sprint(at(t, budget, "spec.selector.matchLabels")), labels)
 	redistest.Equal(t, "away at once:", at(t, budget, "spec.maxUnavailable"), any(1))
 	redistest.Equal(t, "image:", at(t, template, "spec.containers.0.image"), at(t, custom, "images.0.name"))
-	redistest.Equal(t, "variables:", at(t, template, "spec.containers.0.envFrom.0.configMapRef.name"), at(t, custom, "configMapGenerator.0.name"))
-	redistest.Equal(t, "volume:", at(t, template, "spec.containers.0.volumeMounts.0.name"), at(t, template, "spec.volumes.0.name"))
+	redistest.Equal(t, "variables:", at(t, template, "spec.containers.0.envFrom.0.configMapRef.name"),
+		at(t, custom, "configMapGenerator.0.name"))
+	redistest.Equal(t, "volume:", at(t, template, "spec.containers.0.volumeMounts.0.name"),
+		at(t, template, "spec.volumes.0.name"))
 	redistest.Equal(t, "namespace:", at(t, custom, "namespace"), at(t, ofKind(t, "Namespace"), "metadata.name"))
 }
 
@@ -349,7 +363,8 @@ func TestRelease_Files(t *testing.T) {
 		programs = append(programs, fmt.Sprint(filepath.Base(main), at(t, build, "goos"), at(t, build, "goarch")))
 	}
 	// roomload stops and continues processes, which Windows cannot.
-	redistest.Equal(t, "programs:", strings.Join(programs, " "), "roomd[linux darwin windows] [amd64 arm64] roomload[linux darwin] [amd64 arm64]")
+	redistest.Equal(t, "programs:", strings.Join(programs, " "),
+		"roomd[linux darwin windows] [amd64 arm64] roomload[linux darwin] [amd64 arm64]")
 	for _, name := range texts(t, release, "archives.0.files") {
 		if found, err := filepath.Glob(top + name); err != nil || found == nil {
 			t.Errorf("there is no %s (%v)", name, err)
@@ -363,7 +378,8 @@ func TestRelease_Files(t *testing.T) {
 func TestManual_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	section := roomdtest.Manual(t, "deploy.md")
-	lines := regexp.MustCompile(`(?m)(?:\./roomd|go run \.\./\.\.) (.*?)(?: &|\)| >.*)?$`).FindAllStringSubmatch(section, -1)
+	lines := regexp.MustCompile(`(?m)(?:\./roomd|go run \.\./\.\.) (.*?)(?: &|\)| >.*)?$`).FindAllStringSubmatch(
+		section, -1)
 	redistest.Equal(t, "lines:", len(lines), 5)
 	for _, line := range lines {
 		if _, err := parse(t, strings.Fields(strings.ReplaceAll(line[1], "$i", "1"))...); err != nil {

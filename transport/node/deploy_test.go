@@ -69,7 +69,8 @@ func (all exported) families() (names []string) {
 func TestManual_KnowsTheMetrics(t *testing.T) {
 	t.Parallel()
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(roomd_[^`]*)` \\| ").FindAllStringSubmatch(roomdtest.Manual(t, "metrics.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(roomd_[^`]*)` \\| ").FindAllStringSubmatch(roomdtest.Manual(t,
+		"metrics.md"), -1) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(documented)
@@ -114,7 +115,8 @@ func (all exported) checkExpr(t *testing.T, expr string) (found int) {
 	}
 	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
 		for name := range strings.SplitSeq(g[1], ",") {
-			if name = strings.TrimSpace(name); !slices.Contains(labels, name) && !slices.Contains(fromPrometheus, name) {
+			if name = strings.TrimSpace(name); !slices.Contains(labels, name) &&
+				!slices.Contains(fromPrometheus, name) {
 				t.Errorf("%s: nothing in it has a label %s", expr, name)
 			}
 		}
@@ -144,14 +146,16 @@ func TestDeploy_Alerts(t *testing.T) {
 		for _, rule := range group.Rules {
 			redistest.ErrorIf(t, all.checkExpr(t, rule.Expr) == 0 && !strings.HasPrefix(rule.Expr, "up{"),
 				"%s: %s names no metric", rule.Alert, rule.Expr)
-			if seen[rule.Alert] || rule.Alert == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["runbook"] == "" {
+			if seen[rule.Alert] || rule.Alert == "" || rule.Labels["severity"] == "" ||
+				rule.Annotations["summary"] == "" || rule.Annotations["runbook"] == "" {
 				t.Errorf("%s is there twice, or lacks a severity, a summary or a runbook", rule.Alert)
 			}
 			seen[rule.Alert] = true
 			if back := lookBack.FindStringSubmatch(rule.Expr); back != nil && rule.For != "" {
 				looks, err := time.ParseDuration(back[1])
 				if lasts, bad := time.ParseDuration(rule.For); err != nil || bad != nil || lasts <= looks {
-					t.Errorf("%s looks %s back and has to hold for %s: a moment of a restart fires it", rule.Alert, back[1], rule.For)
+					t.Errorf("%s looks %s back and has to hold for %s: a moment of a restart fires it", rule.Alert,
+						back[1], rule.For)
 				}
 			}
 			for _, s := range selector.FindAllStringSubmatch(rule.Annotations["runbook"], -1) {
@@ -254,12 +258,15 @@ func TestManual_Flags(t *testing.T) {
 	for _, c := range known.Children {
 		for _, flag := range c.Flags {
 			all[flag.Name] = true
-			redistest.ErrorIf(t, c == known.DefaultCmd && flag.Name != "help" && flag.Name != "version" && !strings.Contains(section, "--"+flag.Name),
+			redistest.ErrorIf(t, c == known.DefaultCmd && flag.Name != "help" && flag.Name != "version" &&
+				!strings.Contains(section, "--"+flag.Name),
 				"Flags by task lacks --%s", flag.Name)
 		}
 	}
-	others := regexp.MustCompile("(?:docker|kubectl|roomload|redis-server|redis-cli|curl|jq) [^`\n]*") // what they take is theirs
-	for _, name := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(others.ReplaceAllString(roomdtest.Manual(t, "*.md"), ""), -1) {
+	// what they take is theirs
+	others := regexp.MustCompile("(?:docker|kubectl|roomload|redis-server|redis-cli|curl|jq) [^`\n]*")
+	for _, name := range regexp.MustCompile("--([a-z][a-z-]+)").FindAllStringSubmatch(
+		others.ReplaceAllString(roomdtest.Manual(t, "*.md"), ""), -1) {
 		redistest.ErrorIf(t, !all[name[1]], "there is no flag --%s", name[1])
 	}
 }

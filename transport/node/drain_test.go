@@ -106,7 +106,8 @@ func TestLog_OfALife(t *testing.T) {
 		join(t, c, "42")
 	}, "--drain-delay", "1ms")
 	rest := log
-	for _, step := range []string{"ready: connect to", "keeps nothing", "stopping: /readyz fails", "draining: ", "stopped"} {
+	for _, step := range []string{"ready: connect to", "keeps nothing", "stopping: /readyz fails", "draining: ",
+		"stopped"} {
 		_, after, found := strings.Cut(rest, step)
 		redistest.ErrorIf(t, !found, "no %q in its place:\n%s", step, log)
 		rest = after
@@ -197,7 +198,8 @@ func TestSystemd_Unit(t *testing.T) {
 		redistest.FatalIf(t, found == nil, "%s is missing", name)
 		return string(found[1])
 	}
-	for name, want := range map[string]string{"Type": "notify", "Restart": "on-failure", "DynamicUser": "yes", "StartLimitIntervalSec": "0"} {
+	for name, want := range map[string]string{"Type": "notify", "Restart": "on-failure", "DynamicUser": "yes",
+		"StartLimitIntervalSec": "0"} {
 		if got := directive(name); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
 		}
@@ -205,7 +207,8 @@ func TestSystemd_Unit(t *testing.T) {
 	credential, _, _ := strings.Cut(directive("LoadCredential"), ":")
 	dir := t.TempDir()
 	redistest.OK(t, os.WriteFile(filepath.Join(dir, credential), []byte(strings.Repeat("x", 32)), 0o600))
-	line := strings.Fields(strings.NewReplacer("${CREDENTIALS_DIRECTORY}", dir, "/etc/roomd/", deploy).Replace(directive("ExecStart")))
+	line := strings.Fields(strings.NewReplacer("${CREDENTIALS_DIRECTORY}", dir, "/etc/roomd/",
+		deploy).Replace(directive("ExecStart")))
 	cfg, err := parse(t, line[1:]...)
 	redistest.FatalIf(t, err != nil, "%s: %v", line, err)
 	if err := validate(cfg); err != nil {
@@ -239,7 +242,8 @@ func TestSystemd_AcceptsUnit(t *testing.T) {
 	redistest.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, "systemd-analyze", "verify", file).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := exec.CommandContext(ctx, "systemd-analyze", "verify", file).CombinedOutput(); err != nil ||
+		len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -116,7 +116,8 @@ func Example_metrics() {
 	}
 	defer resp.Body.Close()
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		for _, name := range []string{"game_hands_total ", "roomd_members ", `roomd_actions_total{kind="join",result="ok"} `} {
+		for _, name := range []string{"game_hands_total ", "roomd_members ",
+			`roomd_actions_total{kind="join",result="ok"} `} {
 			if strings.HasPrefix(lines.Text(), name) {
 				fmt.Println(lines.Text())
 			}

@@ -58,8 +58,9 @@ func badValues(flag *kong.Flag) []string {
 
 // moreBadValues are those of single flags. A flag of text must be here, if only with nothing.
 var moreBadValues = map[string][]string{
-	"listen":           {"", "127.0.0.1", "127.0.0.1:http:x", "0.0.0.0:8080", "[::]:8080", ":8080"},
-	"redis":            {"", "redis", "http://127.0.0.1", "redis://127.0.0.1:port", "redis+sentinel://127.0.0.1:1", "redis+cluster://127.0.0.1:1/3"},
+	"listen": {"", "127.0.0.1", "127.0.0.1:http:x", "0.0.0.0:8080", "[::]:8080", ":8080"},
+	"redis": {"", "redis", "http://127.0.0.1", "redis://127.0.0.1:port", "redis+sentinel://127.0.0.1:1",
+		"redis+cluster://127.0.0.1:1/3"},
 	"allow-origin":     {"game.example", "https://game.example/table", "https://"},
 	"auth-secret":      {"", "short"},
 	"auth-secret-file": {"", "/nowhere/secret", "."},
@@ -77,7 +78,8 @@ var moreBadValues = map[string][]string{
 	"journal":          {"-1", "1000001", "x", ""},
 	"feed":             {"1", "100000001 --journal 10"},
 	"max-rooms":        {"0"},
-	"webhook":          {"game.example", "ftp://game.example", "https://u:p@game.example", "https://game.example#x=1", "https://game.example#kinds=no"},
+	"webhook": {"game.example", "ftp://game.example", "https://u:p@game.example", "https://game.example#x=1",
+		"https://game.example#kinds=no"},
 
 	"webhook-secret-file": {"alone"},
 	"webhook-timeout":     {"0s", "2m"},
@@ -100,8 +102,9 @@ var moreBadValues = map[string][]string{
 	"redis-sentinel-password-file": {"/nowhere/password"},
 	"max-connections":              {"0"},
 	"capacity":                     {"70000"},
-	"match-settings":               {"4", "{}", `[{"seats":4}]`, `[{"capacity":70000}]`, `[{"data":"all"}]`, `[{"keep":true}]`, `[{"default":true}]`, `[{"labels":{"a":1}}]`, "@/nowhere/settings"},
-	"config":                       {"", "/nowhere/config", "."},
+	"match-settings": {"4", "{}", `[{"seats":4}]`, `[{"capacity":70000}]`, `[{"data":"all"}]`,
+		`[{"keep":true}]`, `[{"default":true}]`, `[{"labels":{"a":1}}]`, "@/nowhere/settings"},
+	"config": {"", "/nowhere/config", "."},
 }
 
 // wantCode is 2 for flags, and 1 for what a file holds: that may be otherwise next time.
@@ -216,8 +219,10 @@ func TestLimits_Default(t *testing.T) {
 	cfg, err := parse(t)
 	redistest.OK(t, err)
 	want := transport.Options{
-		MaxConnections: transport.DefaultMaxConnections, MaxPerAddress: 1000, MaxRooms: 64, MaxNewRooms: 64, MaxFrame: 16 << 10, MaxQueue: 256 << 10,
-		Rate: 50, Burst: 100, HandshakeTimeout: transport.DefaultHandshakeTimeout, AuthTimeout: 10 * time.Second, PingInterval: transport.DefaultPingInterval, Grace: 10 * time.Second,
+		MaxConnections: transport.DefaultMaxConnections, MaxPerAddress: 1000, MaxRooms: 64, MaxNewRooms: 64,
+		MaxFrame: 16 << 10, MaxQueue: 256 << 10,
+		Rate: 50, Burst: 100, HandshakeTimeout: transport.DefaultHandshakeTimeout, AuthTimeout: 10 * time.Second,
+		PingInterval: transport.DefaultPingInterval, Grace: 10 * time.Second,
 	}
 	if got := cfg.clients(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -227,7 +232,8 @@ func TestLimits_Default(t *testing.T) {
 func TestLimits_Flags(t *testing.T) {
 	t.Parallel()
 	show := func(o transport.Options) string {
-		return fmt.Sprint(o.Rate, o.Burst, o.MaxPerAddress, o.MaxRooms, o.MaxFrame, o.MaxQueue, o.HandshakeTimeout, o.AuthTimeout, o.PingInterval)
+		return fmt.Sprint(o.Rate, o.Burst, o.MaxPerAddress, o.MaxRooms, o.MaxFrame, o.MaxQueue, o.HandshakeTimeout,
+			o.AuthTimeout, o.PingInterval)
 	}
 	for args, want := range map[string]string{
 		"--rate 7": "7 100 1000 64 16384 262144 10s 10s 5s",
@@ -245,7 +251,8 @@ func TestLimits_Flags(t *testing.T) {
 
 func TestLimits_TrustProxy(t *testing.T) {
 	t.Parallel()
-	cfg, err := parse(t, "--trust-proxy", "10.0.0.0/8,192.0.2.7", "--trust-proxy", "fd00::/8", "--trust-proxy", "::1,::ffff:172.16.0.0/108")
+	cfg, err := parse(t, "--trust-proxy", "10.0.0.0/8,192.0.2.7", "--trust-proxy", "fd00::/8", "--trust-proxy",
+		"::1,::ffff:172.16.0.0/108")
 	redistest.OK(t, err)
 	var want []netip.Prefix
 	for _, text := range []string{"10.0.0.0/8", "192.0.2.7/32", "fd00::/8", "::1/128", "172.16.0.0/12"} {
@@ -272,7 +279,8 @@ func TestProgram_OfRulesForSeats(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
-	if code := teams.command([]string{"--capacity", "3"}, io.Discard, &errs); code != exitWrongUse || !strings.Contains(errs.String(), "rules of its own for the seats") {
+	if code := teams.command([]string{"--capacity", "3"}, io.Discard, &errs); code != exitWrongUse ||
+		!strings.Contains(errs.String(), "rules of its own for the seats") {
 		t.Errorf("--capacity: %d, %s", code, &errs)
 	}
 	redistest.Equal(t, "operators are shown the capacity", (&config{rules: teams.rules}).labels()["capacity"], "4")

@@ -82,7 +82,8 @@ type cardPlayer struct {
 func sitDown(b *browser, name, url string) *cardPlayer {
 	b.t.Helper()
 	p := &cardPlayer{tab: b.open(name, "about:blank"), shown: map[string]bool{}}
-	_, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: cardWatch})
+	_, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: cardWatch})
 	redistest.OK(b.t, err)
 	p.do(chromedp.Navigate(url))
 	p.until("a table", `document.querySelectorAll("#players li").length > 0`)
@@ -218,7 +219,8 @@ func TestTrialGame_Plays(t *testing.T) {
 	t.Cleanup(players.Wait)
 	play := func(i int) {
 		players.Go(func() {
-			out, err := exec.CommandContext(ctx, dice, "ws://"+nodes[i%2].addr+"/ws", "table-7", names[i], "3").CombinedOutput()
+			out, err := exec.CommandContext(ctx, dice, "ws://"+nodes[i%2].addr+"/ws", "table-7", names[i],
+				"3").CombinedOutput()
 			if said[i] = string(out); err != nil {
 				t.Errorf("%s: %v\n%s", names[i], err, out)
 			}

@@ -50,7 +50,8 @@ func TestImage_ProgramAlone(t *testing.T) {
 		t.Errorf("--version: %v, %s", err, out)
 	}
 	addr := roomdtest.FreeAddr(t)
-	flags := []string{"--listen", addr, "--auth-secret-file", "/secret", "--redis", redistest.Start(t).URL(), "--log-format", "json"}
+	flags := []string{"--listen", addr, "--auth-secret-file", "/secret", "--redis", redistest.Start(t).URL(),
+		"--log-format", "json"}
 	if out, err := inside(append([]string{"check"}, flags...)...).CombinedOutput(); err != nil {
 		t.Errorf("check: %v\n%s", err, out)
 	}
@@ -109,11 +110,13 @@ func TestCompose_Redis(t *testing.T) {
 	sentinel := redis.NewSentinelClient(startContainer(t, ports[2], ports[0], "sentinel", own, own).Options())
 	t.Cleanup(func() { sentinel.Close() })
 	redistest.Until(t, "the replica is in step", func() bool {
-		return strings.Contains(master.Info(t.Context(), "replication").Val(), "slave0:ip=127.0.0.1,port="+ports[1]+",state=online")
+		return strings.Contains(master.Info(t.Context(), "replication").Val(),
+			"slave0:ip=127.0.0.1,port="+ports[1]+",state=online")
 	})
 	redistest.Until(t, "the Sentinel knows both", func() bool {
 		known := sentinel.Master(t.Context(), "mymaster").Val()
 		return known["port"] == ports[0] && known["num-slaves"] == "1" && known["flags"] == "master"
 	})
-	redistest.Equal(t, "evicts:", master.ConfigGet(t.Context(), "maxmemory-policy").Val()["maxmemory-policy"], "noeviction")
+	redistest.Equal(t, "evicts:", master.ConfigGet(t.Context(), "maxmemory-policy").Val()["maxmemory-policy"],
+		"noeviction")
 }

@@ -36,19 +36,22 @@ func TestConnectionsAreBounded(t *testing.T) {
 	const extra = 20
 	var held []net.Conn
 	for i := range extra {
-		held = append(held, send(t, n, []string{"", "GET /ws HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"}[i%3]))
+		held = append(held, send(t, n, []string{"", "GET /ws HTTP/1.1\r\n",
+			"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"}[i%3]))
 	}
 	for _, c := range held[:extra-4] {
 		wantClosed(t, c)
 	}
-	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err, protocol.ErrUnavailable) || !strings.Contains(err.Error(), "503") {
+	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); !errors.Is(err,
+		protocol.ErrUnavailable) || !strings.Contains(err.Error(), "503") {
 		t.Errorf("a client beyond the limit: %v", err)
 	}
 	healthy := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	if answer, _ := io.ReadAll(healthy); !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
 		t.Errorf("healthz: %q", answer)
 	}
-	if r, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
+	if r, err := a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil ||
+		r.Count != 1 {
 		t.Errorf("the connected client: %+v, %v", r, err)
 	}
 	a.Close()
@@ -135,7 +138,8 @@ func TestLateRequestsAreCounted(t *testing.T) {
 	kept := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 	redistest.OK(t, redistest.Err(bufio.NewReader(kept).ReadString('\n')))
 	slow := 0
-	for _, text := range []string{"", "GET /ws HTTP/1.1\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"} {
+	for _, text := range []string{"", "GET /ws HTTP/1.1\r\n",
+		"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"} {
 		c := send(t, n, text)
 		_, _ = io.Copy(io.Discard, c) // until the node has closed it
 		slow++
@@ -268,7 +272,8 @@ func servePipes(t *testing.T, secure *tls.Config) (p pipes, stop func(ctx contex
 	server, err := transport.New(rooms, transport.Options{})
 	redistest.OK(t, err)
 	p = make(pipes)
-	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout, ratelog.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", ratelog.Quiet))
+	web := newHTTP(server.Handler(), transport.DefaultHandshakeTimeout,
+		ratelog.New(slog.New(slog.DiscardHandler), slog.LevelWarn, "HTTP", ratelog.Quiet))
 	if web.TLSConfig = secure; secure == nil {
 		go func() { _ = web.Serve(p) }()
 	} else {
@@ -304,7 +309,8 @@ func TestSlowRequests(t *testing.T) {
 			go write(c)
 			_ = c.SetReadDeadline(start.Add(time.Minute))
 			_, err := io.Copy(io.Discard, c)
-			if took := time.Since(start); err != nil || took < transport.DefaultHandshakeTimeout || took > transport.DefaultHandshakeTimeout+2*time.Second {
+			if took := time.Since(start); err != nil || took < transport.DefaultHandshakeTimeout ||
+				took > transport.DefaultHandshakeTimeout+2*time.Second {
 				t.Errorf("%s: closed after %v, %v", name, took, err)
 			}
 			c.Close()

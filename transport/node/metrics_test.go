@@ -19,7 +19,8 @@ import (
 func staleOnce(t *testing.T, rdb *redis.Client, id string) redis.Hook {
 	var done atomic.Bool
 	return redistest.Hook{Before: func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" && strings.Contains(fmt.Sprint(cmd.Args()...), id) && rdb.Exists(t.Context(), "LockRoom:"+id).Val() == 1 && done.CompareAndSwap(false, true) {
+		if cmd.Name() == "evalsha" && strings.Contains(fmt.Sprint(cmd.Args()...), id) &&
+			rdb.Exists(t.Context(), "LockRoom:"+id).Val() == 1 && done.CompareAndSwap(false, true) {
 			return rdb.Del(t.Context(), "LockRoom:"+id).Err()
 		}
 		return nil
@@ -32,7 +33,8 @@ func TestMetrics_Game(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client()
-	n := observe(t, server.URL(), []redis.Hook{staleOnce(t, rdb, "expires")}, "--capacity", "2", "--lock-wait", "500ms", "--lock-ttl", "500ms", "--node-ttl", "1s", "--grace", "1ms")
+	n := observe(t, server.URL(), []redis.Hook{staleOnce(t, rdb, "expires")}, "--capacity", "2", "--lock-wait",
+		"500ms", "--lock-ttl", "500ms", "--node-ttl", "1s", "--grace", "1ms")
 	a, b, c := n.dial("a"), n.dial("b"), n.dial("c")
 	join(t, a, "42")
 	join(t, b, "42")
@@ -65,7 +67,8 @@ func TestMetrics_Game(t *testing.T) {
 
 	// The lock expires before the commit.
 	join(t, c, "expires")
-	n.expect(series{`roomd_locks_lost_total{reason="stale_commit"}`: 1, `roomd_actions_total{kind="join",result="ok"}`: 3})
+	n.expect(series{`roomd_locks_lost_total{reason="stale_commit"}`: 1,
+		`roomd_actions_total{kind="join",result="ok"}`: 3})
 
 	// Somebody holds a lock for too long, and another room is no room of ours.
 	rdb.Set(t.Context(), "LockRoom:held", "held:x", time.Minute)
@@ -75,7 +78,8 @@ func TestMetrics_Game(t *testing.T) {
 	_, err = a.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "foreign"})
 	refused("a join of what is no room", err)
 	n.until("busy, internal, and a long action", func(s series) bool {
-		return s[`roomd_actions_total{kind="join",result="busy"}`] == 1 && s[`roomd_actions_total{kind="join",result="internal"}`] == 1 &&
+		return s[`roomd_actions_total{kind="join",result="busy"}`] == 1 &&
+			s[`roomd_actions_total{kind="join",result="internal"}`] == 1 &&
 			s[`roomd_action_duration_seconds_bucket{kind="join",le="+Inf"}`]-s[`roomd_action_duration_seconds_bucket{kind="join",le="0.25"}`] == 1
 	})
 
@@ -88,13 +92,15 @@ func TestMetrics_Game(t *testing.T) {
 	join(t, p.player("x", nil), "other")
 	join(t, p.player("y", nil), "other")
 	p.stop(syscall.SIGKILL)
-	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2, `roomd_evicted_members_total{node_has="stopped"}`: 0})
+	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2,
+		`roomd_evicted_members_total{node_has="stopped"}`: 0})
 
 	// Another one is stopped on purpose, and its player does not come back.
 	p = launch(t, 1, server.URL(), "--node-ttl", "1s", "--lock-ttl", "500ms", "--grace", "1ms")[0]
 	join(t, p.player("x", nil), "other")
 	p.stop(syscall.SIGTERM)
-	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2, `roomd_evicted_members_total{node_has="stopped"}`: 1})
+	n.expect(series{`roomd_evicted_members_total{node_has="died"}`: 2,
+		`roomd_evicted_members_total{node_has="stopped"}`: 1})
 
 	// A user comes a second time, and players go.
 	again := n.dial("a")
@@ -103,5 +109,6 @@ func TestMetrics_Game(t *testing.T) {
 	redistest.OK(t, redistest.Err(again.Do(t.Context(), protocol.Request{Action: protocol.ActionLeave, Room: "42"})))
 	b.Close()
 	c.Close()
-	n.expect(series{`roomd_connections`: 1, `roomd_members`: 0, `roomd_rooms`: 0, `roomd_actions_total{kind="leave",result="ok"}`: 3})
+	n.expect(series{`roomd_connections`: 1, `roomd_members`: 0, `roomd_rooms`: 0,
+		`roomd_actions_total{kind="leave",result="ok"}`: 3})
 }

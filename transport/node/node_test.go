@@ -53,17 +53,20 @@ func TestStartRefuses(t *testing.T) {
 	redistest.OK(t, err)
 	defer running.Shutdown(context.Background())
 	for names, cfg := range map[string]Config{
-		"other machines":                           {Listen: "0.0.0.0:0", Redis: db},
-		"other  machines":                          {Listen: ":0", Redis: db},
-		"host:port":                                {Listen: "127.0.0.1", Redis: db},
-		"Redis is nil":                             {Listen: "127.0.0.1:0"},
-		"127.0.0.1:1":                              {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
-		"--listen: listen tcp":                     {Listen: running.Addr(), Redis: db},
-		"--admin-listen: listen":                   {Listen: "127.0.0.1:0", AdminListen: running.Addr(), Redis: db},
-		"answers, and refuses what a node asks":    {Listen: "127.0.0.1:0", Redis: open(t, unsaved(t).URL())},
-		"does not accept the user or the password": {Listen: "127.0.0.1:0", Redis: open(t, strings.Replace(redistest.Start(t, "--requirepass", "secret").URL(), "redis://", "redis://:wrong@", 1))},
-		"Seating":                                  {Listen: "127.0.0.1:0", Redis: db, Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
-		"MaxConnections":                           {Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{MaxConnections: -1}},
+		"other machines":                        {Listen: "0.0.0.0:0", Redis: db},
+		"other  machines":                       {Listen: ":0", Redis: db},
+		"host:port":                             {Listen: "127.0.0.1", Redis: db},
+		"Redis is nil":                          {Listen: "127.0.0.1:0"},
+		"127.0.0.1:1":                           {Listen: "127.0.0.1:0", Redis: open(t, "redis://127.0.0.1:1")},
+		"--listen: listen tcp":                  {Listen: running.Addr(), Redis: db},
+		"--admin-listen: listen":                {Listen: "127.0.0.1:0", AdminListen: running.Addr(), Redis: db},
+		"answers, and refuses what a node asks": {Listen: "127.0.0.1:0", Redis: open(t, unsaved(t).URL())},
+		"does not accept the user or the password": {Listen: "127.0.0.1:0", Redis: open(t,
+			strings.Replace(redistest.Start(t, "--requirepass", "secret").URL(), "redis://", "redis://:wrong@", 1))},
+		"Seating": {Listen: "127.0.0.1:0", Redis: db,
+			Room: coordinator.Options{Rules: room.Rules{Seating: room.Capacity(-1)}}},
+		"MaxConnections": {Listen: "127.0.0.1:0", Redis: db,
+			Serve: transport.Options{MaxConnections: -1}},
 	} {
 		n, err := Start(t.Context(), cfg)
 		if err == nil {
@@ -84,7 +87,8 @@ func TestKnownAs(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	for addr, want := range map[string]string{"127.0.0.1:8080": "127.0.0.1:8080", "[::]:8080": host + ":8080", "0.0.0.0:80": host + ":80", "[::1]:80": "[::1]:80"} {
+	for addr, want := range map[string]string{"127.0.0.1:8080": "127.0.0.1:8080", "[::]:8080": host + ":8080",
+		"0.0.0.0:80": host + ":80", "[::1]:80": "[::1]:80"} {
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
 		redistest.OK(t, err)
 		if got := knownAs(tcp); got != want {
@@ -128,7 +132,10 @@ func TestAdminListen_OfAProgram(t *testing.T) {
 	var done, connected atomic.Int64
 	n := start(t, Config{
 		Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0",
-		Room:  coordinator.Options{Trace: &coordinator.Trace{Done: func(room.Kind, error, time.Duration) { done.Add(1) }}, Grace: 7 * time.Second},
+		Room: coordinator.Options{Trace: &coordinator.Trace{Done: func(room.Kind, error,
+			time.Duration) {
+			done.Add(1)
+		}}, Grace: 7 * time.Second},
 		Serve: transport.Options{Trace: &transport.Trace{Connected: func() { connected.Add(1) }}},
 	})
 	c := dial(t, n.URL(), "a")
@@ -165,7 +172,8 @@ func TestRegisterer(t *testing.T) {
 	redistest.OK(t, err)
 	_, err = Start(t.Context(), cfg)
 	var invalid *room.InvalidError
-	redistest.ErrorIf(t, !errors.As(err, &invalid) || invalid.Field != "Registerer" || !strings.Contains(invalid.Problem, "WrapRegistererWith"),
+	redistest.ErrorIf(t, !errors.As(err, &invalid) || invalid.Field != "Registerer" ||
+		!strings.Contains(invalid.Problem, "WrapRegistererWith"),
 		"another node in the same registry: %v", err)
 	if found := names(t, own); !found["roomd_members"] || !found["roomd_actions_total"] || found["go_goroutines"] {
 		t.Errorf("the registry has %v", found)
@@ -189,7 +197,8 @@ func TestRegisterer(t *testing.T) {
 		t.Error("a second end of the first node took the metrics of the third")
 	}
 	_ = third.Shutdown(context.Background())
-	if _, err := Start(t.Context(), Config{Listen: first.Addr(), Redis: cfg.Redis, Registerer: own, Settings: map[string]string{"": "x"}}); !errors.Is(err, room.ErrInvalid) {
+	if _, err := Start(t.Context(), Config{Listen: first.Addr(), Redis: cfg.Redis, Registerer: own,
+		Settings: map[string]string{"": "x"}}); !errors.Is(err, room.ErrInvalid) {
 		t.Errorf("settings that cannot be labels: %v", err)
 	}
 }
@@ -202,7 +211,10 @@ func TestNothingIsCountedForNobody(t *testing.T) {
 
 // Operators hear from all nodes which receiver of commits is behind, and nothing of it that may be secret.
 func TestWebhooks_Behind(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
 	defer receiver.Close()
 	to, err := webhook.ParseReceiver(receiver.URL + "/hidden")
 	redistest.OK(t, err)
@@ -212,7 +224,8 @@ func TestWebhooks_Behind(t *testing.T) {
 	redistest.OK(t, err)
 	n := start(t, Config{
 		Redis: open(t, redisurl.Embedded), AdminListen: "127.0.0.1:0",
-		Room: coordinator.Options{Journal: 10, Feed: 100}, Webhooks: webhook.Config{Receivers: []webhook.Receiver{to}, Secrets: secrets},
+		Room:     coordinator.Options{Journal: 10, Feed: 100},
+		Webhooks: webhook.Config{Receivers: []webhook.Receiver{to}, Secrets: secrets},
 	})
 	c := dial(t, n.URL(), "a")
 	join(t, c, "42")

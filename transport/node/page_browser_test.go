@@ -62,7 +62,8 @@ func startBrowser(t *testing.T) *browser {
 		redistest.OK(t, err)
 		options := append(chromedp.DefaultExecAllocatorOptions[:],
 			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir),
-			chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-proxy-server", true))
+			chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true),
+			chromedp.Flag("no-proxy-server", true))
 		alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		chromium.ctx, chromium.err = ctx, chromedp.Do(ctx)
@@ -106,7 +107,8 @@ func (b *browser) open(name, url string) *tab {
 	})
 	redistest.OK(b.t, chromedp.Do(ctx))
 	redistest.OK(b.t, chromedp.Listen(ctx, p.heard))
-	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: wrongClock})
+	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: wrongClock})
 	redistest.OK(b.t, err)
 	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url))
 	return p
@@ -169,7 +171,8 @@ func (p *tab) eval(expression string) string {
 	ctx, cancel := context.WithTimeout(p.ctx, pagePatience+5*time.Second)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
-	for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "Inspected target navigated") { // the page was left meanwhile
+	// the page was left meanwhile
+	for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "Inspected target navigated") {
 		value, err = chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
 	}
 	redistest.FatalIf(p.t, err != nil, "%s: %s: %v", p.name, expression, err)
@@ -217,7 +220,8 @@ func (p *tab) back() {
 	ctx, cancel := context.WithTimeout(p.ctx, pagePatience)
 	defer cancel()
 	there := func(page.EventFrameNavigated) bool { return true }
-	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.FrameNavigated, there, chromedp.Evaluate[chromedp.Void](`history.back()`))); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.FrameNavigated, there,
+		chromedp.Evaluate[chromedp.Void](`history.back()`))); err != nil {
 		p.t.Fatalf("%s: going back: %v", p.name, err)
 	}
 }
@@ -240,7 +244,8 @@ func (p *tab) take(value string) {
 func (p *tab) theme(name string) {
 	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name},
+			{Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
 	redistest.OK(p.t, err)
 }

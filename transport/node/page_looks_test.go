@@ -96,7 +96,8 @@ func (p *tab) fits(view string) {
 func (p *tab) barriers(view string) {
 	p.t.Helper()
 	var found []barrier
-	redistest.OK(p.t, json.Unmarshal([]byte(p.eval(`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found))
+	redistest.OK(p.t, json.Unmarshal([]byte(p.eval(
+		`axe.run({ resultTypes: ["violations"] }).then((result) => result.violations)`)), &found))
 	for _, f := range found {
 		for _, n := range f.Nodes {
 			p.t.Errorf("%s: %s (%s): %s\n%s\n%s", view, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
@@ -118,7 +119,8 @@ func TestPage_Looks(t *testing.T) {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
 		for _, request := range []protocol.Request{
-			{Action: protocol.ActionReady, Room: "42", Value: i%2 == 0}, {Action: protocol.ActionSay, Room: "42", Text: "Shall we begin?"},
+			{Action: protocol.ActionReady, Room: "42", Value: i%2 == 0},
+			{Action: protocol.ActionSay, Room: "42", Text: "Shall we begin?"},
 		} {
 			_, err := c.Do(t.Context(), request)
 			redistest.OK(t, err)
@@ -184,11 +186,13 @@ func TestOperatorsPage_Looks(t *testing.T) {
 	nodes, admins := operated(t, 2, server.URL(), "--capacity", "8", "--journal", "100", "--grace", "10m")
 	third := prepare(t, server.URL(), "--capacity", "4", "--rate", "20/s")
 	third.start()
-	for i, name := range []string{"李四", "张三", hostile, "سارة الطويلة جدا", "Ada Lovelace", "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"} {
+	for i, name := range []string{"李四", "张三", hostile, "سارة الطويلة جدا", "Ada Lovelace",
+		"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"} {
 		c := nodes[i%2].player(name, nil)
 		join(t, c, "42")
 		if i%2 == 1 {
-			redistest.OK(t, redistest.Err(c.Do(t.Context(), protocol.Request{Action: protocol.ActionReady, Room: "42", Value: true})))
+			redistest.OK(t, redistest.Err(c.Do(t.Context(),
+				protocol.Request{Action: protocol.ActionReady, Room: "42", Value: true})))
 		}
 	}
 	for i := range 12 {

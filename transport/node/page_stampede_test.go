@@ -61,7 +61,8 @@ func TestPage_Stampede(t *testing.T) {
 				t.Errorf("%s players without a lock: %s: %q", crowd, row, rows[row][1])
 			}
 		}
-		if gap := rows["added before writing"][1]; gap == "0 ms" || !strings.Contains(p.text("verdict"), "seen with "+gap) {
+		if gap := rows["added before writing"][1]; gap == "0 ms" ||
+			!strings.Contains(p.text("verdict"), "seen with "+gap) {
 			t.Errorf("%s players: %s added before writing; %s", crowd, gap, p.text("verdict"))
 		}
 		if hidden := p.eval(`document.getElementById("times").hidden`); hidden != "false" {
@@ -92,7 +93,8 @@ func TestPage_StampedeSeesWhatIsWrong(t *testing.T) {
 	p.click("#stampede-go")
 	p.until("the result", `!document.getElementById("stampede-result").hidden || document.getElementById("stampede-step").textContent.includes("did not come")`)
 	rows := p.rows()
-	if rows["lost players"][0] != "1" || rows["and are in the list"][0] != "5" || rows["versions missing"][0] == "0" || !strings.Contains(p.text("verdict"), "defect") {
+	if rows["lost players"][0] != "1" || rows["and are in the list"][0] != "5" ||
+		rows["versions missing"][0] == "0" || !strings.Contains(p.text("verdict"), "defect") {
 		t.Errorf("%v %s %s", rows, p.text("verdict"), p.text("stampede-step"))
 	}
 }
@@ -112,7 +114,8 @@ func TestPage_Tokens(t *testing.T) {
 	p.until("the table", `document.querySelectorAll(".seat").length > 0 && document.getElementById("who-name").textContent === "李四"`)
 	p.click("#sit")
 	p.until("the own seat", own(0))
-	if p.eval(`document.getElementById("stampede-go").disabled`) != "true" || !strings.Contains(p.text("stampede-step"), "token") {
+	if p.eval(`document.getElementById("stampede-go").disabled`) != "true" ||
+		!strings.Contains(p.text("stampede-step"), "token") {
 		t.Error("the stampede is not off, or does not say why")
 	}
 	if status := p.eval(`fetch("/unguarded").then((answer) => answer.status)`); status != "404" {
@@ -168,7 +171,8 @@ func keyed(t *testing.T) (secret string, token func(user string, more ...string)
 	return secret, func(user string, more ...string) string {
 		t.Helper()
 		var out strings.Builder
-		if code := command(room.Rules{}, append([]string{"token", "--auth-secret-file", secret, "--user", user}, more...), &out, os.Stderr); code != 0 {
+		if code := command(room.Rules{}, append([]string{"token", "--auth-secret-file", secret, "--user", user},
+			more...), &out, os.Stderr); code != 0 {
 			t.Fatal("no token")
 		}
 		return strings.TrimSpace(out.String())
@@ -199,11 +203,13 @@ func TestPage_StampedeSentAway(t *testing.T) {
 		document.getElementById("crowd").value = document.getElementById("crowd-seats").value = 8; 0`)
 	p.click("#stampede-go")
 	p.until("the crowd", `held === 1 && document.body.dataset.crowd`)
-	operate(t, admin, "/api/rooms/"+unquote(t, p.eval(`document.body.dataset.crowd`))+"/kick", `{"user":`+p.eval(`someone`)+`}`)
+	operate(t, admin, "/api/rooms/"+unquote(t, p.eval(`document.body.dataset.crowd`))+"/kick",
+		`{"user":`+p.eval(`someone`)+`}`)
 	p.eval(`window.go = true; 0`)
 	p.until("the result", `!document.getElementById("stampede-result").hidden || document.getElementById("stampede-step").textContent.includes("did not come")`)
 	rows := p.rows()
-	if rows["lost players"][0] != "0" || rows["were sent away since"][0] != "1" || rows["and are in the list"][0] != "7" || rows["same seat given again"][0] != "0" ||
+	if rows["lost players"][0] != "0" || rows["were sent away since"][0] != "1" ||
+		rows["and are in the list"][0] != "7" || rows["same seat given again"][0] != "0" ||
 		strings.Contains(p.text("verdict"), "defect") {
 		t.Errorf("%v %s %s", rows, p.text("verdict"), p.text("stampede-step"))
 	}

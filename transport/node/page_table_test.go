@@ -21,7 +21,8 @@ func (p *process) page(table string) string {
 
 // sits is a condition: who sits there, according to the page.
 func sits(seat int, user string) string {
-	return fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"][data-kind="taken"] .name').textContent === %s`, seat, quote(user))
+	return fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"][data-kind="taken"] .name').textContent === %s`,
+		seat, quote(user))
 }
 
 func free(seat int) string {
@@ -114,7 +115,8 @@ func TestPage_NodeKilled(t *testing.T) {
 	one.until("the connection", `document.getElementById("state-text").textContent === "connected"`)
 	one.until("the seat", own(4)+` && document.querySelector('.seat[data-seat="4"]').dataset.away === undefined`)
 	one.click("#ready")
-	other.until("the mark of who came back", sits(4, "李四")+` && document.querySelector('.seat[data-seat="4"]').dataset.ready === "true"`)
+	other.until("the mark of who came back", sits(4, "李四")+
+		` && document.querySelector('.seat[data-seat="4"]').dataset.ready === "true"`)
 	// A failed attempt is followed by a question by HTTP, which may find the node back already: 400.
 	one.silent("WebSocket connection to", "ERR_CONNECTION_REFUSED", "net::ERR_", "400 (Bad Request)")
 	other.silent()
@@ -170,13 +172,15 @@ func TestPage_LoadedAgainAndReplaced(t *testing.T) {
 	p.until("the own seat", own(2))
 	p.do(chromedp.Reload())
 	p.until("the seat after loading", own(2)+` && document.getElementById("state-text").textContent === "connected"`)
-	watcher.until("a player who is there", sits(2, "李四")+` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
+	watcher.until("a player who is there", sits(2, "李四")+
+		` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
 
 	p.do(chromedp.Navigate("about:blank")) // the browser keeps the page, with what it has open
 	watcher.until("a player who is away", `document.querySelector('.seat[data-seat="2"]').dataset.away === "true"`)
 	p.back()
 	p.until("the seat after coming back", own(2)+` && document.getElementById("state-text").textContent === "connected"`)
-	watcher.until("a player who is there", sits(2, "李四")+` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
+	watcher.until("a player who is there", sits(2, "李四")+
+		` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
 
 	join(t, nodes[0].player("李四", nil), "42")
 	p.until("why the seat is lost", elsewhere)
@@ -212,7 +216,8 @@ func TestPage_TwoTabs(t *testing.T) {
 	other.until("the own seat", own(0))
 	for _, table := range []string{"B", "C"} {
 		at(table)
-		one.until("the seat that is left at "+table, own(0)+` && document.getElementById("state-text").textContent === "connected"`)
+		one.until("the seat that is left at "+table,
+			own(0)+` && document.getElementById("state-text").textContent === "connected"`)
 	}
 	at("A")
 	one.until("the seat that the second tab has", sits(0, "李四")+" && !("+own(0)+")")
@@ -254,7 +259,9 @@ func TestPage_ServerDoesNotSay(t *testing.T) {
 	b := startBrowser(t)
 	nodes := launch(t, 1, redistest.Start(t).URL())
 	p := b.open("李四", "about:blank")
-	_, err := chromedp.Call(p.ctx, cdpnetwork.SetBlockedURLs, cdpnetwork.SetBlockedURLsParams{URLPatterns: []*cdpnetwork.BlockPattern{{URLPattern: "*://*:*/page.json", Block: true}}})
+	_, err := chromedp.Call(p.ctx, cdpnetwork.SetBlockedURLs,
+		cdpnetwork.SetBlockedURLsParams{URLPatterns: []*cdpnetwork.BlockPattern{{URLPattern: "*://*:*/page.json",
+			Block: true}}})
 	redistest.OK(t, err)
 	p.do(chromedp.Navigate(nodes[0].page("42")))
 	p.until("the question", `!document.getElementById("login").hidden`)
@@ -271,14 +278,16 @@ func TestPage_NamesAsText(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
 	nodes := launch(t, 1, redistest.Start(t).URL())
-	names := []string{`<img src=x onerror=alert(1)>`, "سارة الطويلة جدا", "e" + strings.Repeat("\u0301\u0323", 15), "👩‍👩‍👧‍👦 family", strings.Repeat("W", 64), `"><script>1</script>`}
+	names := []string{`<img src=x onerror=alert(1)>`, "سارة الطويلة جدا", "e" + strings.Repeat("\u0301\u0323", 15),
+		"👩‍👩‍👧‍👦 family", strings.Repeat("W", 64), `"><script>1</script>`}
 	p := atTable(b, nodes[0], "42", names[0])
 	p.click("#sit")
 	p.until("the own seat", sits(0, names[0]))
 	for seat, name := range names[1:] {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
-		redistest.OK(t, redistest.Err(c.Do(t.Context(), protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "<b>hello</b> from " + name})))
+		redistest.OK(t, redistest.Err(c.Do(t.Context(),
+			protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "<b>hello</b> from " + name})))
 		p.until("the name", fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"] .name').textContent.normalize() === %s.normalize()`, seat+1, quote(name)))
 	}
 	p.until("the messages", `document.querySelectorAll("#talk .said").length === 5`)
@@ -323,7 +332,8 @@ func TestPage_LargeRoom(t *testing.T) {
 	redistest.Thorough(t)
 	b := startBrowser(t)
 	admin := roomdtest.FreeAddr(t)
-	nodes := launch(t, 1, redistest.Start(t).URL(), "--admin-listen", admin, "--grace", "10m") // the party does not come
+	// the party does not come
+	nodes := launch(t, 1, redistest.Start(t).URL(), "--admin-listen", admin, "--grace", "10m")
 	for from := 0; from < 3008; from += 64 {
 		var names []string
 		for i := range 64 {

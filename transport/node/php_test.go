@@ -101,7 +101,8 @@ func TestPHP_OneLock(t *testing.T) {
 	for _, who := range h.names() {
 		waits := h[who]
 		slices.Sort(waits)
-		t.Logf("%-5s %5d holds, waited %v in the middle, %v at most", who, len(waits), waits[len(waits)/2], waits[len(waits)-1])
+		t.Logf("%-5s %5d holds, waited %v in the middle, %v at most", who, len(waits), waits[len(waits)/2],
+			waits[len(waits)-1])
 	}
 	t.Logf("the node served %d joins and leaves", 2*joined.Load())
 	redistest.ErrorIf(t, joined.Load() < 50, "the node is starved")

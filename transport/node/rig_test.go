@@ -65,7 +65,8 @@ func TestRun_ExitCodes(t *testing.T) {
 	} {
 		for _, args := range all {
 			var stderr bytes.Buffer
-			if got := command(room.Rules{}, strings.Fields(args), io.Discard, &stderr); got != code || !strings.Contains(stderr.String(), "roomd: ") {
+			if got := command(room.Rules{}, strings.Fields(args), io.Discard, &stderr); got != code ||
+				!strings.Contains(stderr.String(), "roomd: ") {
 				t.Errorf("%s: exit code %d, want %d:\n%s", args, got, code, &stderr)
 			}
 		}

@@ -26,7 +26,8 @@ import (
 func TestSettings_Logged(t *testing.T) {
 	t.Setenv("ROOMD_GRACE", "7s")
 	t.Setenv("ROOMD_AUTH_SECRET", strings.Repeat("hidden", 6))
-	log := runInside(t, func(*Node) {}, "--allow-origin", "https://a.example", "--allow-origin", "https://b.example", "--log-format", "console")
+	log := runInside(t, func(*Node) {}, "--allow-origin", "https://a.example", "--allow-origin", "https://b.example",
+		"--log-format", "console")
 	line := regexp.MustCompile(`(?m)^.* this is .*$`).FindString(log)
 	want := `settings="--listen=127.0.0.1:0 --allow-origin=https://a.example,https://b.example --auth-secret='(secret)' --grace=7s"`
 	redistest.ErrorIf(t, !strings.Contains(line, "this is roomd ") || !strings.HasSuffix(line, want),
@@ -44,7 +45,8 @@ func TestSettings_Logged(t *testing.T) {
 func TestSettings_SecretsAreTagged(t *testing.T) {
 	t.Parallel()
 	for _, flag := range flagsOf(config{}) {
-		redistest.ErrorIf(t, regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) && !flag.Tag.Has("secret"),
+		redistest.ErrorIf(t, regexp.MustCompile(`(secret|password|token)$`).MatchString(flag.Name) &&
+			!flag.Tag.Has("secret"),
 			"--%s has no tag that keeps it out of the log", flag.Name)
 	}
 	cfg, err := parse(t, "--redis", "redis://user:hidden@127.0.0.1:1/3")
@@ -55,7 +57,8 @@ func TestSettings_SecretsAreTagged(t *testing.T) {
 	var log bytes.Buffer
 	written := newLog(cfg, &log)
 	logSettings(written, cfg, db.String())
-	if !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") || strings.Contains(log.String(), "hidden") {
+	if !strings.Contains(log.String(), "--redis='Redis at 127.0.0.1:1, database 3'") ||
+		strings.Contains(log.String(), "hidden") {
 		t.Errorf("the log:\n%s", &log)
 	}
 }
@@ -66,7 +69,8 @@ func TestVersion_Printed(t *testing.T) {
 		"roomd (devel), revision unknown, go1.26.8": {GoVersion: "go1.26.8"},
 		"roomd v1.2.3, revision abc with changes of 2026-01-02T03:04:05Z, go1.27": {
 			GoVersion: "go1.27", Main: debug.Module{Version: "v1.2.3"},
-			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"},
+				{Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}},
 		},
 	} {
 		redistest.Equal(t, "got", versionOf(&info), want+suffix)
@@ -86,7 +90,8 @@ func TestVersion_Printed(t *testing.T) {
 func TestSettings_NodeTTL(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"--node-ttl=5s": {"--node-ttl", "0s"}, "--node-ttl=8s": {"--lock-ttl", "8s"}, "--node-ttl=7s": {"--node-ttl", "7s"},
+		"--node-ttl=5s": {"--node-ttl", "0s"}, "--node-ttl=8s": {"--lock-ttl", "8s"},
+		"--node-ttl=7s": {"--node-ttl", "7s"},
 	} {
 		cfg, err := parse(t, args...)
 		redistest.OK(t, err)
@@ -130,7 +135,8 @@ func TestMatchSettings(t *testing.T) {
 	for _, value := range []string{text, "@" + file} {
 		cfg, err := parse(t, "--match-settings", value)
 		redistest.OK(t, err)
-		want := transport.MatchSettings{{Capacity: 4, Labels: `{"mode":"ranked"}`}, {Capacity: 2, Host: room.HostLongest}}
+		want := transport.MatchSettings{{Capacity: 4, Labels: `{"mode":"ranked"}`},
+			{Capacity: 2, Host: room.HostLongest}}
 		if got := cfg.clients().MatchSettings; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v", value, got)
 		}
@@ -149,7 +155,8 @@ func tellFlags(t *testing.T) []string {
 	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(backend.Close)
 	secret := writeFile(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
-	return []string{"--journal", "10000", "--feed", "100000", "--webhook", backend.URL + "/hidden?key=hidden", "--webhook-secret-file", secret}
+	return []string{"--journal", "10000", "--feed", "100000", "--webhook", backend.URL + "/hidden?key=hidden",
+		"--webhook-secret-file", secret}
 }
 
 // The log shows where commits are sent, and nothing that may be secret.
@@ -161,7 +168,8 @@ func TestWebhooks_Flags(t *testing.T) {
 	parts, err := nodeConfig(cfg, slog.New(slog.DiscardHandler))
 	redistest.OK(t, err)
 	parts.Redis.Close()
-	if to := parts.Webhooks.Receivers; len(to) != 1 || !strings.HasSuffix(to[0].URL, "/hidden?key=hidden") || parts.Webhooks.Timeout != 3*time.Second {
+	if to := parts.Webhooks.Receivers; len(to) != 1 || !strings.HasSuffix(to[0].URL, "/hidden?key=hidden") ||
+		parts.Webhooks.Timeout != 3*time.Second {
 		t.Errorf("%+v", parts.Webhooks)
 	}
 	var log bytes.Buffer
@@ -174,13 +182,15 @@ func TestWebhooks_Flags(t *testing.T) {
 		"--feed":                {"--webhook", "https://game.example", "--webhook-secret-file", "x"},
 		"--journal":             {"--feed", "10"},
 		"--webhook-secret-file": {"--webhook", "https://game.example", "--feed", "10", "--journal", "10"},
-		"twice":                 {"--webhook", "https://game.example", "--webhook", "https://game.example#kinds=join", "--webhook-secret-file", "x", "--feed", "10", "--journal", "10"},
+		"twice": {"--webhook", "https://game.example", "--webhook", "https://game.example#kinds=join",
+			"--webhook-secret-file", "x", "--feed", "10", "--journal", "10"},
 	} {
 		if err := parseAndValidate(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	if _, err := parse(t, "--webhook", "https://u:hidden@game.example"); err == nil || strings.Contains(err.Error(), "hidden") {
+	if _, err := parse(t, "--webhook", "https://u:hidden@game.example"); err == nil ||
+		strings.Contains(err.Error(), "hidden") {
 		t.Error(err)
 	}
 }

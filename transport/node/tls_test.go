@@ -51,10 +51,12 @@ func TestTLS(t *testing.T) {
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: clients})
 	redistest.OK(t, err)
 	defer c.Close()
-	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
+	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil ||
+		r.Count != 1 {
 		t.Errorf("join: %+v, %v", r, err)
 	}
-	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := client.Dial(t.Context(), n.URL(), client.Options{User: "b"}); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a client that does not know the authority: %v", err)
 	}
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: clients.Clone(), ForceAttemptHTTP2: true}}
@@ -62,7 +64,8 @@ func TestTLS(t *testing.T) {
 	res, err := web.Get("https://" + n.Addr() + "/healthz")
 	redistest.OK(t, err)
 	res.Body.Close()
-	redistest.ErrorIf(t, res.StatusCode != 200 || res.Proto != "HTTP/1.1" || !strings.Contains(res.Header.Get("Strict-Transport-Security"), "max-age"),
+	redistest.ErrorIf(t, res.StatusCode != 200 || res.Proto != "HTTP/1.1" ||
+		!strings.Contains(res.Header.Get("Strict-Transport-Security"), "max-age"),
 		"%s %s %v", res.Proto, res.Status, res.Header)
 	for range 10 {
 		plain := send(t, n, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -161,37 +164,50 @@ func TestTLS_UnusableFilesAndFlags(t *testing.T) {
 		{exitWrongUse, "--tls-cert and --tls-key must", "--tls-key " + key},
 		{exitFailed, "--tls-cert: /nowhere: no such file", "--tls-cert /nowhere --tls-key " + key},
 		{exitFailed, "--tls-key: /nowhere: no such file", "--tls-key /nowhere --tls-cert " + cert},
-		{exitFailed, "--tls-cert: " + empty + ": failed to find any PEM data", "--tls-cert " + empty + " --tls-key " + key},
-		{exitFailed, "--tls-cert: " + key + ": failed to find certificate PEM data", "--tls-cert " + key + " --tls-key " + cert},
-		{exitFailed, "--tls-key: " + text + ": failed to find any PEM data", "--tls-cert " + cert + " --tls-key " + text},
-		{exitFailed, "--tls-key: " + other + ": does not go with " + cert, "--tls-cert " + cert + " --tls-key " + other},
+		{exitFailed, "--tls-cert: " + empty + ": failed to find any PEM data",
+			"--tls-cert " + empty + " --tls-key " + key},
+		{exitFailed, "--tls-cert: " + key + ": failed to find certificate PEM data",
+			"--tls-cert " + key + " --tls-key " + cert},
+		{exitFailed, "--tls-key: " + text + ": failed to find any PEM data",
+			"--tls-cert " + cert + " --tls-key " + text},
+		{exitFailed, "--tls-key: " + other + ": does not go with " + cert,
+			"--tls-cert " + cert + " --tls-key " + other},
 		{exitFailed, "--tls-cert: " + dir + ": is a directory", "--tls-cert " + dir + " --tls-key " + key},
 		{exitFailed, "--tls-cert: : no such file", "--tls-cert= --tls-key " + key},
 
 		{exitWrongUse, "--redis-cert and --redis-key must", "--redis rediss://h --redis-cert " + cert},
 		{exitWrongUse, "--redis-cert and --redis-key must", "--redis rediss://h --redis-key " + key},
 		{exitWrongUse, "--redis-ca and --redis: ", "--redis redis://h --redis-ca " + authority.File},
-		{exitWrongUse, "--redis-cert and --redis: ", "--redis redis+cluster://h:1 --redis-cert " + cert + " --redis-key " + key},
+		{exitWrongUse, "--redis-cert and --redis: ",
+			"--redis redis+cluster://h:1 --redis-cert " + cert + " --redis-key " + key},
 		{exitWrongUse, "--redis-ca and --redis: ", "--redis-ca " + authority.File},
 		{exitFailed, "--redis-ca: " + key + ": no certificate", "--redis rediss://h --redis-ca " + key},
 		{exitFailed, "--redis-ca: /nowhere: no such", "--redis rediss://h --redis-ca /nowhere"},
-		{exitFailed, "--redis-cert: " + text + ": failed to find any PEM data", "--redis rediss://h --redis-cert " + text + " --redis-key " + key},
-		{exitFailed, "--redis-key: " + other + ": does not go with " + cert, "--redis rediss://h --redis-cert " + cert + " --redis-key " + other},
+		{exitFailed, "--redis-cert: " + text + ": failed to find any PEM data",
+			"--redis rediss://h --redis-cert " + text + " --redis-key " + key},
+		{exitFailed, "--redis-key: " + other + ": does not go with " + cert,
+			"--redis rediss://h --redis-cert " + cert + " --redis-key " + other},
 
-		{exitWrongUse, "--redis-password-file and --redis: ", "--redis redis://u:hidden@h --redis-password-file " + password},
+		{exitWrongUse, "--redis-password-file and --redis: ",
+			"--redis redis://u:hidden@h --redis-password-file " + password},
 		{exitWrongUse, "--redis-password-file and --redis: ", "--redis-password-file " + password},
-		{exitWrongUse, "--redis-sentinel-password-file and --redis: ", "--redis redis://h --redis-sentinel-password-file " + password},
+		{exitWrongUse, "--redis-sentinel-password-file and --redis: ",
+			"--redis redis://h --redis-sentinel-password-file " + password},
 		{exitFailed, "--redis-password-file: /nowhere: no such", "--redis redis://h --redis-password-file /nowhere"},
-		{exitFailed, "--redis-password-file: " + empty + ": the file has no password", "--redis redis://h --redis-password-file " + empty},
-		{exitFailed, "--redis-password-file: " + lines + ": a password is one line", "--redis redis://h --redis-password-file " + lines},
-		{exitFailed, "Redis at 127.0.0.1:1 does not answer", "--redis redis://127.0.0.1:1 --redis-password-file " + password},
+		{exitFailed, "--redis-password-file: " + empty + ": the file has no password",
+			"--redis redis://h --redis-password-file " + empty},
+		{exitFailed, "--redis-password-file: " + lines + ": a password is one line",
+			"--redis redis://h --redis-password-file " + lines},
+		{exitFailed, "Redis at 127.0.0.1:1 does not answer",
+			"--redis redis://127.0.0.1:1 --redis-password-file " + password},
 
 		{exitWrongUse, "--allow-origin must be like", "--allow-origin https://*game.example"},
 		{exitWrongUse, "--allow-origin must be like", "--allow-origin *.game.example"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := command(room.Rules{}, strings.Fields("--listen 127.0.0.1:0 "+tt.args), &stdout, &stderr)
-		if said := stderr.String(); code != tt.code || !strings.Contains(said, tt.want) || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || stdout.Len() > 0 {
+		if said := stderr.String(); code != tt.code || !strings.Contains(said, tt.want) ||
+			strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || stdout.Len() > 0 {
 			t.Errorf("%s: exit code %d, want %d: %s; want %s", tt.args, code, tt.code, said, tt.want)
 		}
 	}
@@ -207,7 +223,8 @@ func TestTLS_OnBothSides(t *testing.T) {
 	cert, key := authority.Issue("old")
 	ourCert, ourKey := authority.Issue("client")
 	n, log := startNode(t, "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--log-level", "trace",
-		"--redis", "rediss://"+addr, "--redis-ca", authority.File, "--redis-cert", ourCert, "--redis-key", ourKey, "--redis-password-file", writeFile(t, "hidden\n"))
+		"--redis", "rediss://"+addr, "--redis-ca", authority.File, "--redis-cert", ourCert, "--redis-key", ourKey,
+		"--redis-password-file", writeFile(t, "hidden\n"))
 	trust := &tls.Config{RootCAs: authority.Pool}
 	c, err := client.Dial(t.Context(), n.URL(), client.Options{User: "a", TLS: trust})
 	redistest.OK(t, err)
@@ -223,10 +240,12 @@ func TestTLS_OnBothSides(t *testing.T) {
 		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
 	redistest.Until(t, "the new certificate is shown", func() bool { return name() == "new" })
-	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil || r.Count != 1 {
+	if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); err != nil ||
+		r.Count != 1 {
 		t.Errorf("the connection from before: %+v, %v", r, err)
 	}
-	if text := log(); strings.Contains(text, "hidden") || strings.Contains(text, "PRIVATE") || !strings.Contains(text, "connect to wss://") || !strings.Contains(text, "the new one counts") {
+	if text := log(); strings.Contains(text, "hidden") || strings.Contains(text, "PRIVATE") ||
+		!strings.Contains(text, "connect to wss://") || !strings.Contains(text, "the new one counts") {
 		t.Errorf("the log:\n%s", text)
 	}
 }
@@ -239,11 +258,14 @@ func TestTLS_RedisRefuses(t *testing.T) {
 	cert, key := authority.Issue("client")
 	wrong := writeFile(t, "hiddenwrong")
 	full := "--redis-ca " + authority.File + " --redis-cert " + cert + " --redis-key " + key
-	behind := "--redis rediss+sentinel://" + redistest.StartSentinelTLS(t, authority, addr, "watchword") + "/redistest " + full
+	behind := "--redis rediss+sentinel://" + redistest.StartSentinelTLS(t, authority, addr, "watchword") +
+		"/redistest " + full
 	for args, want := range map[string]string{
 		behind: "NOAUTH Authentication required.); check --redis-sentinel-password-file",
-		behind + " --redis-sentinel-password-file " + wrong:                         "disabled.); check --redis-sentinel-password-file",
-		behind + " --redis-sentinel-password-file " + writeFile(t, "watchword"):     "NOAUTH Authentication required.); check --redis-password-file",
+		behind + " --redis-sentinel-password-file " +
+			wrong: "disabled.); check --redis-sentinel-password-file",
+		behind + " --redis-sentinel-password-file " +
+			writeFile(t, "watchword"): "NOAUTH Authentication required.); check --redis-password-file",
 		"--redis rediss://" + addr:                                                  "certificate",
 		"--redis rediss://" + addr + " --redis-ca " + authority.File:                "certificate required",
 		"--redis rediss://" + addr + " " + full:                                     "NOAUTH",
@@ -252,8 +274,10 @@ func TestTLS_RedisRefuses(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		code := command(room.Rules{}, strings.Fields("--listen 127.0.0.1:0 "+args), &stderr, &stderr)
-		if said := stderr.String(); code != exitFailed || !strings.Contains(said, want) || strings.Contains(said, "hidden") || strings.Count(said, "\n") != 1 {
-			t.Errorf("%s: exit code %d: %s; want %s", strings.ReplaceAll(args, filepath.Dir(authority.File), "…"), code, said, want)
+		if said := stderr.String(); code != exitFailed || !strings.Contains(said, want) ||
+			strings.Contains(said, "hidden") || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s; want %s", strings.ReplaceAll(args, filepath.Dir(authority.File), "…"),
+				code, said, want)
 		}
 	}
 	wantLine(t, check(t, exitFailed, strings.Fields(behind)...), levelFail, "redis", "--redis-sentinel-password-file")
@@ -265,8 +289,11 @@ func TestACL_NoRightTooMany(t *testing.T) {
 	t.Parallel()
 	single, cluster := redistest.Start(t), redistest.StartClusterOfOne(t)
 	named := map[string]string{
-		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms", "~Lobby:*": "HSET Lobby:*", "~Timers:*": "ZADD Timers:due", "~Feed:*": "HSET Feed:Rooms", "&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
-		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events", "+@scripting": "EVALSHA", "+@transaction": "MULTI", "+@connection": "PING",
+		"~LockRoom:*": "SET LockRoom:*", "~Room:*": "HSET Room:*:Meta", "~Node*": "SADD Node:*:Rooms",
+		"~Lobby:*": "HSET Lobby:*", "~Timers:*": "ZADD Timers:due", "~Feed:*": "HSET Feed:Rooms",
+		"&LockRoom:*": "PUBLISH LockRoom:*:Wake:*", "&Room:*": "SUBSCRIBE Room:*:Events",
+		"+@read": "HGETALL Room:*:Users", "+@write": "HSET Room:*:Users", "+@pubsub": "PUBLISH Room:*:Events",
+		"+@scripting": "EVALSHA", "+@transaction": "MULTI", "+@connection": "PING",
 		"+time": "TIME", "+info": "INFO", "+cluster": "CLUSTER SLOTS",
 	}
 	rights := roomdtest.Rights(t)
@@ -279,12 +306,14 @@ func TestACL_NoRightTooMany(t *testing.T) {
 			server, url = cluster, "redis+cluster://roomd:secret@"+cluster.Addr()
 		}
 		roomdtest.Grant(t, server.Client(), slices.Delete(slices.Clone(rights), i, i+1))
-		cfg, err := parse(t, "--listen", "127.0.0.1:0", "--redis", url, "--replicas", "1", "--journal", "10", "--feed", "10")
+		cfg, err := parse(t, "--listen", "127.0.0.1:0", "--redis", url, "--replicas", "1", "--journal", "10",
+			"--feed", "10")
 		redistest.OK(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		err = run(ctx, cfg, io.Discard, func(*Node) { cancel() })
 		cancel()
-		if err == nil || !strings.Contains(err.Error(), "does not allow") || !strings.Contains(err.Error(), named[right]) || strings.Contains(err.Error(), "secret") || exitCode(err) != exitFailed {
+		if err == nil || !strings.Contains(err.Error(), "does not allow") || !strings.Contains(err.Error(),
+			named[right]) || strings.Contains(err.Error(), "secret") || exitCode(err) != exitFailed {
 			t.Errorf("without %s: %v", right, err)
 		}
 	}

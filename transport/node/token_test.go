@@ -51,9 +51,10 @@ func TestToken_Made(t *testing.T) {
 	private, public := pemPair(t)
 	file := writeFile(t, secret+"\n")
 	for name, flags := range map[string]struct{ node, token []string }{
-		"secret":      {[]string{"--auth-secret", secret}, []string{"--auth-secret-file", file}},
-		"public key":  {[]string{"--auth-public-key", public}, []string{"--auth-private-key", private}},
-		"aud and iss": {[]string{"--auth-secret-file", file, "--auth-audience=a", "--auth-issuer=i"}, []string{"--auth-secret", secret, "--auth-audience=a", "--auth-issuer=i"}},
+		"secret":     {[]string{"--auth-secret", secret}, []string{"--auth-secret-file", file}},
+		"public key": {[]string{"--auth-public-key", public}, []string{"--auth-private-key", private}},
+		"aud and iss": {[]string{"--auth-secret-file", file, "--auth-audience=a", "--auth-issuer=i"},
+			[]string{"--auth-secret", secret, "--auth-audience=a", "--auth-issuer=i"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, log := startNode(t, append([]string{"--listen", "0.0.0.0:0", "--log-level", "debug"}, flags.node...)...)
@@ -69,16 +70,20 @@ func TestToken_Made(t *testing.T) {
 			c, err := client.Dial(t.Context(), url, client.Options{Token: client.StaticToken(token)})
 			redistest.OK(t, err)
 			defer c.Close()
-			if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "table-1"}); err != nil || r.Users[0].User != "张三" {
+			if r, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin,
+				Room: "table-1"}); err != nil || r.Users[0].User != "张三" {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); !errors.Is(err, protocol.ErrForbidden) {
+			if _, err := c.Do(t.Context(), protocol.Request{Action: protocol.ActionJoin, Room: "42"}); !errors.Is(err,
+				protocol.ErrForbidden) {
 				t.Errorf("a room that the token does not allow: %v", err)
 			}
-			if _, err := client.Dial(t.Context(), url, client.Options{User: "张三"}); !errors.Is(err, client.ErrUnauthorized) {
+			if _, err := client.Dial(t.Context(), url, client.Options{User: "张三"}); !errors.Is(err,
+				client.ErrUnauthorized) {
 				t.Errorf("a program without a token: %v", err)
 			}
-			if text := log(); strings.Contains(text, token) || strings.Contains(text, secret) || !strings.Contains(text, "with a token") {
+			if text := log(); strings.Contains(text, token) || strings.Contains(text, secret) ||
+				!strings.Contains(text, "with a token") {
 				t.Errorf("the log:\n%s", text)
 			}
 		})
@@ -147,14 +152,16 @@ func TestToken_UnusableKeys(t *testing.T) {
 			wantCode = exitFailed
 		}
 		code := command(room.Rules{}, strings.Fields(args), &stdout, &stderr)
-		if text := stderr.String(); code != wantCode || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 || strings.Contains(text, secret[:31]) || stdout.Len() > 0 {
+		if text := stderr.String(); code != wantCode || !strings.Contains(text, want) ||
+			strings.Count(text, "\n") != 1 || strings.Contains(text, secret[:31]) || stdout.Len() > 0 {
 			t.Errorf("%s: exit code %d: %s%s; want %s", args, code, text, &stdout, want)
 		}
 	}
 	t.Setenv("ROOMD_AUTH_SECRET", "")
 	redistest.OK(t, redistest.Err(parse(t)))
 	var stderr bytes.Buffer
-	if code := command(room.Rules{}, nil, &stderr, &stderr); code != exitWrongUse || !strings.Contains(stderr.String(), "0 bytes") {
+	if code := command(room.Rules{}, nil, &stderr, &stderr); code != exitWrongUse ||
+		!strings.Contains(stderr.String(), "0 bytes") {
 		t.Errorf("an empty secret in the environment: exit code %d: %s", code, &stderr)
 	}
 }

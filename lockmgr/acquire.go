@@ -14,13 +14,12 @@ import (
 // It returns the cause of ctx when ctx ends first, together with [ErrHeld] if somebody
 // else had the lock; [ErrBusy] at once if too many wait or the deadline of ctx cannot be
 // met; [ErrInvalid] for a bad name or a nil ctx; [ErrClosed]; and the client's error if
-// Redis cannot be asked. Whenever it returns an error the lock is not held, and nothing
-// waits for it.
+// Redis cannot be asked. After an error the call holds no lock, and has left the queue.
 func (m *Manager) Acquire(ctx context.Context, name string) (*Lock, error) {
 	return m.AcquireWith(ctx, name, AcquireOptions{})
 }
 
-// AcquireOptions say how one call differs from the Manager's Options.
+// AcquireOptions are for one call. The zero value means the Manager's Options.
 type AcquireOptions struct {
 	// Wait is how long to wait for the lock at most, as if ctx had that deadline; the errors are those of
 	// [Manager.Acquire]. Zero means as long as ctx.
@@ -43,7 +42,7 @@ func (o AcquireOptions) validate(m *Manager) error {
 	return nil
 }
 
-// AcquireWith is [Manager.Acquire] with options of its own.
+// AcquireWith is [Manager.Acquire] with options for this call. It returns [ErrInvalid] for bad ones.
 func (m *Manager) AcquireWith(ctx context.Context, name string, opts AcquireOptions) (*Lock, error) {
 	lock, err := m.acquire(ctx, name, opts)
 	if err != nil {
@@ -75,8 +74,8 @@ func (m *Manager) acquire(ctx context.Context, name string, opts AcquireOptions)
 	return newLock(&w.Slot, w.ttl, g), nil
 }
 
-// TryAcquire acquires the lock of that name if it is free and nobody waits for it,
-// and returns [ErrHeld] if not. Its other errors are those of [Manager.Acquire].
+// TryAcquire acquires the lock of that name if it is free and nobody waits for it, and returns [ErrHeld] if not. It
+// returns [ErrExpired] if Redis answered only after the TTL. Its other errors are those of [Manager.Acquire].
 func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	lock, _, err := m.try(ctx, name, m.opts.TTL)
 	if err == nil && lock == nil {
@@ -88,7 +87,7 @@ func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	return lock, nil
 }
 
-// try asks once for the lock. If somebody has it, try returns a nil Lock and the holder's token.
+// try asks once for the lock. If it is not free, try returns a nil Lock and the holder's token, if there is one.
 func (m *Manager) try(ctx context.Context, name string, ttl time.Duration) (_ *Lock, holder string, err error) {
 	if err := m.enter(ctx, name); err != nil {
 		return nil, "", err

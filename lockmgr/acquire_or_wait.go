@@ -17,15 +17,12 @@ const (
 	DefaultWaitPoll    = 100 * time.Millisecond
 )
 
-// WaitOptions say how [Manager.AcquireOrWait] waits. The zero value is ready
-// to use.
+// WaitOptions say how [Manager.AcquireOrWait] waits. The zero value is ready to use.
 type WaitOptions struct {
-	// TTL is how long the hold lasts if the lock is acquired. Whole
-	// milliseconds. Zero means [DefaultWaitTTL].
+	// TTL is how long the hold lasts if the lock is acquired. Whole milliseconds. Zero means [DefaultWaitTTL].
 	TTL time.Duration
 
-	// Wait is how long to wait for another's hold to end. Zero means
-	// [DefaultWaitTimeout].
+	// Wait is how long to wait for another's hold to end. Zero means [DefaultWaitTimeout].
 	Wait time.Duration
 
 	// Poll is how often to ask whether that hold has ended. Zero means [DefaultWaitPoll].
@@ -78,9 +75,9 @@ func (o Outcome) String() string {
 // even if another one follows it. It does not say how that hold ended: by a release, or because its holder
 // died.
 //
-// It returns [ErrInvalid] for a bad name or option; the cause of ctx, together with [ErrHeld], when ctx ends
-// first; [ErrClosed]; and the client's error if Redis cannot be asked. The outcome is then TimedOut, and the
-// lock is not held.
+// It returns the errors of [Manager.TryAcquire] except ErrHeld; [ErrInvalid] for a bad option; and the cause of ctx
+// together with [ErrHeld] if ctx ends during the wait. The outcome is then TimedOut, and the caller does not hold
+// the lock.
 func (m *Manager) AcquireOrWait(ctx context.Context, name string, opts WaitOptions) (Outcome, *Lock, error) {
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

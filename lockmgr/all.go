@@ -18,13 +18,12 @@ import (
 //
 // If all are free and nobody waits for any, one request acquires them (on Redis Cluster, if their names share a
 // hash tag). Otherwise AcquireAll waits for one after the other, as [Manager.Acquire] does, and meanwhile
-// extends those that it holds. A hold that began while AcquireAll waited for another has less than a TTL left;
-// see [Locks.Deadline].
+// extends those that it holds. So a hold may have less than a whole TTL left at the end; see [Locks.Deadline].
 //
 // It returns [ErrInvalid] for a bad name, for no name, and for more than 1,000, which would keep Redis busy for
-// too long; an [ErrLost] if a lock was lost while AcquireAll waited for another; and the other errors of
-// [Manager.Acquire]. When it returns an error, it has released the locks that it acquired; if Redis cannot be
-// reached, they expire.
+// too long; an [ErrLost] if a lock was lost while AcquireAll waited for another, or Redis answered only after the
+// TTL; and the other errors of [Manager.Acquire]. When it returns an error, it has released the locks that it
+// acquired; if Redis cannot be reached, they expire.
 func (m *Manager) AcquireAll(ctx context.Context, names ...string) (*Locks, error) {
 	if len(names) == 0 {
 		return nil, invalid("names is empty")
@@ -127,8 +126,7 @@ func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, er
 	return all, nil
 }
 
-// Locks are several holds that began together; see [Manager.AcquireAll]. They are
-// safe for concurrent use.
+// Locks are the holds that [Manager.AcquireAll] acquired. They are safe for concurrent use.
 type Locks struct {
 	m    *Manager
 	list []*Lock // in the order of their keys

@@ -8,8 +8,8 @@ import (
 
 // Extend starts the TTL again. It returns an [ErrLost] if the lock was lost, [ErrReleased] after a release,
 // [ErrInvalid] if ctx is nil, [context.Canceled] if [Lock.StopKeepAlive] stopped it, the cause of ctx, and the
-// client's error if Redis did not answer. After these last three the old deadline stands, or the TTL from now
-// if that is earlier, and Extend may be called again.
+// client's error if Redis did not answer or refused. After these last three the old deadline stands, or the TTL
+// from the call if that is earlier, and you may call Extend again.
 func (l *Lock) Extend(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: extend %q: %w", l.name, errNilContext)
@@ -35,9 +35,9 @@ func (l *Lock) KeepAlive() {
 	}
 }
 
-// StopKeepAlive stops the watchdog and any extension under way, also one by [Lock.Extend]. The hold then ends
-// at its deadline. Call it before a script of your own releases the lock: a later extension would find the lock
-// gone, and report [ErrStolen].
+// StopKeepAlive stops the watchdog and any extension under way, also one by [Lock.Extend], and waits for its end.
+// The hold then ends at its deadline. Call StopKeepAlive before a script of your own releases the lock: a later
+// extension would find the lock gone, and report [ErrStolen].
 func (l *Lock) StopKeepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ type extension struct {
 	over chan struct{}      // closed at its end
 }
 
-// awaitExtensionLocked waits until the extension under way has ended, or ctx. It unlocks the mutex meanwhile.
+// awaitExtensionLocked waits until the extension under way or ctx has ended. It unlocks the mutex meanwhile.
 func (l *Lock) awaitExtensionLocked(ctx context.Context) {
 	over := l.extending.over
 	l.mu.Unlock()

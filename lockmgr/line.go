@@ -11,7 +11,7 @@ import (
 // enoughGrants is how many grants a line needs before refuse relies on its pace.
 const enoughGrants = 8
 
-// lines has the lines of all locks that this process waits for.
+// lines has a line for each lock that calls of this process wait for.
 type lines struct {
 	max int // waiters per line
 
@@ -83,7 +83,7 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	return nil
 }
 
-// remove removes a waiter from its line, and tells the next one if it is the first now.
+// remove removes w from its line, and tells the next waiter if that is the first now. granted: w got the lock.
 func (ls *lines) remove(w *waiter, granted bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -105,7 +105,7 @@ func (ls *lines) remove(w *waiter, granted bool) {
 	}
 }
 
-// measure updates the pace of the line.
+// measure updates the line's pace after a grant.
 func (l *line) measure() {
 	now := time.Now()
 	if !l.latest.IsZero() {
@@ -133,7 +133,7 @@ func (ls *lines) next(name string) *waiter {
 	return l.waiters[0]
 }
 
-// abandon marks w as abandoned, so that nobody hands it the lock. It reports whether Redis may know its token.
+// abandon marks w as abandoned, so that nobody hands it the lock. It reports whether Redis may know the token of w.
 func (ls *lines) abandon(w *waiter) (inRedis bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -33,7 +33,7 @@ type Lock struct {
 	inDoubt   bool     // guarded by mu: Redis may have executed an earlier release
 }
 
-// newLock returns the Lock of a new hold.
+// newLock returns the Lock of hold g. If g lasts only for a claim, newLock plans its extension to a whole ttl.
 func newLock(s *Slot, ttl time.Duration, g *grant) *Lock {
 	l := &Lock{m: s.m, name: s.name, on: s.on, token: g.token, fence: g.fence, ttl: ttl, deadline: g.since.Add(g.lasts)}
 	if g.lasts < ttl {
@@ -58,9 +58,8 @@ func (l *Lock) Fence() int64 { return l.fence }
 // Deadline returns the moment up to which the hold can be trusted, unless it is extended. It has a monotonic
 // reading.
 //
-// A hold that another process handed over lasts for the claim (Options.Claim) at first, so that nobody has to
-// ask Redis before going to work. When half of the claim is over, the Lock extends the hold once, to a whole
-// TTL.
+// A hold that another process handed over lasts for the claim (Options.Claim) at first, because its caller goes to
+// work without asking Redis. When half of that is over, the Lock extends the hold once, to a whole TTL.
 func (l *Lock) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +82,8 @@ func (l *Lock) Done() <-chan struct{} {
 	return l.done
 }
 
-// Err returns nil while the hold can be trusted; [ErrReleased] once Release was called, even if that failed;
-// and an [ErrLost] ([ErrExpired], [ErrStolen] or [ErrUnreachable]) when the hold was lost.
+// Err returns nil while the hold can be trusted; an [ErrLost] ([ErrExpired], [ErrStolen] or [ErrUnreachable]) if
+// it was lost before its release; otherwise [ErrReleased], even if the release failed.
 func (l *Lock) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,8 +169,8 @@ func (l *Lock) Released() {
 	l.over, l.returned = ErrReleased, true // even if our clock says otherwise: the script found the token in Redis
 }
 
-// WriteRefused tells l that a store has refused a write of this hold, because its token or fence is no longer
-// the newest: the hold is lost.
+// WriteRefused tells l that a store has refused a write because the hold's token or fence is no longer the
+// newest: the hold is lost.
 func (l *Lock) WriteRefused() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,15 +181,15 @@ func (l *Lock) WriteRefused() {
 // fn runs. If the hold is lost all the same, Do cancels fn's context, with an [ErrLost] as its cause; fn should
 // then stop. Locks are not reentrant: a Do or an Acquire of the same name within fn waits for fn itself.
 //
-// Do returns the error of fn, joined with an ErrLost if the hold did not last until fn returned. An error of
-// [Manager.Acquire] means that fn was not called. If Redis does not answer the release, the hold counts as lost
-// only if its deadline had passed when fn returned.
+// Do returns the error of fn, joined with an ErrLost if the hold did not last until fn returned. If Redis does not
+// answer the release, the hold counts as lost only if its deadline had passed when fn returned. Without calling
+// fn, Do returns the errors of [Manager.Acquire], and [ErrInvalid] if fn is nil.
 func (m *Manager) Do(ctx context.Context, name string, fn func(ctx context.Context, lock *Lock) error) error {
 	return m.DoWith(ctx, name, AcquireOptions{}, fn)
 }
 
 // DoWith is [Manager.Do] with options for this call. AcquireOptions.Wait limits only the waiting, and ctx the
-// whole call: a call may wait for five seconds at most, and then work for an hour.
+// whole call: a call can wait for five seconds at most, and then work for an hour.
 func (m *Manager) DoWith(ctx context.Context, name string, opts AcquireOptions,
 	fn func(ctx context.Context, lock *Lock) error) (err error) {
 	if fn == nil {

@@ -25,12 +25,13 @@ type Manager struct {
 // New returns a Manager that keeps its locks on client. New sends nothing. The Manager starts goroutines only
 // when it has to wait for a lock; [Manager.Close] ends them.
 //
-// Calls end with their contexts, at most a quarter of a second later if Redis does not answer; the requests
-// that they have sent go on for some seconds. For that, the client needs ContextTimeoutEnabled. Without it, a
-// call may take as long as the client's ReadTimeout.
+// If the client has ContextTimeoutEnabled, calls end with their contexts, at most a quarter of a second later if
+// Redis does not answer. Their requests then go on for some seconds. Without it, a call may take as long as the
+// client's ReadTimeout.
 //
-// New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts cannot be used.
-// If the server is older than Redis 7.0, and says so, the first call that asks it returns an ErrInvalid.
+// New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts cannot be used, and
+// the client's error if it has no pipeline for Options.Pipelined. If the server says that it is older than Redis
+// 7.0, the first call that asks it returns an ErrInvalid.
 func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, invalid("client is nil")
@@ -57,11 +58,11 @@ func New(client redis.UniversalClient, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends all waiting with [ErrClosed], stops all watchdogs, and returns when the Manager's goroutines have
-// ended. Its waiters have left the queue by then. If Redis does not answer, Close takes as long as a request
-// may: some seconds, or the client's ReadTimeout if the client lacks ContextTimeoutEnabled.
+// Close ends all waiting with [ErrClosed], stops all watchdogs, takes the waiters out of the queue, and returns
+// when the Manager's goroutines have ended. If Redis does not answer, that takes some seconds, or the client's
+// ReadTimeout if the client lacks ContextTimeoutEnabled.
 //
-// Locks that are held stay held until their deadlines; release them before. The caller closes the client.
+// Locks that are held stay held until they expire; release them before. The caller closes the client.
 func (m *Manager) Close() {
 	m.life.shut()
 	m.wakes.close()
@@ -91,11 +92,11 @@ func (m *Manager) Key(name string) string { return m.names.key(name) }
 // Keys returns the keys of the lock in the order that scripts of [NewScript] expect.
 func (m *Manager) Keys(name string) []string { return m.names.keys(name) }
 
-// Run runs a script of [NewScript] on the lock of that name. The lock's keys and arguments come before those
-// given, so yours start at KEYS[4] and ARGV[3].
+// Run runs a script of [NewScript] on the lock of that name. The lock's own keys and arguments come first, so
+// yours start at KEYS[4] and ARGV[3].
 //
-// While a slot moves from one master of a Redis Cluster to another, Redis refuses scripts with several of its
-// keys. Run then retries until Redis accepts it, or ctx ends.
+// While a slot moves from one master of a Redis Cluster to another, Redis refuses scripts with several keys of
+// that slot. Run then retries until Redis accepts the script, or ctx ends.
 func (m *Manager) Run(ctx context.Context, script *redis.Script, name string, keys []string, args ...any) *redis.Cmd {
 	if ctx == nil {
 		cmd := redis.NewCmd(context.Background())
@@ -111,7 +112,7 @@ var (
 	ErrHeld = errors.New("lock is held by another")
 
 	// ErrBusy says that an Acquire was refused instead of waiting: too many wait already (Options.MaxWaiters),
-	// or its deadline would pass before its turn.
+	// or the deadline of its ctx would most likely pass before its turn.
 	ErrBusy = errors.New("too many wait for the lock")
 
 	// ErrLost says that the lock was lost. Work done under it may have overlapped with another hold. The next
@@ -135,8 +136,8 @@ var (
 	// ErrClosed says that the Manager is closed, or the Cache of package cachefill.
 	ErrClosed = errors.New("lock manager or cache is closed")
 
-	// ErrInvalid says that an argument cannot be used. The message names the argument. Nothing was sent to
-	// Redis.
+	// ErrInvalid says that an argument cannot be used, or that Redis is too old. The message says which. Redis
+	// has not executed the request.
 	ErrInvalid = errors.New("invalid argument")
 )
 

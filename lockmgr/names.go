@@ -105,15 +105,15 @@ func (n *names) wakeChannel(name string) string {
 	return n.key(name) + ":Wake:" + hex.EncodeToString(n.process[:])
 }
 
-// inOrder sorts names by their keys, and drops a name whose key came before: on Redis
-// Cluster two names may mean one key.
+// inOrder sorts names by their keys, and keeps one name for each key: on Redis Cluster two names may mean the
+// same key.
 func (n *names) inOrder(list []string) []string {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(n.key(a), n.key(b)) })
 	return slices.CompactFunc(list, func(a, b string) bool { return n.key(a) == n.key(b) })
 }
 
-// oneSlot reports whether one script may use all those locks.
+// oneSlot reports whether one script may use all locks of a list, which is not empty.
 func (n *names) oneSlot(list []string) bool {
 	first := n.slotTag(list[0])
 	return !slices.ContainsFunc(list, func(name string) bool { return n.slotTag(name) != first })
@@ -165,7 +165,7 @@ func (n *names) together(attempts []attempt) scriptKeys {
 	return n.scriptKeys(keys)
 }
 
-// only returns k with its first count keys.
+// only returns k with no more than its first count keys.
 func (k scriptKeys) only(count int) scriptKeys {
 	if len(k.keys) <= count {
 		return k
@@ -180,7 +180,7 @@ func (k scriptKeys) command(script *redis.Script, args ...any) []any {
 	return append(append(append(all, "evalsha", script.Hash()), k.sent...), args...)
 }
 
-// asking is like command, with tokens as an argument before args.
+// asking is like command, and puts tokens before args.
 func (k scriptKeys) asking(script *redis.Script, tokens *tokens, args []any) []any {
 	all := make([]any, 0, 3+len(k.sent)+len(args))
 	return append(append(append(append(all, "evalsha", script.Hash()), k.sent...), tokens), args...)
@@ -238,14 +238,14 @@ func (t *tokens) String() string {
 	return t.current
 }
 
-// sentBy records the request that will carry the token; nil if it is not known.
+// sentBy records the request that will carry the token.
 func (t *tokens) sentBy(request redis.Cmder) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.request = request
 }
 
-// answered records that Redis has answered the latest request. It reports whether earlier ones were not
+// answered records that Redis has answered the latest request. doubt reports whether earlier requests were not
 // answered.
 func (t *tokens) answered() (doubt bool) {
 	t.mu.Lock()
@@ -261,7 +261,8 @@ func (t *tokens) inherited() {
 	t.doubted = nil
 }
 
-// promise records whether a release that names the current token as the next holder is unanswered.
+// promise records that a release names the current token as the next holder: underway says whether Redis has yet
+// to answer that release.
 func (t *tokens) promise(underway bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -31,7 +31,7 @@ const maxNames = 1000
 
 // Options say how locks are kept. The zero value is ready to use.
 type Options struct {
-	// Prefix and the lock's name make the key in Redis. It must not contain braces. Empty means
+	// Prefix and the lock's name make the key in Redis. Prefix must not contain braces. Empty means
 	// [DefaultPrefix].
 	Prefix string
 
@@ -42,14 +42,14 @@ type Options struct {
 	// Poll is how often a waiting process checks whether the lock is free, if no wake-up will come: because
 	// another program has the lock, or wake-ups do not arrive. More than zero, shorter than Claim, and at most
 	// 15 s. Zero means [DefaultPoll], or half of Claim if that is shorter. A process that expects a wake-up
-	// checks after half of Claim, 125 ms at most, in case the wake-up is lost.
+	// checks after half of Claim or 125 ms, but not before Poll has passed, in case the wake-up is lost.
 	Poll time.Duration
 
 	// Claim is how long a released lock is reserved for the next waiter. If that waiter has died, the others
-	// wait this much longer. Each wake-up contains the claim, so processes may have different ones. With a
+	// wait this much longer. Each wake-up contains the claim, so processes may differ in it. With a
 	// Claim of less than about three round trips, a waiter asks before it goes to work. With less than one,
 	// hand-overs fail, and the next process to ask gets the lock. Whole milliseconds, at most TTL. Zero means
-	// [DefaultClaim], or twice Poll if that is longer, or TTL if that is shorter.
+	// the longer of [DefaultClaim] and twice Poll, but not more than TTL.
 	Claim time.Duration
 
 	// MaxWaiters is how many calls of one Manager may wait for one lock. Zero means [DefaultMaxWaiters].
@@ -66,7 +66,7 @@ type Options struct {
 
 	// Load loads a script into the server of a key. It is called when that server does not know the script:
 	// after a restart or a failover, or when its scripts were flushed. An error of Load ends the request, which
-	// was not executed. Nil sends the whole script instead.
+	// was not executed. If Load is nil, the Manager sends the whole script instead.
 	Load func(ctx context.Context, key string, script *redis.Script) error
 
 	// Hub receives the wake-ups, in order with its other subscriptions. The caller closes it. Nil means that
@@ -116,7 +116,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("lockmgr: %s: %w", fmt.Sprintf(format, args...), ErrInvalid)
 }
 
-// wholeMilliseconds returns an error unless d is one millisecond or several.
+// wholeMilliseconds returns an ErrInvalid that names the field, unless d is one whole millisecond or several.
 func wholeMilliseconds(field string, d time.Duration) error {
 	if d < time.Millisecond || d%time.Millisecond != 0 {
 		return invalid("%s is %v, it must be at least 1ms, in whole milliseconds", field, d)

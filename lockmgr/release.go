@@ -11,7 +11,7 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// Release releases the lock, and hands it to the one who has waited longest. The hold is over as soon as
+// Release releases the lock, and hands it to the caller that has waited longest. The hold is over as soon as
 // Release is called. That also stops the watchdog, and an extension under way.
 //
 // Release asks Redis in any case, even if ctx has ended. ctx limits how long it waits for the answer, but it
@@ -21,8 +21,8 @@ import (
 //
 // Release returns an [ErrLost] if the hold was lost before, even if Redis still had the lock or does not
 // answer, and [ErrInvalid] if ctx is nil. A lock that is gone before its deadline was stolen, unless this
-// release or an earlier one was sent more than once: then Redis has most likely executed it, and the reply was
-// lost. If the lock is gone, and Redis answers after the deadline, it expired on the way: that is no loss.
+// release was sent more than once, or an earlier one was not answered: then Redis has most likely executed it. If
+// the lock is gone, and Redis answers after the deadline, the lock expired on the way: that is no loss.
 func (l *Lock) Release(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("lockmgr: release %q: %w", l.name, errNilContext)
@@ -90,8 +90,8 @@ type releaseRequest interface {
 	ended(err error)                     // gives the calls their result
 }
 
-// askRelease sends r: in the caller's goroutine if only is true, Redis is prompt, and no other request is under
-// way. Otherwise, and if Redis turns slow or ctx ends, a goroutine sends r, and askRelease returns.
+// askRelease sends r in the caller's goroutine if Redis is prompt, no other request is under way, and r is the
+// caller's only request. Otherwise, and if Redis turns slow or ctx ends, a goroutine sends r, and askRelease returns.
 func (m *Manager) askRelease(ctx context.Context, r releaseRequest, only bool) {
 	var abandoned *pending
 	if only && ctx.Err() == nil && m.sender.isPrompt() && m.sender.isIdle() {
@@ -137,7 +137,8 @@ func (r *release) send(ctx context.Context) (cmd *redis.Cmd) {
 	return cmd
 }
 
-// next returns the waiter of this process that gets the lock, and its token, or nil.
+// next returns the waiter of this process to which the release offers the lock, and its token, or nil. The waiter
+// gets wake-ups from now on, in case others have waited longer.
 func (r *release) next() (w *waiter, token string) {
 	if w = r.lock.m.lines.next(r.lock.name); w == nil {
 		return nil, ""
@@ -146,8 +147,8 @@ func (r *release) next() (w *waiter, token string) {
 	return w, w.Token()
 }
 
-// answered handles Redis' answer to a release, which may have named a token of next as the next holder. It
-// tells next the outcome.
+// answered handles Redis' answer to a release. If next is not nil, the release named next's token (named) as the
+// next holder, and answered tells next the outcome.
 func (r *release) answered(next *waiter, named string, reply any, err error, sent time.Time) {
 	if refused, ok := reply.(error); ok {
 		err = refused
@@ -204,7 +205,7 @@ func (rs releases) ended(err error) {
 	}
 }
 
-// released records the result of a release.
+// released records the result of r, and returns it.
 func (l *Lock) released(r *release, err error) (struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

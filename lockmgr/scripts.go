@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// luaFiles has lock.lua, the functions by which scripts acquire, check, extend and release a lock, and the
-// Manager's own scripts. Each rule of the lock stands in lock.lua once.
+// luaFiles has lock.lua and the Manager's own scripts. By the functions in lock.lua, scripts acquire, check, extend
+// and release a lock. Each rule of the lock stands there once.
 //
 //go:embed lua/*.lua
 var luaFiles embed.FS
@@ -40,7 +40,7 @@ func luaFile(name string) string {
 // finds the token gone, call [Lock.WriteRefused].
 //
 // On Redis Cluster the lock's keys and the guarded keys must share a hash tag: [Manager.Keys] puts {name} into
-// the lock's.
+// the keys of the lock.
 //
 // If body has a line "-- lock.lua", the functions of lua/lock.lua that only later lines use are inserted there.
 //
@@ -65,8 +65,7 @@ var (
 	comment  = regexp.MustCompile(`--[^\n]*`)
 )
 
-// parseRules splits a text into its functions. Each of them uses only earlier ones, and ends with the first
-// "end" that is not indented.
+// parseRules splits a text into its functions; see NewScript. A function uses only earlier ones.
 func parseRules(text string) (all []rule) {
 	text = unixLines(text) + "\n"
 	for _, m := range ruleText.FindAllStringSubmatch(text, -1) {

@@ -40,7 +40,7 @@ var (
 	// errSlow says that Redis did not answer within directTimeout. It may have executed the request.
 	errSlow = errors.New("redis is slow")
 
-	// errNoAnswer says that Redis did not answer within ownTimeout, which is not the caller's deadline.
+	// errNoAnswer says that Redis did not answer within ownTimeout, or left a sending unanswered maxDoubts times.
 	errNoAnswer = errors.New("redis did not answer")
 )
 
@@ -228,7 +228,7 @@ func (s *sender) byCaller(ctx context.Context,
 	return nil, abandoned, errSlow
 }
 
-// read sends a command that reads a key, and waits directTimeout at most.
+// read sends a command that reads a key, and waits directTimeout at most. If Redis is slow, it fails at once.
 func (s *sender) read(ctx context.Context, command, key string) (*redis.Cmd, error) {
 	if !s.isPrompt() {
 		return nil, errSlow

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// cleanupTimeout bounds the clean-up after an acquire that gave up, whose own context has ended.
+	// cleanupTimeout bounds the clean-up of an acquire that gave up, and the release at the end of Do.
 	cleanupTimeout = time.Second
 
 	// cleanupWait is how long a caller waits for its clean-up: enough for a Redis that answers, and short if it
@@ -24,7 +24,7 @@ const (
 	maxDoubts = 10
 )
 
-// Slot is an attempt of one token to acquire a lock: it asks for the lock, waits in the queue until the token
+// Slot is an attempt to acquire a lock for its token: it asks for the lock, waits in the queue until the token
 // has the lock, or abandons the attempt. [Manager.Acquire] uses a slot.
 //
 // A slot of your own is for a process that acquires the lock, does its work and releases the lock in scripts of
@@ -75,8 +75,8 @@ func (s *Slot) init(m *Manager, name string) {
 	s.tokens = &s.first
 }
 
-// Token returns the slot's token, which is the value of the lock's key during its hold. [Slot.Ask] changes the
-// token when the outcome of a request that carried it is in doubt.
+// Token returns the slot's token, which is the value of the lock's key while the slot has the lock. [Slot.Ask]
+// changes the token when the outcome of a request that carried it is in doubt.
 func (s *Slot) Token() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +93,8 @@ func (s *Slot) Renew() string {
 	return s.tokens.current
 }
 
-// Promised says that Redis may still execute a script that gives the token the lock or a position. Abandon then
-// makes sure that the script does neither.
+// Promised records that Redis may still execute a script that gives the token the lock or a position. Abandon
+// then makes sure that the script does neither.
 func (s *Slot) Promised() { s.tokens.promise(true) }
 
 // Run runs a script on the lock and the slot's keys as [Manager.Run] does. For scripts that ask for the lock
@@ -114,24 +114,24 @@ func (s *Slot) Command(script *redis.Script, args ...any) []any {
 // own. If an earlier sending was not answered, the token of the last one inherits the lock or the position from
 // it, and Ask asks again. Token then returns the last one.
 //
-// Ask returns the cause of ctx as soon as ctx ends; Redis may still execute the script later. Then ask again
-// with the same script and arguments, to learn the result; or call Abandon, which waits for the script, or
-// makes sure that it does nothing.
+// Soon after ctx has ended, Ask returns the cause of ctx; Redis may still execute the script. Then ask again with
+// the same script and arguments, to learn the result; or call Abandon, which waits for the script, or makes sure
+// that it does nothing.
 func (s *Slot) Ask(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
 	command := s.on.asking(script, s.tokens, args)
 	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return s.m.sender.send(ctx, script, s.on, command) })
 }
 
-// AskBy is like Ask, but send sends the command, on a connection of the caller's own; see Command. send may be
-// called again after AskBy has returned because ctx has ended.
+// AskBy is like Ask, but send sends the command, on a connection of the caller's own; see Command. If AskBy
+// returns because ctx has ended, it may still call send in the background.
 func (s *Slot) AskBy(ctx context.Context, send func(ctx context.Context, command []any) *redis.Cmd,
 	script *redis.Script, args ...any) (*redis.Cmd, error) {
 	command := s.on.asking(script, s.tokens, args)
 	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return send(ctx, command) })
 }
 
-// InDoubt reports whether Redis may still execute a request of the slot that was not answered. If Ask has
-// failed and InDoubt is false, Redis has executed nothing of it.
+// InDoubt reports whether Redis may have executed, or may still execute, an unanswered request of the slot. If
+// Ask has failed and InDoubt is false, Redis has executed nothing of it.
 func (s *Slot) InDoubt() bool { return s.asked != nil || s.repeats || s.tokens.inDoubt() != "" }
 
 // ask sends a request that may give the token the lock, or a position in the queue, and repeats it until its
@@ -272,8 +272,8 @@ func (l *lifetime) wait() {
 	l.tasks.Wait()
 }
 
-// call asks Redis in a goroutine of its own. When its caller stops waiting, the call goes on, and may still
-// have its effect. Work that has to come after the call waits for done.
+// call is a request that runs in a goroutine of its own. When its caller stops waiting, the call goes on, and may
+// still have its effect. Work that has to come after the call waits for done.
 type call[T any] struct {
 	done  chan struct{}
 	value T     // written before done is closed

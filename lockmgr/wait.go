@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Acquire asks for the lock, and waits in the queue until the token has it. alone reports that the lock was
-// free at once. queued says that a script has already put the token into the queue, so Acquire waits first.
+// Acquire asks for the lock, and waits in the queue until the token has it. alone reports that the first request
+// got the lock. queued says that a script has already put the token into the queue, so Acquire waits first.
 //
 // ask asks once, by [Slot.Ask] with a script of the caller, and reports whether the token has the lock now.
-// Acquire calls it again when a poll (Options.Poll) finds the lock free, or held by the token, because a
-// wake-up may be lost.
+// Acquire calls it again when a poll (Options.Poll) finds the lock free or is not answered; and while another
+// has the lock, after half of the claim, or 125 ms if that is shorter.
 //
 // Without an error the token has the lock: for the TTL if ask reported it, and for a claim otherwise. That time
 // may have passed, so a script that writes has to check the token. The errors are those of ask; the cause of
@@ -25,17 +25,17 @@ func (s *Slot) Acquire(ctx context.Context, queued bool,
 	return alone, err
 }
 
-// Wait waits for one poll at most until the token, which a script has put into the queue, has the lock. It
-// reports whether the token has the lock. Its errors are those of [Slot.Acquire].
+// Wait waits, for one poll at most, for the wake-up of the token, which a script has put into the queue. held
+// reports whether it came: the token then has the lock for a claim. Its errors are those of [Slot.Acquire].
 func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	s.m.wakes.add(s, true)
 	g, err := s.sleep(ctx, s.m.opts.Poll)
 	return g != nil, err
 }
 
-// acquire alternates between asking for the lock and waiting, until the token has it. It returns a hold from a wake-up
-// or a release of this process, unless the hold is over; with anyHold, even then. first reports that the first request
-// got the lock.
+// acquire alternates between asking for the lock and waiting, until the token has it. It returns the hold if a wake-up
+// or a release of this process announced it, otherwise nil. Unless anyHold is true, it ignores a hold that is not
+// usable. first reports that the first request got the lock.
 func (s *Slot) acquire(ctx context.Context, queued bool, ask func(context.Context) (held bool, err error),
 	anyHold bool) (_ *grant, first bool, err error) {
 	s.m.wakes.add(s, false)
@@ -89,7 +89,7 @@ func (s *Slot) look(ctx context.Context) (others, ours bool, pause time.Duration
 	return !ours, ours, pause
 }
 
-// sleep waits until the token gets the lock, or there is a reason to ask again.
+// sleep waits for pause at most. It returns the token's hold, or nil if it is time to ask again.
 func (s *Slot) sleep(ctx context.Context, pause time.Duration) (*grant, error) {
 	poll := time.NewTimer(pause)
 	defer poll.Stop()
@@ -179,7 +179,7 @@ func (s *Slot) Close() { s.m.wakes.remove(s) }
 
 func (s *Slot) attempt() attempt { return attempt{s.on.only(lockKeys), s.tokens} }
 
-// attempt is a slot's possible position in the queue, or its lock.
+// attempt names what a slot may have in Redis: a position in the queue, or the lock.
 type attempt struct {
 	on     scriptKeys
 	tokens *tokens

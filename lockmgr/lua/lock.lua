@@ -36,7 +36,7 @@ end
 -- number is lost or has expired.
 --
 -- mark is '' if there is no queue, and '.' if there may be one. It stands behind the number
--- that Redis keeps, so whoever reads the last number need not look for a queue, see
+-- that Redis keeps, so that a script that reads the number need not look for a queue, see
 -- lock_waits. To Lua the number is the same with it. Also returns what Redis kept before.
 local function lock_number(at, mark)
   local t = redis.call('TIME')
@@ -68,10 +68,10 @@ end
 -- given, at the end of the queue, unless it waits already, and returns its position. A buried
 -- token does not wait.
 --
--- The offer lasts for a claim, so a waiter that has died delays the others no longer. A
+-- The offer lasts for a claim: a waiter that has died delays the others by no more. A
 -- wake-up tells the waiter its fence and the claim, so it can go to work without asking. If
--- the wake-up is lost, the waiter learns it by asking. A wake-up with a smaller fence
--- than a waiter's position was for a position that the waiter has lost.
+-- the wake-up is lost, the waiter learns of the offer by asking. A wake-up with a smaller
+-- fence than a waiter's position was for a position that the waiter has lost.
 --
 -- A queue that nobody asks about expires after a minute, or with its last buried token.
 local function lock_queue(at, head, token)

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Action changes a room. One user does it through one session, or somebody with authority over the room. The constants
-// of [Kind] name the structs.
+// Action changes a room. A user acts through one session; otherwise somebody with authority over the room acts, or a
+// node ([Upkeep]). The constants of [Kind] name the structs.
 type Action interface {
 	// about returns the action's kind, and its Subject.
 	about() (kind Kind, user string, alone bool)
 
-	// check returns the action with its names and data in their normal form, or nil if nothing changes. It fails with
-	// an InvalidError.
+	// check returns the action with its names and data in their normal form, or nil if they are already. It fails
+	// with an InvalidError.
 	check(rules Rules) (Action, error)
 
-	// apply applies the action, and returns the seat of its Result. On an error the caller undoes its updates.
+	// apply applies the action, and returns the seat of its Result. If it fails, the caller undoes the updates so far.
 	apply(r *Room, rules Rules, by Origin) (seat int, err error)
 }
 
@@ -28,9 +28,9 @@ func KindOf(a Action) Kind {
 	return kind
 }
 
-// Subject returns the user whom an action is about, "" for nobody in particular. An alone action may affect several
-// users, or one who did not ask for it. It gets a commit of its own: each user's answer shows the room after the
-// commit, and must still contain what the user did.
+// Subject returns the user whom an action is about, "" for nobody in particular. alone says that it may affect several
+// users, or one who did not ask for it. Such an action gets a commit of its own: each caller's answer shows the room
+// after the commit, and must still contain what the caller did.
 func Subject(a Action) (user string, alone bool) {
 	_, user, alone = a.about()
 	return user, alone
@@ -67,7 +67,7 @@ func (e Expect) inEpoch(r *Room) bool {
 	return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()
 }
 
-// checkRoom fails with ErrConflict unless the room is at the expected version.
+// checkRoom fails with ErrConflict unless the room is at the expected version, without pending updates.
 func (e Expect) checkRoom(r *Room) error {
 	if !e.given || e.version == r.Version && len(r.updates) == 0 && e.inEpoch(r) {
 		return nil
@@ -75,7 +75,8 @@ func (e Expect) checkRoom(r *Room) error {
 	return Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, e.version)
 }
 
-// checkData fails with ErrConflict if data, last set at version set, has changed since the expected version.
+// checkData fails with ErrConflict if data that was last set at version set has changed since the expected version, or
+// if the room is before that version or in another epoch. what names the data.
 func (e Expect) checkData(r *Room, set uint64, what string) error {
 	switch {
 	case !e.given:
@@ -89,7 +90,7 @@ func (e Expect) checkData(r *Room, set uint64, what string) error {
 	return nil
 }
 
-// checkPlay fails with ErrConflict if the room's data or a timer has changed since the expected version.
+// checkPlay is checkData for the room's data and all its timers.
 func (e Expect) checkPlay(r *Room) error {
 	if err := e.checkData(r, r.state.data.since(), "the data of room "+r.ID); err != nil {
 		return err
@@ -167,12 +168,12 @@ var (
 	// errSeating: Seat returned an impossible seat, Start unusable data, or one of them panicked. Nothing was written.
 	errSeating = errors.New("the game's rule is faulty")
 
-	// ErrNotMember: the user is not in the room, or is there by another session: then the error is an ErrDuplicate,
-	// too. Nothing was written.
+	// ErrNotMember: the user is not in the room, or has only a reserved seat, or is there by another session: in that
+	// case the error is an ErrDuplicate, too. Nothing was written.
 	ErrNotMember = errors.New("not a member")
 
-	// ErrDuplicate: another live session is the user's active one in the room, and by Rules.Duplicate it stays.
-	// Nothing was written. The [RefusedError] names that session's node.
+	// ErrDuplicate: another session is the user's active one in the room, and stays. Nothing was written. After a
+	// [Join] or [Keep] the [RefusedError] names that session's node.
 	ErrDuplicate = errors.New("user is in the room with another session")
 
 	// ErrBusy: the room's lock did not become free in time. Nothing was written, or it was undone.
@@ -195,7 +196,7 @@ var (
 
 // InvalidError names an unusable input field. It is an [ErrInvalid].
 type InvalidError struct {
-	Field   string // room, user, session, seat, capacity or action, or the name of an option
+	Field   string // as in JSON, such as user or then.kick; or the name of an option
 	Problem string
 }
 
@@ -211,8 +212,8 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 // RefusedError is a refusal by the rules, with a text that players may be shown. The text of an [ErrForeign] is for
 // operators: it names the key, its content, and what to do.
 type RefusedError struct {
-	Reason error  // one of the errors above, or several of them
-	Node   string // of an ErrDuplicate: the node of the session that stays
+	Reason error  // one of this package's errors, or several joined
+	Node   string // of the ErrDuplicate of a Join or Keep: the node of the session that stays
 	Gone   Gone   // of a join's ErrConflict: why the user was taken out since the version that it expects; else zero
 	text   string
 }

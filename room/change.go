@@ -189,9 +189,9 @@ func (u *Update) detail() Detail {
 
 // Change is a change of a committed action, as shown to users. Most are for everybody; see [Change.IsFor].
 type Change struct {
-	Type   Kind   // any but kindReplace
+	Type   Kind   // one of ChangeKinds
 	User   string // the affected or acting user; empty if there is none
-	Seat   int    // taken by a join or by kindSeat, freed by a leave, else kept
+	Seat   int    // of a member's change: the seat that the member takes, frees or keeps; else 0
 	Reason Reason // of a leave
 	Away   bool   // of a join: the seat is reserved for a user who has not come yet
 

@@ -11,15 +11,15 @@ import (
 
 // SetData replaces the room's data.
 type SetData struct {
-	// User is a member with the active session Session, and the settings must let members set data. With Authority
-	// it may be anybody. Both are empty if somebody with authority acts without a session.
+	// User acts by Session: without Authority, a member by the active session. Both are empty if somebody with
+	// authority over the room acts without a session.
 	User, Session string
 
 	Data      string // JSON, "" to remove it
-	Authority bool   // the user has authority over the room: need not be a member, and no settings apply
+	Authority bool   // User has authority over the room; otherwise the settings must let members set data
 
-	// Expect makes it fail with [ErrConflict] if the data has changed since that version, or the room is in another
-	// epoch: a compare-and-set for a caller that has followed the room up to that version.
+	// Expect makes it fail with [ErrConflict] if the data has changed since that version, the room has not reached it,
+	// or is in another epoch: a compare-and-set for a caller that has followed the room up to that version.
 	Expect Expect
 }
 
@@ -46,7 +46,7 @@ func (a SetData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// maySetData fails unless a member may set the room's data. what names the thing to be set.
+// maySetData fails unless the user is a member by that session, and members may set data. what names the data.
 func maySetData(r *Room, user, session string, by Origin, what string) error {
 	if _, err := activeMember(r, user, session, by); err != nil {
 		return err
@@ -114,18 +114,17 @@ func (a Ready) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, err
 }
 
-// Deal gives members private data, which only they and authority over the room are shown: all of them, or none. The
-// data is gone when the member leaves.
+// Deal gives members private data, to all of them or to none. Only the member and authority over the room are shown
+// it. A leave removes it.
 type Deal struct {
-	// User is a member with the active session Session, who may only set their own data, unless the room's settings
-	// forbid it. Both are empty if somebody with authority over the room acts.
+	// User and Session are as in SetData. Without Authority the user may only set their own data, if the settings let
+	// members set data.
 	User, Session string
 
 	Hands     []Hand // of 1 to MaxGroup different members
-	Authority bool   // the user has authority over the room: need not be a member, and may deal to others
+	Authority bool   // User has authority over the room, and may deal to others
 
-	// Expect makes it fail with [ErrConflict] if any of this data has changed since then, or in another epoch.
-	Expect Expect
+	Expect Expect // as in SetData, for the private data of all these members
 }
 
 // Hand is the private data that one member gets.
@@ -157,7 +156,7 @@ func (a Deal) check(rules Rules) (_ Action, err error) {
 	return a, nil
 }
 
-// check returns the hand in its normal form. If it is the only one, errors name the field user or data.
+// check returns the hand in its normal form. If it is the only one (only), errors name the field user or data.
 func (h Hand) check(only bool, limit int) (normal Hand, err error) {
 	if normal.User, err = ParseUser(h.User); err != nil {
 		if of, ok := errors.AsType[*InvalidError](err); ok && !only {
@@ -201,14 +200,13 @@ func (a Deal) apply(r *Room, _ Rules, by Origin) (seat int, err error) {
 
 // Say sends a message to the room. It counts as a version, so that everybody gets messages and changes in one order.
 type Say struct {
-	// User is a member with the active session Session. Both may be empty with Authority.
-	User, Session string
+	User, Session string // as in SetData
 
 	Text string   // exactly one of Text and Data is given
 	Data string   // JSON
 	To   []string // recipients, who are members; nil for everybody, empty for authority over the room only
 
-	Authority bool // the user has authority over the room, and need not be a member
+	Authority bool // User has authority over the room, and need not be a member
 }
 
 func (a Say) about() (Kind, string, bool) { return KindMessage, a.User, false }
@@ -282,9 +280,9 @@ type Kept struct {
 	Said  []Said
 }
 
-// Missed returns the messages that viewer to, who entered at now, has not received: at most the last most of them, and
-// only those after since, if given. Later messages come as events. Missed leaves out epochs that may be later than
-// now's.
+// Missed returns kept messages that viewer to may see: those up to now, the room when the viewer entered, because
+// later ones come as events. If since is given they are only those after it; they are at most the last most ones.
+// Missed leaves out epochs that may be later than now's.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
 	if k.Epoch != now.Epoch { // the room has begun anew since the join
@@ -299,8 +297,8 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	return all[max(0, len(all)-most):]
 }
 
-// behind returns the messages after the expected version. If that epoch has no message left, it returns all from the
-// present epoch on.
+// behind returns those of all messages that come after the expected version. If the expected epoch has no message
+// left, they are those from the epoch present on.
 func (e Expect) behind(all []Said, present string) []Said {
 	of := func(epoch string) int { return slices.IndexFunc(all, func(s Said) bool { return s.Epoch == epoch }) }
 	epoch := cmp.Or(e.epoch, present)

@@ -17,25 +17,25 @@
 //
 // # Away and back
 //
-// [Detach] records that a member's connection is lost: the member is away, and keeps the seat. A later join of any
-// session of the user is "back"; a leave has a [Reason].
+// [Detach] records that a member's connection is lost: the member is away, and keeps the seat. The member is back
+// when any session of the user joins. A leave has a [Reason].
 //
 // # Data, messages, readiness
 //
-// A room has data ([SetData]) and each member may have some ([SetMemberData]): JSON that is set as a whole, by
-// compare-and-set with an [Expect]. [Deal] gives members private data: [Change.IsFor] tells who may see a [Change],
-// and [Snapshot.Private] returns the private data that a viewer may see. [Ready] marks a member as ready; a [Starter]
-// may begin the game in the same commit. [Say] sends a message, which is a version like any change, so that everybody
-// gets both in one order; [Kept] holds the last ones, if the settings keep any. [Limits] bound all of them.
+// A room and its members can have data ([SetData], [SetMemberData]): JSON that is set as a whole, with an [Expect] by
+// compare-and-set. [Deal] gives members private data: [Change.IsFor] tells who may see a [Change], and
+// [Snapshot.Private] returns the private data that a viewer may see. [Ready] marks a member as ready; a [Starter] can
+// begin the game in the same commit. [Say] sends a message. It is a version like any change, so that everybody gets
+// messages and changes in one order. [Kept] holds the last messages, if the settings keep any. [Limits] bound sizes.
 //
 // # Authority
 //
 // If its settings say so, a room has a host: one of its members, as long as there are any ([Snapshot.Host]). The host
 // may [Kick], [Close] and [Configure]; a [Claim] is checked under the lock, against the host at that time.
 //
-// Otherwise [Kick], [Unban], [Close], [Configure] and a SetData or Say without a user need authority over the room:
-// an action does not say who has it. [Reserve] seats a group and [Release] removes one, all of them or none. A room
-// remembers which users were taken out, and why ([Gone]), so that a user who missed it is not brought back.
+// Each action says whether it needs authority over the room. The caller has to check that: this package does not know
+// who has authority. [Reserve] seats a group and [Release] removes one, all of its users or none. A room remembers
+// which users were taken out, and why ([Gone]), so that a user who missed it is not brought back.
 //
 // # Sessions
 //
@@ -52,6 +52,6 @@
 //
 // # What it does not promise
 //
-// The package is pure: it does no I/O, knows no clock and starts no goroutine. A Room may be used by one goroutine at
-// a time; everything else is safe for concurrent use.
+// The package is pure: it does no I/O, knows no clock and starts no goroutine. A Room or [Memory] may be used by one
+// goroutine at a time; everything else is safe for concurrent use.
 package room

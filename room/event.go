@@ -61,8 +61,8 @@ func (e *Event) Position() Position {
 	return at
 }
 
-// Follows reports whether the event's changes build on the room at that position of the same epoch. An equal version
-// is not enough: Redis may have lost the commit at that version, and have another one in its place.
+// Follows reports whether the event's changes build on the room at that position, which is of the same epoch. An equal
+// version is not enough: Redis may have lost the commit at that version, and have another one in its place.
 func (e *Event) Follows(at Position) bool {
 	return e.From == at.Version && !e.Forks(at)
 }
@@ -86,7 +86,7 @@ func (e *Event) Shared(make func() any) any {
 }
 
 // LeaveOf returns the leave that ended a session's membership: the user's first one after the session's version, also
-// among the missed events of a snapshot. If those are not known, it returns the last leave, which the room remembers.
+// among the missed events of a snapshot. If these have none, it returns the removal that the snapshot remembers.
 func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
 	for _, missed := range e.missed {
 		if leave, found = missed.LeaveOf(s); found {
@@ -178,7 +178,8 @@ func (s Snapshot) Users() []Occupant {
 	return s.view.occupants()
 }
 
-// Shared returns a value that the first call makes and all calls share, such as an encoding of the snapshot.
+// Shared returns a value that the first call makes, such as an encoding of the list. It must depend on the members
+// only: later snapshots share it until a member changes.
 func (s Snapshot) Shared(make func() any) any {
 	if s.view == nil {
 		return make()
@@ -187,8 +188,8 @@ func (s Snapshot) Shared(make func() any) any {
 	return s.view.shared
 }
 
-// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user, "" for unknown, may see room id at now, in ms
-// since 1970. Members may.
+// MayWatch fails with [ErrBanned] or [ErrForbidden] unless a user, "" for unknown, may see room id at the time now, in
+// ms since 1970. Members may, unless they are banned.
 func (s Snapshot) MayWatch(id, user string, now int64) error {
 	rule := s.WatchRule(user)
 	if user != "" && slices.ContainsFunc(s.Users(), func(o Occupant) bool { return o.User == user }) {
@@ -230,7 +231,7 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 	return w
 }
 
-// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch room id at now, in ms since 1970.
+// Check fails with [ErrBanned] or [ErrForbidden] unless the user may watch room id at the time now, in ms since 1970.
 func (w WatchRule) Check(id, user string, now int64) error {
 	if err := checkBan(id, user, w.until, now); err != nil || !w.onlyMembers {
 		return err

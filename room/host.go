@@ -38,15 +38,15 @@ const Forever = 253402300799000
 // Kick removes a user. The user's sessions are told why, and do not come back by themselves. It needs authority over
 // the room, or a [Claim] of its host.
 //
-// A room has at most 1,000 bans. To make room for another, expired ones are lifted, and then the one that ends
-// soonest; but the host may not lift that one, and fails with [ErrForbidden].
+// A room has at most 1,000 bans. One more lifts the expired ones, or if none is, the one that ends soonest. The host
+// may not lift that one, and fails with [ErrForbidden].
 type Kick struct {
 	User string
 	Text string // the reason; everybody in the room may read it
 	As   Claim  // the host's claim; zero with authority
 
-	// Until bans the user, who need not be there, until that time: in ms since 1970 by the clock of the node that
-	// receives a join, or [Forever]. A ban that ends later stays: only [Unban] shortens one. Zero is no ban.
+	// Until bans the user, who need not be there, until that time: in ms since 1970 by the clock that all nodes share,
+	// or [Forever]. A ban that ends later stays: only [Unban] shortens one. Zero is no ban.
 	Until int64
 }
 

@@ -26,8 +26,8 @@ const (
 	joiner   = "\u034f" // combining grapheme joiner
 )
 
-// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, not "." or "..": URLs have no such
-// parts.
+// CheckID returns an [InvalidError] unless id is 1 to 64 of A-Z a-z 0-9 . _ -, and not "." or "..", which mean
+// something else in a URL.
 func CheckID(id string) error {
 	bad := strings.IndexFunc(id, func(c rune) bool { return !isNameRune(c) })
 	switch {
@@ -75,7 +75,7 @@ func ParseUser(name string) (string, error) {
 	return name, nil
 }
 
-// checkSession returns the normal form of the name of the user who acts.
+// checkSession returns the acting user's name in its normal form. It fails if the name or the session is invalid.
 func checkSession(user, session string) (normal string, err error) {
 	if normal, err = ParseUser(user); err != nil {
 		return "", err
@@ -83,7 +83,7 @@ func checkSession(user, session string) (normal string, err error) {
 	return normal, checkSessionID(session)
 }
 
-// checkActor is checkSession for actions that are also open to authority: then both are empty.
+// checkActor is checkSession for actions that authority can do without a session: then user and session are empty.
 func checkActor(user, session string) (normal string, err error) {
 	if user == "" && session == "" {
 		return "", nil
@@ -98,7 +98,7 @@ func checkSessionID(id string) error {
 	return nil
 }
 
-// parseUsers returns 1 to MaxGroup different names in their normal form.
+// parseUsers returns names in their normal form. It fails unless they are 1 to MaxGroup different ones.
 func parseUsers(field string, names []string) ([]string, error) {
 	if len(names) < 1 || len(names) > MaxGroup {
 		return nil, invalid(field, "must name 1 to %d users, not %d", MaxGroup, len(names))
@@ -186,8 +186,8 @@ func scan(text []byte) (deepest int, strange string) {
 // exactDigits is how many digits of any whole number a double holds.
 const exactDigits = 15
 
-// fitsDouble reports whether a double holds a number up to the rounding of a fraction: it does not overflow or become
-// zero, and no digit before the point is lost.
+// fitsDouble reports whether a double holds a number well enough: it does not overflow or become zero, and a whole
+// number without point or exponent loses no digit.
 func fitsDouble(number string) bool {
 	whole := !strings.ContainsAny(number, ".eE")
 	if whole && len(number) <= exactDigits {

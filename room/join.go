@@ -9,10 +9,10 @@ import (
 type Join struct {
 	User, Session string
 
-	Seat     *int      // counted from 0, for a user who is not in the room; nil or AnySeat is the lowest free one
+	Seat     *int      // requested, from 0, for a user who is not in the room; nil or AnySeat requests none
 	Mode     JoinMode  // zero is a new session
 	Existing bool      // begin no room: if there is none, fail with ErrNoRoom
-	Begin    *Settings // for a room that has not begun; one that has begun must have their labels: [ErrOtherLabels]
+	Begin    *Settings // for a room that has none; a room with settings must have these labels: [ErrOtherLabels]
 	Yield    bool      // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
 	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
@@ -40,8 +40,8 @@ const (
 	JoinMoved
 )
 
-// KnowingDead returns the join with a node known to be dead: it may replace that node's sessions, whatever the Rules
-// say. differs reports whether next can have another outcome than a.
+// KnowingDead returns a join that may replace the user's session on node, which is known to be dead, even if Rules or
+// Yield forbid it. differs reports whether next can have another outcome than a.
 func (a Join) KnowingDead(node string) (next Join, differs bool) {
 	differs = a.Mode == joinNew && a.dead != node
 	a.dead = node

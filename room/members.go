@@ -19,7 +19,7 @@ type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
 	Session string `json:"session"` // the user's active session, perhaps prefixed with detached or reserved
 	Node    string `json:"node"`    // the node of that session
-	At      int64  `json:"at"`      // of the join, in ms since 1970 by the nodes' common clock; after all earlier joins
+	At      int64  `json:"at"`      // of the join, in ms since 1970 by the nodes' clock; later than all joins before
 
 	Ready bool   `json:"ready,omitzero"` // set by the user
 	Data  *Value `json:"data,omitzero"`  // set by the user; nil for none
@@ -41,14 +41,14 @@ func (m Member) Reserved() bool { return strings.HasPrefix(m.Session, reserved) 
 // Detached reports whether the session is disconnected and may come back.
 func (m Member) Detached() bool { return strings.HasPrefix(m.Session, detached) }
 
-// equals reports whether both are stored equally in Redis.
+// equals reports whether Redis stores m and other alike.
 func (m Member) equals(other Member) bool {
 	return m.Seat == other.Seat && m.Session == other.Session && m.Node == other.Node && m.At == other.At &&
 		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
 }
 
-// kept has a row for each kind of update that changes a member's data: set applies an update, and all returns the
-// detail that restores the data in a room that has lost it; nil for no data.
+// kept has a row for each kind of update that changes a member's data or readiness. set applies an update. all returns
+// the detail that restores them in a room that has lost the member; nil if there is nothing to restore.
 var kept = [...]struct {
 	kind Kind
 	set  func(m Member, now Detail, version uint64) Member
@@ -235,7 +235,7 @@ func (s *seatMap) free(seat int) {
 	s.own(seat / chunkSeats).users[seat%chunkSeats] = ""
 }
 
-// show records what others see of the user on a seat.
+// show records what views have of the member on a seat besides the name.
 func (s *seatMap) show(seat int, m Member) {
 	c := s.chunks[seat/chunkSeats]
 	away, ready := set(c.away, seat, m.Detached()), set(c.ready, seat, m.Ready)
@@ -258,7 +258,7 @@ func (s *seatMap) show(seat int, m Member) {
 	}
 }
 
-// with returns a chunk's texts with one seat's replaced, and whether that changes them. Nil is all empty.
+// with returns a chunk's texts with text on that seat, and whether they are others than before. Nil is all empty.
 func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
 	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
 		return all, false
@@ -274,7 +274,7 @@ func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]str
 	return &texts, true
 }
 
-// own returns a chunk that may be changed.
+// own returns chunk i for a change: a copy if a view shares it.
 func (s *seatMap) own(i int) *chunk {
 	s.last = nil
 	for i >= len(s.chunks) {
@@ -347,7 +347,7 @@ func (v *seatView) occupants() []Occupant {
 	return v.users
 }
 
-// privateFor returns the private data that who may see, by user; nil for none.
+// privateFor returns the private data that a viewer may see, by user; nil for none.
 func (v *seatView) privateFor(who Viewer) (found map[string]string) {
 	for _, c := range v.chunks {
 		if c.private == nil {

@@ -66,11 +66,11 @@ func (s Membership) out(epoch string, version uint64) Membership {
 // After returns the outcome of e for the session, and its membership after e.
 //
 // Within an epoch a user leaves a room only by a commit: a leave of this session, which its connection knows; a leave
-// of a newer session, which replaced this one before; or the removal of a dead node's members. Events show which
-// it was, but a snapshot in place of missed events does not. A node's members are removed only after its lease and the
-// grace have expired: until then a missing user was replaced and has left. A new epoch means that Redis lost the room.
-//
-// If the node was cut off for longer and missed the events, nobody can tell; then the session counts as Removed.
+// of a newer session, which replaced this one before; a removal by authority, which the room remembers ([Gone]); or
+// the removal of a dead node's members. Events show which it was, but a snapshot in place of missed events does not.
+// A node's members are removed only after its lease and the grace have expired. Before that, a user who is missing
+// and not in Gone was replaced and has left. A new epoch means that Redis lost the room. If the node was cut off for
+// longer and missed the events, nobody can tell; then the session counts as Removed.
 func (s Membership) After(e *Event) (Outcome, Membership) {
 	var outcome Outcome
 	switch {

@@ -12,7 +12,7 @@ import (
 // [Room.Recall]. The zero value knows nothing. It is not safe for concurrent use.
 type Memory struct{ room *Room }
 
-// See replaces the memory by a room that was read or written, unless the memory is newer.
+// See replaces the memory by a room that was read or written, unless the memory is newer or outlives that room.
 func (m *Memory) See(now *Room) {
 	if m.room != nil && (m.room.Is(now.Position) || now.Precedes(m.room.Position) || m.Outlives(now)) {
 		return
@@ -38,9 +38,9 @@ func (m *Memory) Follow(e *Event) bool {
 	return m.room != nil
 }
 
-// Outlives reports whether Redis has lost the remembered room: Redis has no room now, an earlier copy, or one begun
-// without knowledge of the old one. A room that has members or is kept does not expire. An epoch begun with knowledge
-// of the one before has higher versions, so any other epoch shows a loss; and settings never disappear.
+// Outlives reports whether Redis has lost the remembered room, and now is none, an earlier copy, or one that began
+// without knowledge of the old one. An empty room that is not kept may have expired, which is no loss. An epoch that
+// began with knowledge of the old one has higher versions and keeps the settings; any other epoch shows a loss.
 func (m *Memory) Outlives(now *Room) bool {
 	was := m.room
 	switch {
@@ -59,9 +59,9 @@ func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }
 
-// Recall restores what m knows and Redis has lost, if anything: members with their data, host, settings, bans and
-// data, but no timers. The next Commit includes all this, and begins an epoch with versions after all that m knows.
-// If Redis has an earlier copy, r becomes the room that m knows.
+// Recall restores what m knows and Redis has lost, if anything: members with their data, host, settings, bans and the
+// room's data, but no timers. The next Commit includes all this, and begins an epoch whose versions are higher than
+// those that m knows. If Redis has an earlier copy, r becomes the room that m knows.
 //
 // If others have begun the room meanwhile, all they did stays. A member stays out if they took the member out, banned
 // the member or gave the seat away. They may have continued an earlier copy, so an entry of [Gone] from before the
@@ -148,7 +148,7 @@ func seatAgain(r *Room, user string, m Member) {
 // maxDifferences is how many differences are described one by one.
 const maxDifferences = 3
 
-// Differences describes how r, a copy, differs from is, the stored room, except for positions; "" for no difference.
+// Differences describes how r, a copy, differs from the stored room (is), except for positions; "" if it does not.
 func (r *Room) Differences(is *Room) string {
 	found := r.members.differences(&is.members)
 	if r.state.settled != is.state.settled || r.state.settings != is.state.settings {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Reserve seats users who have not come yet: all of them, or none. Each has a seat, and is away, until a session of
-// the user joins; a [Leave] of this session frees one such seat. A member keeps the seat; a seat that is already
-// reserved becomes reserved for this session, so that a release of the earlier reservation does not free it. It fails
-// with [ErrFull], [ErrBanned], [ErrRoomClosed] or an error of Rules.Seating. It needs authority over the room.
+// Reserve seats users who have not come yet: all of them, or none. Each is away until a session of the user joins;
+// before that, a [Leave] of Session frees the seat. Members keep their seats. A seat that was reserved before is now
+// reserved for Session, so a release of the earlier reservation does not free it. Reserve fails with [ErrFull],
+// [ErrBanned], [ErrRoomClosed], [ErrOtherLabels] or an error of Rules.Seating. It needs authority over the room.
 type Reserve struct {
 	Session string // a new id, used only for this reservation
 	Users   []string
 	Begin   *Settings // as in Join
 
-	// Carried is private data by user, checked in the room from which the users come; nil for none. A member who
-	// already has private data keeps it. Entries for other users are ignored.
+	// Carried is private data by user, from the room that the users leave, where it was checked; nil for none. A
+	// member who already has private data keeps it. Entries for other users are ignored.
 	Carried map[string]string
 }
 
@@ -67,7 +67,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// carry gives a user the private data carried along.
+// carry gives a user the private data in Carried.
 func (a Reserve) carry(r *Room, user string) {
 	m, _ := r.Member(user)
 	if data := a.Carried[user]; data != "" && (m.Reserved() || m.Private.String() == "") {
@@ -107,14 +107,14 @@ func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 // Upkeep is an action of nodes: exactly one field is set. [Check] refuses it. [Room.Apply] returns how many members or
 // timers it was about, in place of a seat.
 type Upkeep struct {
-	// Stray names a dead node. Its sessions are disconnected and may come back, as [Detach] records for one.
+	// Stray names a dead node. Its members are away, as after a [Detach] of each.
 	Stray string
 
 	// Evict names a dead node. Its members leave.
 	Evict string
 
-	// Renew is an epoch that has lost commits: if the room is still in it, a new one begins, because their versions
-	// will be reused.
+	// Renew is an epoch of which Redis has lost commits. If the room is still in it, a new one begins, because the
+	// versions of the lost commits would be used again.
 	Renew string
 
 	// Due is a time in ms since 1970, by the clock that all nodes share. Timers that are due by then fire, in the order
@@ -179,16 +179,16 @@ func (a Upkeep) fire(r *Room, rules Rules, by Origin) (n int, err error) {
 	return n, err
 }
 
-// Undo undoes the half of a move in the room that users were to enter, because the other half could not be written.
-// It changes only what is still as the move left it: it keeps what users did meanwhile.
+// Undo undoes the Reserve of a move, because the Release in the other room could not be written. It keeps all that
+// users have changed since.
 type Undo struct {
-	Session string // for which seats are reserved; see Reserve
-	Written bool   // the half was certainly written; otherwise only seats reserved for the session prove it
+	Session string // of the Reserve
+	Written bool   // the Reserve was certainly written; otherwise only seats reserved for the session prove it
 
-	// The room before the half, whose version is Since+1.
+	// The room before the Reserve, which made version Since+1.
 	Since uint64
 	Data  *Value
-	Were  map[string]Member // the memberships, before the half, of those Users who had one
+	Were  map[string]Member // the memberships of those Users who had one
 
 	Users []string // the users to be moved; Undo frees the seats that they did not have before
 }

@@ -52,14 +52,14 @@ func (r *Room) Snapshot() Snapshot {
 	return Snapshot{r.Epoch, r.Version, r.state.settings, r.state.data.String(), r.members.seats.view(), r.state}
 }
 
-// Renew makes the next Commit begin a new epoch, since Redis may have lost something, such as the host.
+// Renew makes the next Commit begin a new epoch, since Redis may have lost a part of the room. It replaces a lost host.
 func (r *Room) Renew() {
 	r.renew = true
 	r.appoint()
 }
 
-// Advance applies an event that builds on the room's version. It reports whether the room is then at the event's
-// version or a later one; otherwise events are missing.
+// Advance applies e if it builds on the room's version. It reports whether the room is then at e's version or a later
+// one. If not, events are missing, or e is a snapshot or of another epoch.
 func (r *Room) Advance(e *Event) bool {
 	switch at := e.Position(); {
 	case r.Is(at), at.Precedes(r.Position):
@@ -86,7 +86,7 @@ const maxNodeNames = 16
 // nodeNames keeps one copy of each node's name for all members. The zero value is empty.
 type nodeNames []string
 
-// own returns the kept copy of name.
+// own returns the copy of name that all members share.
 func (n *nodeNames) own(name string) string {
 	i := slices.Index(*n, name)
 	if i < 0 {
@@ -105,7 +105,7 @@ type Position struct {
 	CommitID string `json:"mark"`    // id of the commit that made the version; empty if unknown
 }
 
-// Is reports whether both are the same commit, as far as the commit ids are known.
+// Is reports whether p and other are the same commit, as far as their commit ids are known.
 func (p Position) Is(other Position) bool {
 	return p.Epoch == other.Epoch && p.Version == other.Version &&
 		(p.CommitID == other.CommitID || p.CommitID == "" || other.CommitID == "")
@@ -116,13 +116,13 @@ func (p Position) Precedes(later Position) bool {
 	return p.Epoch == later.Epoch && p.Version < later.Version
 }
 
-// Lost reports whether Redis has lost commits between a read at p and a later one at next. It does not recognise
-// losses with a new epoch.
+// Lost reports whether Redis, read at p and later at next, has lost commits in between. It does not recognise a loss
+// after which a new epoch has begun.
 func (p Position) Lost(next Position) bool {
 	return p.Epoch == next.Epoch && !p.Is(next) && !p.Precedes(next)
 }
 
-// Gone reports whether commits known at p are missing at next: lost, or in another epoch. A zero p misses nothing.
+// Gone reports whether next lacks commits up to p: they are lost, or of another epoch. It is false for a zero p.
 func (p Position) Gone(next Position) bool { return p.Version > 0 && !p.Is(next) && !p.Precedes(next) }
 
 // pending is what was applied to a room since its last Commit or Revert.
@@ -133,10 +133,10 @@ type pending struct {
 	gone    *goneList
 	renew   bool   // the next Commit begins a new epoch
 	confirm bool   // the next Commit counts a version although nothing has changed
-	behind  uint64 // the last version that Redis has lost and a node knows, else 0; the next Commit's is higher
+	behind  uint64 // the last version that this node knows and Redis has lost: the next Commit's is higher; 0 for none
 }
 
-// former is what an update has replaced.
+// former has the values that an update has replaced.
 type former struct {
 	state  *state
 	newest int64  // as in roster
@@ -204,8 +204,8 @@ func (p *pending) Renewed() bool { return p.renew }
 // Confirm makes the next Commit count a version even if nothing has changed.
 func (p *pending) Confirm() { p.confirm = true }
 
-// Pending returns the commit that Commit with that epoch will make, without its commit id, for node. Its Updates
-// share the room's memory: the next action after Commit or Revert overwrites them.
+// Pending returns the commit that [Room.Commit] will make with that epoch, still without a commit id. node is that of
+// its sessions. Its Updates share the room's memory: the next action after Commit or Revert overwrites them.
 func (r *Room) Pending(epoch, node string) *Commit {
 	return &Commit{Position{Epoch: epoch, Version: r.Next()}, r.CommitID, node, r.updates}
 }

@@ -35,7 +35,7 @@ const (
 	Reject
 )
 
-// Check returns an [InvalidError] that names the invalid rule.
+// Check returns an [InvalidError] that names an invalid rule, or nil.
 func (r Rules) Check() error {
 	if n := r.Seats(); n < 1 || n > MaxSeats {
 		return invalid("Seating", "must have from 1 to %d seats, not %d", MaxSeats, n)
@@ -88,7 +88,7 @@ func (r Rules) Seats() int {
 	return MaxSeats
 }
 
-// seat returns a seat for a user who joins. back says that a failure removed the user, who may enter a closed room.
+// seat returns a seat for a user who joins. back says that a failure had removed the user: a closed room admits them.
 func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err error) {
 	all, most := seats(in, r), r.most()
 	if in.state.settingsBy(r).Closed && !back {
@@ -256,9 +256,9 @@ func (v View) Data() string { return v.room.state.data.String() }
 // Users returns the members by seat. The slice is shared: do not change it.
 func (v View) Users() []Occupant { return v.room.Snapshot().Users() }
 
-// Starter decides when the game of a room begins. Start is called in each commit that changes who is in the room or
-// who is ready. If the game begins it returns true and the data, as JSON, that the room gets in that commit. Start
-// must check the room's data first, so that a game begins only once. [AllReady] is a Starter.
+// Starter decides when the game of a room begins. Start is called after each action that changes who is in the room,
+// who is ready, or a member's data. If the game begins Start returns true and the data, as JSON, that the room gets in
+// the same commit. It must check the room's data first, so that a game begins only once. [AllReady] is a Starter.
 //
 // Start must be pure, like a [Seating].
 type Starter interface {
@@ -282,7 +282,7 @@ func (n AllReady) Start(in View) (data string, begins bool) {
 	return `{"started":true}`, true
 }
 
-// start calls the Starter after an action whose updates begin at index first.
+// start calls the Starter after an action, whose updates begin at index first, and sets the data that it returns.
 func start(r *Room, rules Rules, first int) (err error) {
 	changed := false
 	for i := first; i < len(r.updates); i++ {

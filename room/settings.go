@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Settings are decided for one room. They are stored with the room, count as versions of it, and bind every node,
-// whatever its Rules are. A room gets those of the Rules with its first commit, so that all nodes agree about it.
+// Settings are decided for one room. They are stored with the room, and bind every node, whatever its Rules are. A
+// change of them is a version. The first commit of a room gives it those of the Rules, so that all nodes agree.
 //
 // The tags are the table of the settings: JSON name, largest number or choices (the default first), meaning, and
 // whether the host may change it. See [SettingFields]. [Configure] sets all except readOnly ones. A default choice is
@@ -28,8 +28,8 @@ type Settings struct {
 	Host     Choice `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
 	History  int    `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
 
-	// Default says that a player began the room, and nobody has configured it: these are the settings of the Rules.
-	// Such a room is of no use when it is empty. Only Redis has this field.
+	// Default says that a player began the room, with the settings of the Rules or of Join.Begin, and nobody with
+	// authority has configured it. Such a room is of no use when it is empty. Players are not shown this field.
 	Default bool `json:"default,omitzero" readOnly:"true"`
 }
 

@@ -21,8 +21,8 @@ type state struct {
 	host     string // a member; "" for none
 }
 
-// after returns the state after an update at that version, which changes the field of that name, if any. It shares no
-// memory with the update.
+// after returns the state after an update at that version. field names the field that the update changes, "" for none.
+// The new state shares no memory with the update.
 func (s *state) after(u *Update, field string, version uint64) *state {
 	gone := s.gone.after(u, version)
 	if field == "" && gone == s.gone {
@@ -125,7 +125,8 @@ func (l *goneList) of(user string) (g Gone, found bool) {
 	return g, found
 }
 
-// with adds an entry. If there are too many it drops the oldest, among equals the first by name, as all nodes do.
+// with returns the list with g for user. If it is too long it drops the oldest entry, and of several the first by name:
+// all nodes drop the same.
 func (l *goneList) with(user string, g Gone) *goneList {
 	next := &goneList{make(map[string]Gone)}
 	if l != nil {
@@ -192,12 +193,12 @@ func (v *Value) String() string {
 	return string(v.JSON)
 }
 
-// equals reports whether both have the same JSON and version.
+// equals reports whether v and other have the same JSON and version.
 func (v *Value) equals(other *Value) bool {
 	return v.String() == other.String() && v.since() == other.since()
 }
 
-// after returns the value after it was set at that version. Nil and null remove it.
+// after returns v as set to now at that version; v itself if it has that JSON already. Nil and null remove the value.
 func (v *Value) after(now jsontext.Value, version uint64) *Value {
 	if now.Kind() == jsontext.KindNull {
 		now = nil
@@ -231,7 +232,7 @@ func (s *state) checkBan(id, user string, now int64) error {
 	return checkBan(id, user, s.bans[user], now)
 }
 
-// checkBan fails with ErrBanned until a ban ends; 0 is no ban.
+// checkBan fails with ErrBanned if now is before until, the end of a ban; 0 is no ban.
 func checkBan(id, user string, until, now int64) error {
 	switch {
 	case until <= now:
@@ -264,7 +265,7 @@ type Timer struct {
 	Then    *Effect `json:"then,omitzero"` // nil for nothing
 }
 
-// Effect is what a timer does when it fires. At most one field is set.
+// Effect says what a timer does when it fires. At most one field is set.
 type Effect struct {
 	Close bool           `json:"close,omitzero"` // closes the room, like Close
 	Kick  string         `json:"kick,omitzero"`  // removes a user, like Kick, if the user is there
@@ -333,7 +334,7 @@ func (t *Timers) after(set *Countdown, version uint64) *Timers {
 	return next
 }
 
-// differ reports whether two rooms have different timers.
+// differ reports whether t and other, timers of two copies of a room, differ.
 func (t *Timers) differ(other *Timers) bool {
 	return t.since() != other.since() || t.Len() != other.Len() ||
 		slices.ContainsFunc(t.Names(), func(name string) bool {

@@ -17,20 +17,17 @@ const (
 )
 
 // SetTimer sets a timer, replacing one of that name, or cancels it. Cancelling a timer that does not exist succeeds.
+// SetTimer fails with [ErrNoRoom] if the room has not begun.
 type SetTimer struct {
-	// User is a member with the active session Session, who may set timers if the settings allow members to set data;
-	// the effects Close and Kick need authority. Both are empty if somebody with authority over the room acts.
-	User, Session string
-	Authority     bool // the user has authority over the room: need not be a member, and no settings apply
+	User, Session string // as in SetData
+	Authority     bool   // as in SetData; the effects Close and Kick need authority
 
 	Name string // 1 to 32 of A-Z a-z 0-9 . _ -
 	In   int64  // ms from now, at most MaxTimer
 	Then Effect // the zero value does nothing
 	Stop bool   // cancels the timer, and ignores In and Then
 
-	// Expect makes it fail with [ErrConflict] if since that version the room's data has changed or a timer was set,
-	// cancelled or fired, or if the room is in another epoch.
-	Expect Expect
+	Expect Expect // as in SetData, for the room's data and all its timers
 
 	due int64 // when it fires; see Timed
 }
@@ -128,13 +125,12 @@ func (r *Room) endTimer(kind Kind, by, name string) {
 const MaxTxn = 32
 
 // Txn (etcd's name) runs actions in one commit, all or none: a game's move that sets data, deals, and starts a clock.
+// It fails with an action's error, or with [ErrNoRoom] if the room has not begun.
 type Txn struct {
 	// Actions run in order, 1 to MaxTxn: SetData, Deal, SetTimer, Say, Kick, Swap, Shuffle, Configure and Close.
 	Actions []Action
 
-	// Expect makes it fail with [ErrConflict] if since that version the room's data has changed or a timer was set,
-	// cancelled or fired, or if the room is in another epoch.
-	Expect Expect
+	Expect Expect // as in SetTimer
 }
 
 func (Txn) about() (Kind, string, bool) { return kindTxn, "", true }

@@ -38,9 +38,9 @@ func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration
 	return &Log{log: log, level: level, message: message, quiet: quiet}
 }
 
-// Happened records that the trouble happened, because of err, which may be nil. The line that begins an episode has
-// err and pairs, alternately names and values. Later lines are at level debug, at most one a second, and count
-// omitted ones.
+// Happened records that the trouble happened, because of err, which may be nil. pairs are names and values by turns.
+// The line that begins an episode has err and pairs. Later lines have them, too, at level debug and at most once a
+// second, and the number of lines left out before.
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ type Set struct {
 	logs  []*Log
 }
 
-// NewSet returns an empty Set. Its logs' episodes are over when the trouble has not happened for quiet.
+// NewSet returns an empty Set. quiet is the time without trouble after which an episode of its logs is over.
 func NewSet(log *slog.Logger, quiet time.Duration) *Set { return &Set{log: log, quiet: quiet} }
 
 // Info adds a Log of level info.

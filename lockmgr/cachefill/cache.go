@@ -55,7 +55,7 @@ func (c *Cache) Close() {
 	c.wg.Wait()
 }
 
-// loading is a key in the context of a load. Its value is the entry that is being loaded.
+// loading is the context key that marks the load of an entry.
 type loading struct {
 	cache *Cache
 	key   string
@@ -67,12 +67,12 @@ type loading struct {
 type Loader func(ctx context.Context) ([]byte, error)
 
 // Get returns the value of key. If there is none, or it is too old, exactly one of all callers, in all
-// processes, calls its load. A value without bytes is empty and never nil.
+// processes, calls the load that it was given. A value without bytes is empty and never nil.
 //
 // Get returns the error of load, if this process called it; a [PanicError] if load panicked; [ErrLoadFailed] if
 // load failed in another process; [ErrTimeout]; [lockmgr.ErrInvalid]; [lockmgr.ErrClosed]; the cause of ctx
-// when ctx ends first; an error that is context.DeadlineExceeded if load took too long, and lockmgr.ErrLost if
-// its lock was lost; and the client's error if Redis cannot be asked, or refuses the lock.
+// when ctx ends first; an error that is context.DeadlineExceeded if load took too long, or lockmgr.ErrLost if
+// the lock of the load was lost; and the client's error if Redis cannot be asked, or refuses the lock.
 func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
 	e, err := c.redis.entry(key)
 	switch {
@@ -96,7 +96,7 @@ func (c *Cache) Get(ctx context.Context, key string, load Loader) ([]byte, error
 	return value, nil
 }
 
-// join shares one wait with all other Gets of the same key in this process.
+// join shares one call of get with all other Gets of the same key in this process.
 func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -125,7 +125,7 @@ func (c *Cache) join(ctx context.Context, e entry, load Loader) ([]byte, error) 
 	}
 }
 
-// begin counts a goroutine that Close waits for. It returns false if the Cache is closed.
+// begin counts a goroutine in wg, so that Close waits for it. It returns false if the Cache is closed.
 func (c *Cache) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *Cache) detach(ctx context.Context) (context.Context, context.CancelFunc
 	return own, func() { stop(); cancel(context.Canceled) }
 }
 
-// get is the wait that all Gets of one key in this process share.
+// get returns the value of an entry, and loads it if it is missing or stale. Gets of one key share one call.
 func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	seen, err := c.redis.look(ctx, e)
 	switch {

@@ -39,7 +39,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// loadFailure is the error of a load, and when that load failed.
+// loadFailure is the error of a load, with the time of the failure.
 type loadFailure struct {
 	err error
 	at  time.Time // when the load ended or was given up, or a little earlier
@@ -82,7 +82,7 @@ func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]
 	}
 }
 
-// loadUnder loads and stores a value under the entry's lock, and releases the lock.
+// loadUnder loads and stores a value under the entry's lock, and releases the lock. found is from before the lock.
 func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load Loader, found sight) ([]byte, error) {
 	after := context.WithoutCancel(ctx) // for work that must be done in any case
 	defer func() {
@@ -136,7 +136,7 @@ func (c *Cache) failed(ctx context.Context, lock *lockmgr.Lock, e entry, failure
 	return c.newer(ctx, e, nil, failure) // another caller may have had the lock
 }
 
-// newer returns the value that another process has stored meanwhile, or else its arguments.
+// newer returns the value that another process has stored meanwhile. If there is none, it returns value and err.
 func (c *Cache) newer(ctx context.Context, e entry, value []byte, err error) ([]byte, error) {
 	if seen, err := c.redis.look(ctx, e); err == nil && seen.found {
 		return seen.value, nil
@@ -144,7 +144,7 @@ func (c *Cache) newer(ctx context.Context, e entry, value []byte, err error) ([]
 	return value, err
 }
 
-// loadFailed returns the error for callers that waited for the load.
+// loadFailed returns the error for callers that waited for a load of another process.
 func (s sight) loadFailed() error {
 	return &loadFailure{fmt.Errorf("%w: %s", ErrLoadFailed, s.failure), s.failedAt}
 }

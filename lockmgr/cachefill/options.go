@@ -24,11 +24,11 @@ const maxKey = 256
 // Options say how entries are kept and loaded. The zero value is ready to use. All durations are whole
 // milliseconds.
 //
-// All processes that share a cache must use the same Prefix, and lock managers with the same prefix. The rest
-// may differ, as it does during an update. The process that reads a value decides how old it may be. The value
-// expires after Fresh plus Stale of the process that stored it.
+// All processes that share a cache must use the same Prefix, and lock managers with the same prefix. The other
+// options may differ, as they do during an update. The process that reads a value decides how old the value may
+// be. The value expires after Fresh plus Stale of the process that stored it.
 type Options struct {
-	// Prefix and a caller's key make the key in Redis. It must not contain braces, and has at most 128 bytes.
+	// Prefix and a caller's key make the key in Redis. Prefix must not contain braces, and has at most 128 bytes.
 	// Empty means [DefaultPrefix].
 	Prefix string
 
@@ -40,17 +40,15 @@ type Options struct {
 	// means that all wait for the new one.
 	Stale time.Duration
 
-	// Wait is how long to wait for the loads of others. Zero means
-	// [lockmgr.DefaultWaitTimeout].
+	// Wait is how long to wait for the loads of others. Zero means [lockmgr.DefaultWaitTimeout].
 	Wait time.Duration
 
 	// Load is how long a load may take. After that its context ends, and nobody waits for its result. Zero
 	// means the same as Wait.
 	Load time.Duration
 
-	// Backoff is how long Redis remembers that a load failed. Until then, processes that waited for the load
-	// get its error, and nobody refreshes a stale value. It must be longer than Poll. Zero means
-	// [DefaultBackoff].
+	// Backoff is how long Redis remembers that a load failed. In that time, processes that waited for the load
+	// get its error, and nobody refreshes a stale value. Longer than Poll. Zero means [DefaultBackoff].
 	Backoff time.Duration
 
 	// LockTTL is how long an entry stays locked after its loader has died. A live loader extends its lock

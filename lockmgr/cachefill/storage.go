@@ -44,7 +44,7 @@ type storage struct {
 	cluster bool // Redis Cluster: keys get a hash tag
 }
 
-// entry checks a key and returns its entry.
+// entry returns the entry of a caller's key, or an ErrInvalid that says what is wrong with the key.
 func (s *storage) entry(key string) (entry, error) {
 	switch {
 	case key == "":
@@ -103,7 +103,7 @@ func micros(reply any) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// failedAfter reports whether a load has failed since an earlier look. It compares the tokens of loads, so it
+// failedAfter reports whether a load has failed since earlier was seen. It compares the tokens of loads, so it
 // does not depend on clocks.
 func (s sight) failedAfter(earlier sight) bool {
 	return s.failedBy != "" && s.failedBy != earlier.failedBy

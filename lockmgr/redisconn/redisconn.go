@@ -29,9 +29,9 @@ func Run(ctx context.Context, client redis.UniversalClient, script *redis.Script
 	return cmd
 }
 
-// UntilMoved calls send, and again while it fails because a slot moves: Redis refuses a request whose keys are
-// on two servers (TRYAGAIN), or redirects the client until it gives up (ASK, MOVED). UntilMoved returns the
-// error of the last attempt.
+// UntilMoved calls send, and repeats that until ctx ends while send fails because a slot moves: Redis refuses a
+// request whose keys are on two servers (TRYAGAIN), or redirects the client until it gives up (ASK, MOVED).
+// UntilMoved returns the error of the last call.
 func UntilMoved(ctx context.Context, send func() error) error {
 	for {
 		err := send()
@@ -89,7 +89,7 @@ const scanCount = 1000
 // Scan visits every key of a Redis, or of all masters of a Cluster concurrently: about a second for a million. It
 // calls page with the keys that match a pattern of SCAN, one call at a time. A page may be empty, and a key may come
 // twice. After each page of a server, Scan pauses for rests times the page's duration. It returns the first error of
-// page or Redis.
+// page, Redis or ctx.
 func Scan(ctx context.Context, client redis.UniversalClient, pattern string, rests int,
 	page func(ctx context.Context, keys []string) error) error {
 	var mu sync.Mutex // locked while page runs
@@ -112,8 +112,8 @@ func Scan(ctx context.Context, client redis.UniversalClient, pattern string, res
 	})
 }
 
-// MasterOf returns the address of the master of a Cluster that owns a key. It is "" without a Cluster, or if
-// the master is unknown.
+// MasterOf returns the address of the Cluster's master that owns a key. It is "" without a Cluster, or if the
+// master is unknown.
 func MasterOf(ctx context.Context, client redis.UniversalClient, key string) string {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -156,7 +156,7 @@ func isSlotMoving(err error) bool {
 	return moved || ask || redis.IsTryAgainError(err)
 }
 
-// SharedTimeout returns contexts that end after some time. Calls within an eighth of that time share a context,
+// SharedTimeout makes contexts that end after some time. Calls within an eighth of that time share a context,
 // because a timer and a channel for each request would cost as much as the rest of the request. A SharedTimeout
 // is safe for concurrent use.
 type SharedTimeout struct {
@@ -174,10 +174,10 @@ func NewSharedTimeout(life context.Context, lasts time.Duration) *SharedTimeout 
 	return &SharedTimeout{life: life, lasts: lasts}
 }
 
-// Context returns a context that ends with context.DeadlineExceeded.
+// Context returns a context that ends as NewSharedTimeout says, with context.DeadlineExceeded unless life ended it.
 func (t *SharedTimeout) Context() context.Context { return t.ContextAt(time.Now()) }
 
-// ContextAt is like Context, for a caller that knows the time.
+// ContextAt is like Context, for a caller that has just read the clock.
 func (t *SharedTimeout) ContextAt(now time.Time) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -29,7 +29,7 @@ func Start() *Redis {
 	return &Redis{mini: m}
 }
 
-// Options returns options whose client reaches the server. Set the other fields yourself.
+// Options returns the options of a client of this server. Set the other fields yourself.
 func (r *Redis) Options() *redis.Options {
 	return &redis.Options{
 		Addr: "embedded",
@@ -56,8 +56,9 @@ func (r *Redis) SetTime(now time.Time) {
 	r.mini.SetTime(now)
 }
 
-// tick sets the server's clock, which then stands still until the next request: as in Redis, a script sees only one
-// time. It also saves time, because miniredis checks all keys at the first command after its clock has moved.
+// tick sets the server's clock to now, unless SetTime has stopped it. The clock then stands still until the next
+// request: as in Redis, a script sees only one time. That is also faster, because miniredis checks all keys at the
+// first command after its clock has moved.
 func (r *Redis) tick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,8 +71,8 @@ func (r *Redis) tick() {
 func (r *Redis) Close() { r.mini.Close() }
 
 // conn adds the send buffer of a socket to an in-memory connection. Without the buffer, client and server may
-// each wait for the other to read: miniredis answers a command before it reads the next one, and go-redis locks
-// a mutex while it writes to a pub/sub connection, which its reader needs.
+// each wait for the other to read: miniredis answers a command before it reads the next one, and while go-redis
+// writes to a pub/sub connection, it has locked a mutex that the connection's reader needs.
 type conn struct {
 	net.Conn // a net.Pipe
 	tick     func()
@@ -100,7 +101,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close sends nothing more and closes both directions.
+// Close drops the bytes that are not sent yet, and closes both directions.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	c.closed = true

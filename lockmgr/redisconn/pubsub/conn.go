@@ -15,8 +15,8 @@ import (
 // conn is one connection to one server, with its subscriptions.
 //
 // After each SUBSCRIBE it sends a PING on the same connection. The answer to that PING makes the subscription active.
-// Redis' confirmation is not enough: it could belong to an earlier one of the same channel, and a refusal does not name
-// the channel. A separate goroutine sends commands, so that no mutex is held during a write.
+// Redis' confirmation is not enough: it could belong to an earlier SUBSCRIBE of the same channel, and a refusal does
+// not name the channel. A separate goroutine sends commands, so that no mutex is held during a write.
 type conn struct {
 	hub     *Hub
 	address string
@@ -49,7 +49,7 @@ func newConn(h *Hub, address string, server redis.UniversalClient) *conn {
 	}
 }
 
-// run uses the connection until it is lost. The hub then gives its subscriptions another one.
+// run uses the connection until it is lost. The hub then gives the subscriptions another connection.
 func (c *conn) run() {
 	h := c.hub
 	ps := c.server.Subscribe(h.life)
@@ -96,7 +96,7 @@ func (c *conn) sendLocked(cmd command) (ping uint64) {
 	return cmd.ping
 }
 
-// send is the connection's writer. It returns nil if ctx ends.
+// send sends commands until the connection fails, or returns nil when ctx ends.
 func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
 	on, off := ps.Subscribe, ps.Unsubscribe
 	if c.hub.sharded() {
@@ -133,7 +133,7 @@ func (c *conn) send(ctx context.Context, ps *redis.PubSub) error {
 	}
 }
 
-// listen passes messages and answers on, until the connection fails.
+// listen handles messages and answers until the connection fails.
 func (c *conn) listen(ctx context.Context, ps *redis.PubSub) error {
 	// ReceiveTimeout does not end with its context.
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
@@ -216,8 +216,8 @@ func (c *conn) forgetLocked(s *Subscription) bool {
 	return true
 }
 
-// receiversOf returns the active subscriptions of a channel. Messages that arrive before a subscription is
-// active were published for an earlier one. The slice is valid until the next call.
+// receiversOf returns the active subscriptions of a channel. One that is not active yet gets no message, because
+// the message may belong to an earlier one. The slice is valid until the next call.
 func (c *conn) receiversOf(channel string) []*Subscription {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -226,8 +226,8 @@ func (c *conn) receiversOf(channel string) []*Subscription {
 	return c.receivers
 }
 
-// dropped moves a channel to another server if this one has unsubscribed from it by itself: the channel's slot
-// has moved away.
+// dropped handles the end of a channel on this server. If no SUNSUBSCRIBE of ours asked for it, the channel's slot
+// has moved, and the hub assigns its subscriptions to another server.
 func (c *conn) dropped(channel string) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()

@@ -208,7 +208,7 @@ func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	return news
 }
 
-// retryLocked assigns new connections to subscriptions after a pause.
+// retryLocked assigns new connections to the subscriptions that are not closed, after a pause.
 func (h *Hub) retryLocked(subs []*Subscription, after time.Duration) {
 	subs = slices.DeleteFunc(subs, func(s *Subscription) bool { s.conn = nil; return s.closed })
 	if len(subs) == 0 || h.life.Err() != nil {

@@ -21,9 +21,9 @@ var ErrLogin = errors.New("it does not accept the user or the password")
 // ErrSentinelLogin means that Sentinels have answered, and do not accept their own user or password.
 var ErrSentinelLogin = errors.New("its Sentinels do not accept their user or their password")
 
-// Explain replaces err, a failure of this Redis, by a better error if it finds one: URL and server disagree about
-// TLS, which the client sees only as a timeout or a closed connection. If a login is refused the error wraps
-// [ErrLogin], or [ErrSentinelLogin] if the Sentinels refuse it. Otherwise Explain returns err.
+// Explain returns a better error for err, a failure of this Redis, if it finds one, otherwise err. If err refuses a
+// login, the better error wraps [ErrLogin], or [ErrSentinelLogin] if the Sentinels refuse it. If URL and server
+// disagree about TLS, it says so: the client sees only a timeout or a closed connection.
 func (db *DB) Explain(ctx context.Context, err error) error {
 	if refusesLogin(err) {
 		if refused := db.sentinelsRefuse(ctx); refused != nil {
@@ -52,7 +52,7 @@ func refusesLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }
 
-// sentinelsRefuse returns why one Sentinel refuses the login; nil if another one accepts it.
+// sentinelsRefuse returns the error of a Sentinel that refuses the login; nil if one accepts it, or none answers.
 func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
 	if db.sentinel == nil {
 		return nil

@@ -11,8 +11,8 @@
 // sentinel_password. A Cluster has max_redirects in place of max_retries. Special characters in a user or a password
 // are escaped as in any URL (%40 for @).
 //
-// go-redis writes lines such as "pool.go: failed to dial" to standard error. Its logger is one for the whole process,
-// so this package leaves it alone. A program that gets the same as errors can silence it:
+// go-redis writes lines such as "pool.go: failed to dial" to standard error. The whole process has one logger of
+// go-redis, so this package leaves it alone. A program that gets the same failures as errors can silence it:
 //
 //	redis.SetLogger(&logging.VoidLogger{}) // of github.com/redis/go-redis/v9 and its package logging
 //
@@ -39,7 +39,7 @@ import (
 // other process can reach it.
 const Embedded = "embedded"
 
-// Defaults. If each request of a hold takes that long, they still fit into the lock's TTL of 3 s.
+// Defaults. Even if each request of a hold takes ioTimeout, they fit into the lock's TTL of 3 s.
 const (
 	dialTimeout = 2 * time.Second
 	ioTimeout   = time.Second
@@ -144,7 +144,7 @@ func (db *DB) shared() shared {
 		&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries}
 }
 
-// tuned sets the defaults of options that the URL does not set.
+// tuned sets the options that a URL cannot have, and the defaults of those that this URL does not have.
 func (db *DB) tuned() *DB {
 	s := db.shared()
 	*s.contexts = true

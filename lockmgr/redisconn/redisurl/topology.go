@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxRedirects limits the repetitions of a request to a Cluster, which ignores MaxRetries: one for a slot that
-	// has moved (MOVED), one for a slot that is moving (ASK), and one for a dead connection.
+	// maxRedirects limits the repetitions of a request to a Cluster, whose client ignores MaxRetries: one for a slot
+	// that has moved (MOVED), one for a slot that is moving (ASK), and one for a dead connection.
 	maxRedirects = 3
 
-	// reloadInterval is how often a client in use asks for the servers of slots. A redirect makes it ask at once, but
-	// a dead server does not redirect.
+	// reloadInterval is how often a client in use asks which server has which slots. A redirect makes it ask at once,
+	// but a dead server does not redirect.
 	reloadInterval = time.Second
 )
 
@@ -31,7 +31,7 @@ type parts struct {
 	query     url.Values
 }
 
-// split parses a URL; rest is what follows the scheme.
+// split parses a URL; rest is the text after the scheme.
 func split(base, rest string) (p parts, err error) {
 	p.base = base
 	rest, query, _ := strings.Cut(rest, "?")

@@ -22,8 +22,8 @@ type Cluster struct {
 }
 
 // StartCluster runs three masters, each with a third of the slots, and returns when all of them know that and
-// accept writes. args go to every redis-server. If none is installed, StartCluster skips the test or fails it,
-// as Start does.
+// accept writes. args go to every redis-server. If no redis-server is installed, StartCluster skips the test or
+// fails it, as Start does.
 //
 // It takes a little more than 2 s, because a master accepts no writes before that.
 func StartCluster(tb testing.TB, args ...string) *Cluster {
@@ -61,8 +61,8 @@ func (c *Cluster) within(f func(context.Context) error) {
 }
 
 // AddReplica runs a replica of node i. It returns when the replica is in sync and all masters would vote for
-// it. The replica takes over once node i has been gone for some 3 s. The other methods still mean the first
-// three nodes.
+// it. The replica takes over once node i has been gone for some 3 s. Node, Owner and the moves know only the
+// first three nodes.
 func (c *Cluster) AddReplica(i int) (replica *Server) {
 	c.tb.Helper()
 	c.within(func(ctx context.Context) error {

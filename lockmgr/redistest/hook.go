@@ -14,8 +14,8 @@ type Hook struct {
 	// that error, like a request that is lost.
 	Before func(ctx context.Context, cmd redis.Cmder) error
 
-	// After is called when the server has executed a command. If it returns an error, the caller gets that
-	// error instead of the reply, like a reply that is lost.
+	// After is called when the server has executed a command and replied without an error. If After returns an
+	// error, the caller gets that error instead of the reply, like a reply that is lost.
 	After func(ctx context.Context, cmd redis.Cmder) error
 }
 

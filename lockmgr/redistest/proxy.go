@@ -32,8 +32,8 @@ const (
 	HoldReply
 )
 
-// Proxy is a network between clients and one Redis server. A test can make it fail at a chosen request. It is
-// package proxy for tests: it ends with its test and cuts all connections.
+// Proxy is a network between clients and one Redis server. A test can make it fail at a chosen request. At the end
+// of the test it cuts all connections. The embedded Proxy has further faults.
 type Proxy struct {
 	*proxy.Proxy
 	tb testing.TB
@@ -103,15 +103,15 @@ func (p *Proxy) OnRequest(f func(args []string) Action) {
 }
 
 // OnReply makes the proxy call f when the server has executed a request and the whole reply has reached the
-// proxy, before it passes, drops or holds the reply. The rules for f are those of OnRequest.
+// proxy, before the proxy passes, drops or holds the reply. f is called as that of OnRequest; nil does nothing.
 func (p *Proxy) OnReply(f func(args []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onReply = f
 }
 
-// Once returns a function for OnRequest that returns action for the first request with that command, in either
-// letter case, and passes all others.
+// Once returns a function for OnRequest that returns action for the first request with that command, and passes
+// all others. command may be in lower case.
 func Once(command string, action Action) func(args []string) Action {
 	command = strings.ToUpper(command)
 	var once sync.Once

@@ -101,9 +101,9 @@ func (s *Sentinel) Failover() {
 	s.WaitReady()
 }
 
-// KillPrimary kills the primary (SIGKILL). It returns when the replica has taken over, all sentinels report
-// that, and it accepts writes. Writes that the replica did not have are lost. After a Restart of the killed
-// server, WaitReady returns when it follows.
+// KillPrimary kills the primary (SIGKILL). It returns when the replica accepts writes and all sentinels call it the
+// primary. Writes that the replica did not have are lost. After a Restart of the killed server, WaitReady returns
+// when that server follows.
 func (s *Sentinel) KillPrimary() {
 	s.tb.Helper()
 	old := s.Primary().Redis

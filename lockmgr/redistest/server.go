@@ -3,7 +3,7 @@
 // requests and replies.
 //
 // Everything ends with the test that started it. Servers also end with the test binary; see package launch.
-// Each server and each connection through a Proxy has two goroutines.
+// A server has two goroutines, a connection through a Proxy one, or two once it subscribes.
 package redistest
 
 import (
@@ -73,7 +73,7 @@ func (s *Server) Ran() (scripts, commands float64) {
 	return scripts, commands
 }
 
-// Restart starts a killed server again on its old port and folder.
+// Restart starts the server again on its old port and folder, after a Kill if it runs.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	if err := s.Redis.Restart(context.Background()); err != nil {

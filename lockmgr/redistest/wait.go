@@ -79,7 +79,7 @@ func FatalIf(tb interface {
 }
 
 // Receive returns the next value of a channel, or the zero value if it is closed. It fails the test after ten
-// seconds; in a synctest bubble, after an hour of its time. Call it in the test's goroutine.
+// seconds, or an hour in the time of a synctest bubble. Call it in the test's goroutine.
 func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	tb.Helper()
 	limit := begin(10*time.Second, time.Hour)
@@ -98,8 +98,8 @@ func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// Until calls is until it returns true. It fails the test after twenty seconds; in a synctest bubble, after an
-// hour of its time. Call it in the test's goroutine.
+// Until calls the function is, until that returns true. It fails the test after twenty seconds, or an hour in the
+// time of a synctest bubble. Call it in the test's goroutine.
 func Until(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	limit := begin(20*time.Second, time.Hour)
@@ -113,7 +113,7 @@ func Until(tb testing.TB, what string, is func() bool) {
 	}
 }
 
-// EndInTime fails a test that lasts longer than 30 s; in a synctest bubble, five hours of its time. It then
+// EndInTime fails a test that lasts longer than 30 s, or five hours in the time of a synctest bubble. It then
 // calls end, which has to end all unlimited waiting: in a bubble the clock goes on for ever while something
 // polls.
 func EndInTime(tb testing.TB, what string, end func()) {
@@ -178,7 +178,7 @@ func waitFor(tb testing.TB, what string, look func(context.Context) error) {
 	}
 }
 
-// Log keeps what is written to it. It can be read meanwhile. The zero value is empty.
+// Log keeps all writes. It is safe for concurrent use. The zero value is empty.
 type Log struct {
 	mu  sync.Mutex
 	all bytes.Buffer // guarded by mu
@@ -190,7 +190,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.all.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the text of all writes so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

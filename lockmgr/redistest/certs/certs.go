@@ -63,7 +63,7 @@ func (a *Authority) IssueUntil(name string, end time.Time) (certFile, keyFile st
 	return certFile, keyFile
 }
 
-// must returns the value of a call, or ends the test with its error.
+// must takes the results of a call, and returns a function that returns the value, or ends the test with err.
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()

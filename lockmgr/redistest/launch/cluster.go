@@ -264,8 +264,8 @@ type Move struct {
 	id      string // the node id of To
 }
 
-// BeginMove starts to move the slot of key to another master. The old owner still serves the keys that it has.
-// For others its clients get ASK, and TRYAGAIN if a command names keys of both kinds.
+// BeginMove starts to move the slot of key to another master. The old owner still serves the keys that it has. It
+// answers ASK to a command on another key of the slot, and TRYAGAIN to one that names keys of which it has only some.
 func (c *Cluster) BeginMove(ctx context.Context, key string, to *Redis) (*Move, error) {
 	m := &Move{To: to, cluster: c}
 	var err error
@@ -291,8 +291,8 @@ func (c *Cluster) BeginMove(ctx context.Context, key string, to *Redis) (*Move, 
 	return m, err
 }
 
-// Keys moves three keys, and reports whether there were any. The slot stays with its old owner, whose clients
-// get ASK for them.
+// Keys moves three keys at most, and reports whether it moved some. The slot stays with its old owner, whose
+// clients get ASK for these keys.
 func (m *Move) Keys(ctx context.Context) (some bool, err error) {
 	keys, err := m.From.Admin.ClusterGetKeysInSlot(ctx, m.Slot, 3).Result()
 	if err != nil || len(keys) == 0 {
@@ -305,10 +305,9 @@ func (m *Move) Keys(ctx context.Context) (some bool, err error) {
 	return true, m.From.Admin.Do(ctx, args...).Err()
 }
 
-// Finish tells every server the new owner of a slot without keys. Clients that still ask the old one get MOVED.
-// Await [Cluster.Agree] before you move another slot: a new owner needs a larger epoch than all owners before
-// it, or a late message of one of them takes the slot away again. It derives its epoch from those that it
-// knows.
+// Finish tells every server the new owner of a slot, whose keys have all moved. Clients that still ask the old owner
+// get MOVED. Await [Cluster.Agree] before you move another slot: a new owner derives its epoch from those that it
+// knows, and if it is not the largest, a late message of an earlier owner takes the slot away again.
 func (m *Move) Finish(ctx context.Context) (err error) {
 	// The new owner is first: until it knows, it would redirect clients back.
 	for _, r := range append([]*Redis{m.To, m.From}, m.cluster.Servers...) {

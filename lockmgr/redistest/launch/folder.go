@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// abandonedAfter is the age from which a folder without a lock counts as abandoned. A younger one may not be
-// locked yet.
+// abandonedAfter is the age from which a folder that nobody has locked counts as abandoned. The maker of a younger
+// one may not have locked it yet.
 const abandonedAfter = time.Minute
 
 // folder is the folder of a server. This process keeps a lock on it where files can be locked.
@@ -42,8 +42,7 @@ func (f *folder) remove() error {
 	return err
 }
 
-// sweep removes the folders in parent that nobody has locked. It ignores folders that it cannot remove, such as
-// another user's.
+// sweep removes the abandoned folders in parent. It ignores folders that it cannot remove, such as another user's.
 func sweep(parent string) {
 	found, _ := filepath.Glob(filepath.Join(parent, folderNames+"*")) // fails only for a bad pattern
 	for _, path := range found {

@@ -29,7 +29,7 @@ type Sentinel struct {
 	Sentinels []*Redis
 }
 
-// StartSentinel starts all servers, and returns when all is well, or with an error when ctx ends.
+// StartSentinel starts all servers, and returns when they are Ready, or with an error when ctx ends.
 func StartSentinel(ctx context.Context, cfg Config) (_ *Sentinel, err error) {
 	s := new(Sentinel)
 	defer func() {
@@ -73,8 +73,8 @@ func StartSentinel(ctx context.Context, cfg Config) (_ *Sentinel, err error) {
 	return s, err
 }
 
-// Watch runs a Sentinel of the primary at host and port; more are lines of its configuration. It writes its
-// state to the configuration file.
+// Watch returns the Command of a Sentinel for the primary at host and port. more are further lines of its
+// configuration file, to which it also writes its state.
 func Watch(host, port string, quorum int, more ...string) Command {
 	return Command{Ready: "Sentinel ID is", Args: func(s *Server) ([]string, error) {
 		path := filepath.Join(s.Dir(), "sentinel.conf")
@@ -136,8 +136,8 @@ func (s *Sentinel) Other(r *Redis) *Redis {
 	return s.Servers[0]
 }
 
-// Failover asks a Sentinel to let the replica take over from a primary that is well. It may fail, and can then
-// be repeated.
+// Failover asks a Sentinel to let the replica take over from a primary that is well. If it fails, you may call it
+// again.
 func (s *Sentinel) Failover(ctx context.Context) error {
 	return s.Sentinels[0].Admin.Do(ctx, "SENTINEL", "FAILOVER", MasterName).Err()
 }

@@ -47,15 +47,14 @@ type Command struct {
 	// Program is the program to run. Empty means redis-server, from the PATH.
 	Program string
 
-	// Env has variables for its environment, as NAME=value, in addition to those of this process.
+	// Env has variables for the server's environment, as NAME=value, in addition to those of this process.
 	Env []string
 
 	// Log, if not nil, receives the server's log.
 	Log io.Writer
 }
 
-// Plain is a redis-server without persistence, unless args (in the form of its command
-// line) say otherwise.
+// Plain returns the Command of a redis-server without persistence, unless args (of its command line) say otherwise.
 func Plain(args ...string) Command {
 	return Command{Ready: "Ready to accept connections", Args: func(s *Server) ([]string, error) {
 		return append([]string{
@@ -212,7 +211,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Become makes Restart start another command, on the old port and in the old folder.
+// Become makes Restart start another command, on the old port and in the old folder. It fails if Args does.
 func (s *Server) Become(command Command) (err error) {
 	command.Program = cmp.Or(command.Program, defaultProgram)
 	s.command = command

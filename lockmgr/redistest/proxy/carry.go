@@ -103,7 +103,7 @@ func (l *link) pipe(to, from net.Conn, way Way) {
 	}
 }
 
-// collect reads one direction, and computes when each piece arrives.
+// collect reads one direction, and computes when pipe is to send each piece.
 func (l *link) collect(under chan<- parcel, from io.Reader) {
 	defer close(under)
 	for {

@@ -1,6 +1,6 @@
 // Package proxy is a network between clients and one Redis server that fails at a chosen request. It parses
-// requests and replies of RESP2 and RESP3. So its caller alone decides whether the server executes a request,
-// and whether the client gets the reply. Package redistest has it for tests. Without an Exchange the proxy
+// requests and replies of RESP2 and RESP3. So an [Exchange] decides for each request whether the server executes it,
+// and whether the client gets the reply. Package redistest has this for tests. Without an Exchange the proxy
 // carries the bytes of any protocol, and the whole network fails: it is late or silent, resets connections, or
 // drops the next reply (carry.go).
 //
@@ -59,9 +59,8 @@ type Proxy struct {
 	links map[*link]struct{} // guarded by mu
 }
 
-// Start returns a proxy in front of the server that dial connects to. If exchange is nil, it carries bytes of
-// any protocol. message, if not nil, is called before the messages of a subscribed connection go on to the
-// client.
+// Start returns a proxy in front of the server that dial connects to. If exchange is nil, the proxy carries bytes of
+// any protocol. message, if not nil, is called before messages of a subscribed connection go on to the client.
 func Start(dial func(ctx context.Context) (net.Conn, error), exchange Exchange, message func()) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +78,7 @@ func Start(dial func(ctx context.Context) (net.Conn, error), exchange Exchange, 
 // Addr returns the host:port where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Carries returns how many connections there are.
+// Carries returns how many connections the proxy carries.
 func (p *Proxy) Carries() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +127,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve connects client to the server and returns when both connections ended.
+// serve connects client to the server, and returns when both connections have ended.
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := p.dial(p.life)
@@ -243,7 +242,7 @@ func (l *link) stream(requests, replies io.Reader, silent bool) {
 	_ = l.forward(to, replies, l.p.message)
 }
 
-// forward copies data, and calls before ahead of each piece.
+// forward copies data, and calls the function before ahead of each piece.
 func (l *link) forward(to io.Writer, from io.Reader, before func()) error {
 	buffer := make([]byte, 4096)
 	for {

@@ -23,7 +23,7 @@ type call struct {
 	room   *Room                 // the call waits until room is restored, and fails if room has ended; may be nil
 	enters bool                  // a join or watch: waits until its room is restored, if the client is in that room
 	apply  func(*protocol.Reply) // called with the reply by the reading goroutine, before it reads on; may be nil
-	answer chan *protocol.Reply  // has room for the reply on the current connection
+	answer chan *protocol.Reply  // buffers the reply on the current connection
 }
 
 // newCall returns a call of a request, with a condition if there is one.
@@ -39,7 +39,7 @@ func newCall(req protocol.Request, only ...Condition) *call {
 	return k
 }
 
-// units returns d in units, rounded up. It sets k.err unless that is 0 to most.
+// units returns d as a number of units, rounded up. It sets k.err if d is negative or longer than most units.
 func (k *call) units(field string, d, unit time.Duration, most int64) int64 {
 	if limit := time.Duration(most) * unit; d < 0 || d > limit {
 		k.err = fmt.Errorf("%s: must be from 0 to %v, not %v", field, limit, d)
@@ -47,8 +47,8 @@ func (k *call) units(field string, d, unit time.Duration, most int64) int64 {
 	return int64((d + unit - 1) / unit)
 }
 
-// frame returns the request's frame. It returns an error for text that would be changed on the way, and for a frame
-// that is so long that the server would end the connection.
+// frame returns the request's frame. It returns an error for text that is not valid UTF-8, which would be changed on
+// the way, and for a frame that is so long that the server would end the connection.
 func (k *call) frame() ([]byte, error) {
 	type part struct{ field, text string }
 	req := k.req
@@ -82,18 +82,18 @@ func (k *call) failed(err error) error {
 	return fmt.Errorf("client: %s of room %q: %w", k.req.Action, k.req.Room, err)
 }
 
-// Message is what a user says: either Text or Data.
+// Message has what a user says: either Text or Data.
 type Message struct {
 	Text string
 	Data any // sent as JSON, by [json.Marshal]
 }
 
-// plainCall is a request with only a room.
+// plainCall returns a call of a request that needs only a room.
 func plainCall(action, room string) *call {
 	return newCall(protocol.Request{Action: action, Room: room})
 }
 
-// historyCall asks for any seat and for messages.
+// historyCall is like plainCall, and asks for up to n of the last messages.
 func historyCall(action, room string, n int) *call {
 	k := plainCall(action, room)
 	if k.req.History = &n; n < 0 || n > protocol.MaxHistory {
@@ -116,7 +116,7 @@ func sayCall(room string, m Message) *call {
 	return k
 }
 
-// Then is the effect of a timer: one of these, or none.
+// Then is the effect of a timer. At most one field is set.
 type Then struct {
 	Close bool   // closes the room, as CloseRoom does; only for admins
 	Kick  string // removes that user from the room, if present; only for admins
@@ -133,12 +133,12 @@ type Condition struct {
 }
 
 // Expect makes a request depend on the epoch and version that its sender knew, from a reply, an event or a
-// [ConflictError]. Set, SetMember and SetPrivate then require that the data has not changed since that version;
-// SetTimer and StopTimer that neither the room's data nor a timer has; Configure that the room still has exactly that
-// version. The epoch must be the room's; "" stands for any.
+// [ConflictError]. Set, SetMember, SetPrivate and SetPrivateOf then require that the data has not changed since that
+// version; SetTimer, StopTimer and Txn that neither the room's data nor a timer has; Configure that the room still
+// has exactly that version. The epoch must be the room's; "" stands for any.
 func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
 
-// effect returns the effect of a timer, or nil.
+// effect returns then as a room.Effect, nil if it is empty. It sets k.err if then cannot be used.
 func (k *call) effect(then Then) *room.Effect {
 	n := 0
 	for _, given := range []bool{then.Close, then.Kick != "", then.Data != nil} {

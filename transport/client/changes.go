@@ -19,7 +19,7 @@ const (
 	ChangeLost = "lost"
 )
 
-// maxLag is how many changes a reader may lag behind. A snapshot then replaces them.
+// maxLag is how many changes a reader may lag behind. If there are more, a snapshot replaces them.
 const maxLag = 1024
 
 // Change is one change of a room. Type is one of protocol's Change constants, ChangeSnapshot or ChangeLost. A newer
@@ -55,7 +55,7 @@ func (f *feed) put(c Change) {
 	}
 }
 
-// take empties a feed. If the feed is behind, a snapshot comes first.
+// take returns the changes of a feed, and empties it. If the feed is behind, a snapshot comes first.
 func (r *replica) take(f *feed) []Change {
 	batch := f.queue
 	if f.behind {
@@ -81,9 +81,9 @@ func (r *replica) tell(c Change) {
 
 // Changes returns an iteration over the room's changes. The loop first gets a ChangeSnapshot, and then every later
 // change exactly once, in order. Some versions have no change for this user, such as a message for others. The
-// iteration ends when ctx ends, or when the room has ended; Err then says why. It does not have messages from before
-// the loop, unless the client entered by JoinHistory or WatchHistory. Messages from the time of a lost connection, if
-// the room has kept them, come after the snapshot of the reconnect, with the versions at which they were said.
+// iteration ends when ctx ends, or when the room has ended; Err then says why. It yields no messages from before the
+// loop, unless the client entered by JoinHistory or WatchHistory. Messages from the time of a lost connection, if the
+// room has kept them, come after the snapshot of the reconnect, with the versions at which they were said.
 //
 // Iterations are independent of each other, and a room waits for none of them: if an iteration lags by more than
 // 1,024 changes, a ChangeSnapshot replaces them. The loop's body may call anything, including Leave and Close. The

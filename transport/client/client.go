@@ -14,14 +14,14 @@ import (
 )
 
 // Client is a user who stays connected, made by [Connect]. When the connection ends, the client makes another one, to
-// any of its addresses, and restores its rooms. It is safe for concurrent use.
+// the next of its addresses, and restores its rooms. It is safe for concurrent use.
 type Client struct{ link }
 
-// Connect connects a user. It returns when the first connection is made. It fails if cfg is wrong; if the server
-// refuses for good, with an error that wraps the server's [protocol.Error] or is [ErrUnauthorized]; and with the
-// error of [Config.Token]. Otherwise it tries until ctx ends, and tells [Config.OnUnreachable]; then the error is
-// ctx.Err() with the last failure. Once Connect has returned, ctx no longer matters. The caller must Close the
-// client.
+// Connect connects a user. It returns when the first connection is made. It fails if cfg is wrong, if [Config.Token]
+// fails, or if another attempt cannot succeed: if the server refuses for good with a [*protocol.Error], accepts no
+// token ([ErrUnauthorized]), has a certificate that is not trusted, or is no roomd. After other failures it tries
+// again until ctx ends; the error is then ctx.Err() with the last failure. Once Connect has returned, ctx no longer
+// matters. The caller must Close the client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -37,36 +37,36 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 // Join makes the user a member of the room, in any free seat. A member that joins again keeps its seat. While the
-// client reconnects, Join waits until ctx ends. The error holds a [*protocol.Error] if the server refused, is that of
-// Err if the client has ended, or is ctx.Err(). After ctx.Err() the user may still become a member; then Room returns
-// the room.
+// client reconnects, Join waits, at most until ctx ends. The error holds a [*protocol.Error] if the server refused,
+// the error of Err if the client has ended, or ctx.Err(); otherwise it names a field that cannot be sent. After
+// ctx.Err() the user may still become a member; then Room returns the room.
 func (c *Client) Join(ctx context.Context, room string) (*Room, error) {
 	return c.enter(ctx, plainCall(protocol.ActionJoin, room))
 }
 
-// JoinSeat is like Join, but asks for one seat, counted from 0.
+// JoinSeat is like Join, but asks for that seat, counted from 0.
 func (c *Client) JoinSeat(ctx context.Context, room string, seat int) (*Room, error) {
 	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionJoin, Room: room, Seat: &seat}))
 }
 
 // JoinHistory is like Join, and asks for up to n of the last messages that the room has kept according to its
 // settings. The first iteration over the room's changes yields them after its first snapshot, each with the version
-// at which it was said, and then the messages since. JoinHistory adds nothing for a client that is already a member,
-// or watches.
+// at which it was said. The messages that came since the join follow. A client that is already a member, or watches,
+// gets no earlier messages.
 func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, error) {
 	return c.enter(ctx, historyCall(protocol.ActionJoin, room, n))
 }
 
-// Match makes the user a member of a room that has these labels, among others, and a free seat: the fullest such
-// room. If there is none, Match creates a room with the settings of begin and exactly these labels. Errors are as for
-// Join, without that of a full room.
+// Match makes the user a member of the fullest room that has these labels, perhaps among others, and a free seat. If
+// there is none, Match creates a room with exactly these labels, and otherwise the settings of begin. Errors are as
+// for Join, without that of a full room.
 func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
 	begin.Labels = ""
 	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),
 		Settings: &begin, Key: uuid.NewString()})) // a repeated request with the key finds the same room
 }
 
-// Watch follows the room without joining it. A member may watch, too, and goes on watching when the membership ends.
+// Watch follows the room without joining it. A member can watch, too, and goes on watching when the membership ends.
 // Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {
 	return c.enter(ctx, plainCall(protocol.ActionWatch, room))
@@ -77,17 +77,17 @@ func (c *Client) WatchHistory(ctx context.Context, room string, n int) (*Room, e
 	return c.enter(ctx, historyCall(protocol.ActionWatch, room, n))
 }
 
-// Room returns the room with that id if the client is a member of it or watches it, otherwise nil.
+// Room returns the room with that id if the client has a snapshot of it as a member or watcher, otherwise nil.
 func (c *Client) Room(id string) *Room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.rooms[id]; r != nil && r.replica.known() {
 		return r
 	}
-	return nil // no room yet: the user was moved there, and no snapshot has come
+	return nil // a user who was moved there has no snapshot at first
 }
 
-// Users lists the members of a room, without joining it. Errors are as for Join.
+// Users returns a reply with the members of a room, without joining it. Errors are as for Join.
 func (c *Client) Users(ctx context.Context, room string) (*protocol.Reply, error) {
 	return c.do(ctx, plainCall(protocol.ActionUsers, room))
 }
@@ -118,15 +118,14 @@ func (c *Client) CloseRoom(ctx context.Context, room string) (*protocol.Reply, e
 }
 
 // Configure replaces all settings of the room, including those that are zero in s. With a condition made by [Expect],
-// the room must still have exactly that version; otherwise the error is a [*ConflictError]. The host may not change
-// all of the settings. Other errors are as for Kick.
+// the room must still have exactly that version; otherwise the error is a [*ConflictError]. A host may change only
+// some settings. Other errors are as for Kick.
 func (c *Client) Configure(ctx context.Context, room string, s room.Settings,
 	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionConfigure, Room: room, Settings: &s}, only...))
 }
 
-// SetPrivateOf replaces the private data of a member, as [Room.SetPrivate] does for the user's own. Errors are as for
-// Kick.
+// SetPrivateOf replaces the private data of any member, like [Room.SetPrivate]. Errors are as for Kick.
 func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 	only ...Condition) (*protocol.Reply, error) {
 	k := setCall(room, protocol.ScopePrivate, data, only)
@@ -137,22 +136,22 @@ func (c *Client) SetPrivateOf(ctx context.Context, room, user string, data any,
 }
 
 // Txn does several actions in one version, all or none: 1 to [protocol.MaxTxn] requests with the actions set, timer,
-// say, kick, swap, shuffle, configure and close, without id, room and expect. With a condition made by [Expect], Txn
-// requires that neither the room's data nor a timer has changed since that version. Only admins may: others get
-// [protocol.ErrForbidden]. Other errors are as for [Room.Set].
+// say, kick, swap, shuffle, configure or close, whose ID, Room and Expect are not set. With a condition made by
+// [Expect], neither the room's data nor a timer may have changed since that version. Only admins may use Txn: others
+// get [protocol.ErrForbidden]. Other errors are as for [Room.Set].
 func (c *Client) Txn(ctx context.Context, room string, actions []protocol.Request,
 	only ...Condition) (*protocol.Reply, error) {
 	return c.do(ctx, newCall(protocol.Request{Action: protocol.ActionTxn, Room: room, Actions: actions}, only...))
 }
 
-// Close leaves all rooms and ends the client. It returns when the client's goroutines have ended. Waiting requests
-// and the rooms get the error of Err. Closing again does nothing.
+// Close ends the client. If it is connected, it leaves all rooms; otherwise the server keeps the seats for the grace.
+// Close returns when the client's goroutines have ended. Waiting requests and the rooms get the error of Err.
 func (c *Client) Close() {
 	c.stop()
 	c.goroutines.Wait()
 }
 
-// enter sends a join or a watch, and returns the room that the server names.
+// enter sends a join, a match or a watch, and returns the room that the server names.
 func (c *Client) enter(ctx context.Context, k *call) (*Room, error) {
 	var entered *Room // set by the reading goroutine before the reply arrives
 	k.enters = true
@@ -211,8 +210,9 @@ func (c *Client) States(ctx context.Context) iter.Seq[State] {
 // Done returns a channel that is closed when the client has ended for good.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns nil as long as Done is open, and then the reason for the end. It is [ErrClosed]: a [*CloseError] has
-// the code, which is 1000 after Close. It is also [ErrUnauthorized] if the server accepts no token.
+// Err returns nil as long as Done is open, and then an error that is [ErrClosed] and holds the reason for the end: a
+// [*CloseError], with code 1000 after Close, or the failure of the last attempt to connect. It is also
+// [ErrUnauthorized] if the server accepts no token.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

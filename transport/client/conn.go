@@ -191,8 +191,8 @@ func (c *Conn) write() {
 	}
 }
 
-// hangUp gives the reader closeWait to read the server's last frames, above all its close frame. It then closes the
-// socket, and records reason as the cause.
+// hangUp gives the reader closeWait to read the server's last frames, above all its close frame. If the connection
+// has not ended by then, it closes the socket, and records reason as the cause.
 func (c *Conn) hangUp(reason error) {
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
@@ -218,15 +218,15 @@ func (c *Conn) drop(reason error) {
 
 // Do sets the ID of a request, sends it, and waits for the reply. OnReply gets the same reply, so do not change it.
 //
-// The error holds a [*protocol.Error] if the server refused, as a [*ConflictError] if a condition was not met; a
-// [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(). After the last two, the server may
-// have carried out the request. It has not if the text says that the request was not sent, or if the code is
-// [protocol.CloseRestart]: a server answers all that it has started before it restarts. A reply after the end of ctx
-// goes to OnReply only.
+// The error holds a [*protocol.Error] if the server refused, in a [*ConflictError] if a condition was not met; a
+// [*CloseError], which is [ErrClosed], if the connection has ended; or ctx.Err(); otherwise it names a field that
+// cannot be sent. After a CloseError and ctx.Err(), the server may have carried out the request. It has not if the
+// text has "not sent", or if the code is [protocol.CloseRestart]: a server answers all that it has started before it
+// restarts. A reply after the end of ctx goes to OnReply only.
 //
 // With [protocol.ActionAuth], Do sends the server a newer token of the same user, which extends the life of the
-// connection. A client that was dialed without [Options.Token] sends it first. The error is [ErrUnauthorized] if the
-// server does not accept the token; the older one then stays valid.
+// connection. On a connection that was dialed without [Options.Token], it must be the first request. The error is
+// [ErrUnauthorized] if the server does not accept the token; the older one then stays valid.
 func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, error) {
 	k := newCall(r)
 	reply, _, err := c.roundTrip(ctx, k)
@@ -234,7 +234,7 @@ func (c *Conn) Do(ctx context.Context, r protocol.Request) (*protocol.Reply, err
 }
 
 // roundTrip sends a request and waits for its reply. If ctx ends first, the call's apply still gets a later reply,
-// because the server has run the request. begun is false if the server has not started it, and never will.
+// because the server has run the request. begun is false if the server has not started the request, and never will.
 func (c *Conn) roundTrip(ctx context.Context, k *call) (reply *protocol.Reply, begun bool, err error) {
 	k.answer = make(chan *protocol.Reply, 1)
 	if err := c.post(ctx, k); err != nil {

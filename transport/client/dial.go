@@ -22,9 +22,9 @@ import (
 // Dial connects to the server at address, such as "wss://game.example/ws". The end of ctx cancels the attempt, and
 // does nothing once Dial has returned. The caller must Close the Conn.
 //
-// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the error wraps its
-// [protocol.Error], and its text has the HTTP status. If the server does not accept the token, the error is
-// [ErrUnauthorized].
+// Dial refuses bad options and a bad address before it sends anything. If the server refuses, the error's text has
+// the HTTP status, and the error wraps the [*protocol.Error] of a roomd. If the server does not accept the token, the
+// error is [ErrUnauthorized].
 func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	u, err := parseURL(address, opts.User)
 	if err == nil {
@@ -155,7 +155,7 @@ func parseURL(address, user string) (*url.URL, error) {
 	return u, nil
 }
 
-// handshakeHeader returns the headers that the request of the handshake gets from o.
+// handshakeHeader returns o.Header with a token from o.Token, if that is set.
 func (o *Options) handshakeHeader(ctx context.Context) (http.Header, error) {
 	if o.Token == nil {
 		return o.Header, nil
@@ -210,7 +210,7 @@ func (k *connector) attempt(ctx context.Context,
 	return false, nil
 }
 
-// refuses reports whether a server would also refuse the next attempt, after one that failed with err.
+// refuses reports whether no other attempt can succeed after one that failed with err.
 func (k *connector) refuses(err error) bool {
 	var refusal *protocol.Error
 	var untrusted *tls.CertificateVerificationError
@@ -233,7 +233,7 @@ func (k *connector) refuses(err error) bool {
 // settled is how long a connection has to last to reset the pauses.
 const settled = 10 * time.Second
 
-// ends reports whether the end of a connection also ends the client.
+// ends reports whether the client ends with a connection, which lasted that long and ended with the error why.
 func (k *connector) ends(why error, lasted time.Duration) bool {
 	if lasted >= settled {
 		k.backoff.Reset()

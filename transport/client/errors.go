@@ -12,8 +12,8 @@ import (
 var (
 	// ErrClosed says that the connection has ended. Every [CloseError] is one.
 	ErrClosed = errors.New("connection closed")
-	// ErrUnauthorized says that the server wants a valid token: the error of [Dial] or of a request, or of the
-	// [CloseError] after the token has expired. A client may connect again with a new token.
+	// ErrUnauthorized says that the server wants a valid token. It is an error of [Dial] and of requests, and the
+	// [CloseError] of a token that has expired is one, too. With a new token another connection is possible.
 	ErrUnauthorized = protocol.ErrUnauthorized
 	// ErrLeft is the error of a [Room] after the program has left it.
 	ErrLeft = errors.New("left the room")
@@ -23,8 +23,8 @@ var (
 
 // CloseError says how the connection ended.
 type CloseError struct {
-	// Code is the server's close code: one of protocol's Close constants, or 1000 for a normal end, also in answer to
-	// Close. It is 1006 if the connection ended without one.
+	// Code is the server's close code, such as one of protocol's Close constants. 1000 is a normal end, also in answer
+	// to Close. It is 1006 if the connection ended without a close frame.
 	Code int
 	// Text is the server's reason for the code, or the error that broke the connection. It may be empty.
 	Text string
@@ -40,7 +40,7 @@ func (e *CloseError) Error() string {
 	return fmt.Sprintf("%v with code %d: %s", ErrClosed, e.Code, e.Text)
 }
 
-// Unwrap returns ErrClosed; ErrUnauthorized, if the server closed with that code; and the error that broke the
+// Unwrap returns ErrClosed; also ErrUnauthorized after [protocol.CloseUnauthorized]; and the error that broke the
 // connection, if the server did not close it.
 func (e *CloseError) Unwrap() []error {
 	switch {
@@ -76,8 +76,8 @@ func closeError(read, cut error) *CloseError {
 	return &CloseError{Code: websocket.CloseAbnormalClosure, Text: text, cause: read}
 }
 
-// LostError says that the client is no longer a member of a room, although it did not leave, or that it no longer
-// watches the room, because the server does not let it.
+// LostError says that the client is no longer a member of a room, although it did not leave; or that the server does
+// not let it watch the room any more.
 type LostError struct {
 	// Room is the room's id.
 	Room string
@@ -87,8 +87,8 @@ type LostError struct {
 	Reason string
 	// Text explains the reason. It may be empty.
 	Text string
-	// To is the room in which the user has a seat now, with protocol.ReasonMoved. [Client.Join] enters it, even if
-	// the client was away meanwhile.
+	// To is the room in which the user has a seat now, if Reason is protocol.ReasonMoved. [Client.Join] enters it,
+	// even if the client was away meanwhile.
 	To string
 	// Err is the server's error if it refused the client after a reconnect, otherwise nil.
 	Err *protocol.Error

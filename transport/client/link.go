@@ -106,7 +106,7 @@ func (l *link) disconnected(why error) {
 	l.changed.notify()
 }
 
-// begin makes conn the client's connection, and starts to restore its rooms.
+// begin makes conn the client's connection, and starts to restore the client's rooms.
 func (l *link) begin(conn *Conn, token string) *session {
 	s := &session{link: l, conn: conn, token: token, window: maxWindow, began: time.Now()}
 	s.ctx, s.cancel = context.WithCancel(l.ctx)
@@ -128,7 +128,7 @@ func (l *link) connectedLocked() State {
 	return Connected
 }
 
-// connected waits for the first connection.
+// connected waits for the first connection. Errors are as for Connect.
 func (l *link) connected(ctx context.Context) error {
 	err := l.await(ctx, func() bool { return l.state != Connecting })
 	l.mu.Lock()
@@ -144,7 +144,7 @@ func (l *link) connected(ctx context.Context) error {
 	return fmt.Errorf("client: not connected: %w", err)
 }
 
-// locked returns apply with the mutex held, followed by a wake-up of requests that wait for the room.
+// locked returns a function that calls apply with the mutex held, and then wakes the requests that wait.
 func (l *link) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
 	return func(reply *protocol.Reply) {
 		l.mu.Lock()
@@ -187,8 +187,8 @@ func (l *link) ready(ctx context.Context, k *call) (s *session, err error) {
 	return s, cmp.Or(err, waited)
 }
 
-// readyLocked returns a session that can send the request, or nil if there is none now. The error says why there
-// never will be one.
+// readyLocked returns a session that can send the request, and counts the request there; or nil if there is none now.
+// The error says why there never will be one.
 func (l *link) readyLocked(k *call) (*session, error) {
 	r := k.room
 	switch {
@@ -214,7 +214,7 @@ func (l *link) await(ctx context.Context, condition func() bool) error {
 	return l.changed.await(ctx, &l.mu, condition)
 }
 
-// signal wakes those who wait for a change of some state.
+// signal wakes goroutines that wait for a change of some state.
 type signal struct {
 	changed chan struct{} // closed at the next change; nil if nobody waits
 }

@@ -79,7 +79,7 @@ type LobbyRoom struct {
 // client asks the next address, after a pause as before a reconnect, and calls [Config.Token] each time.
 //
 // The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the client
-// has ended; the server's final refusal, as for [Connect]; or that of Config.Token for the first connection.
+// has ended, or one after which no attempt can succeed, as for [Connect].
 func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error] {
 	return func(yield func(Lobby, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -123,7 +123,7 @@ func (l *link) follow(ctx context.Context, f *lobbyFollower) {
 	})
 }
 
-// values returns the query of the request.
+// values returns q as the query of a request for the lobby.
 func (q *LobbyQuery) values() url.Values {
 	v := url.Values{"watch": {""}}
 	for name, value := range map[string]string{"prefix": q.Prefix, "contains": q.Contains} {
@@ -161,7 +161,7 @@ type lobbyFollower struct {
 	err       error                // why no other list follows
 }
 
-// show replaces the list that was not read yet.
+// show passes the current list on to the reader, in place of a list that was not read yet.
 func (f *lobbyFollower) show(stale bool) {
 	if f.rooms == nil {
 		return
@@ -200,7 +200,7 @@ func (f *lobbyFollower) run(ctx context.Context) error {
 	}
 }
 
-// read applies the events of a connection, until it ends.
+// read applies the events of a stream until it ends, and shows each complete list.
 func (f *lobbyFollower) read(stream *lobbyStream) {
 	defer stream.close()
 	var parts []lobbyEvent

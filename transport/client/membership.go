@@ -7,9 +7,9 @@ import (
 // membership says whether the client is a member of a room, watches it, or both, and has its copy. The reading
 // goroutine of the current connection changes it, frame by frame, with the link's mutex held.
 //
-// A move is announced by the `lost` of the old room and completed by a snapshot of the new one. Replies to a join or
-// a leave that crossed the move may come before, between or after them. So if the client leaves a room where a move
-// is announced, it is no member according to the reply; a later snapshot makes it a member again.
+// The server announces a move by the `lost` of the old room, and completes it by a snapshot of the new one. The reply
+// to a join or a leave can come before, between or after these. So the reply to a leave of the new room ends the
+// membership there, and if the snapshot comes later, it makes the client a member again.
 type membership struct {
 	id   string
 	link *link
@@ -66,8 +66,8 @@ func (l *link) event(e *protocol.Event) {
 	l.changed.notify()
 }
 
-// snapshotLocked applies a snapshot of r, which is nil if the client is not in that room. If r is nil, or a move to it
-// was announced, the client becomes a member if the snapshot lists it.
+// snapshotLocked applies a snapshot of r, which is nil if the client is not in that room. A snapshot that lists the
+// client makes it a member if r is nil, or if a move to r was announced.
 func (l *link) snapshotLocked(r *Room, e *protocol.Event) {
 	if r == nil || r.moved {
 		listed := View{Users: e.Users}
@@ -131,8 +131,8 @@ func (r *membership) enteredLocked(action string, reply *protocol.Reply) {
 	}
 }
 
-// leftLocked applies the reply to a leave. If the client was no member, it returns the reason, or nil if a failure
-// had removed the user: the server then does not restore the membership.
+// leftLocked applies the reply to a leave. If the server says that the user was no member, it returns the reason, or
+// the server's error if none is known. If a failure had removed a member, the leave is done: it returns nil.
 func (r *membership) leftLocked(reply *protocol.Reply) error {
 	c := r.link
 	refused := reply.Error != nil
@@ -202,7 +202,7 @@ func (r *membership) disconnectedLocked() {
 	r.replica.synced, r.joined, r.watched, r.moved, r.restoring = false, false, false, false, false
 }
 
-// restoredLocked reports whether the present connection has the membership and the watch.
+// restoredLocked reports whether the current connection has the membership and the watch.
 func (r *membership) restoredLocked() bool {
 	v := &r.replica.view
 	return (!v.Member || r.joined) && (!v.Watching || r.watched)

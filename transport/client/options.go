@@ -18,8 +18,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Options say who connects, and which functions get the server's frames. The zero value works with a server that
-// needs no user name in the URL.
+// Options describe the user of a connection, and have the functions that get the server's frames. The zero value
+// works with a server that needs no user name in the URL.
 type Options struct {
 	// User is sent as ?user= in the URL, for servers that trust it. Default: not sent.
 	User string
@@ -58,14 +58,14 @@ type Config struct {
 	Header http.Header
 	TLS    *tls.Config
 	// Token returns the token that identifies the user. The client calls it for each connection, and again after
-	// about 80 % of the token's time, to send the server a newer one. An error that is [ErrUnauthorized] ends the
-	// client. With any other error, [Connect] fails, and a client that reconnects calls Token again later.
-	// [Client.Lobby] also calls it, perhaps concurrently. Token must not call Close. [StaticToken] is for a token
-	// that never changes. Default: no token is sent.
+	// about 80 % of the token's time, to send the server a newer one. If Token returns [ErrUnauthorized], the client
+	// ends together with its connection. With any other error, [Connect] fails, and a connected or reconnecting
+	// client calls Token again later. [Client.Lobby] also calls it, perhaps concurrently. Token must not call Close.
+	// [StaticToken] is for a token that never changes. Default: no token is sent.
 	Token func(ctx context.Context) (string, error)
 
-	// OnUnreachable is called once, with the last error, if the first three attempts of [Connect] fail: the server
-	// may not be running yet, or an address be wrong. The client keeps trying. OnUnreachable must return soon, and
+	// OnUnreachable is called once, with the last error, if the first three attempts of [Connect] fail: perhaps the
+	// server does not run yet, or an address is wrong. The client keeps trying. OnUnreachable must return soon, and
 	// must not call Close. Default: a warning by [slog.Default].
 	OnUnreachable func(err error)
 
@@ -78,7 +78,7 @@ type Config struct {
 	BackoffCap time.Duration
 	// Idle is how long the server may be silent before the client pings it. Default: 6 s, because a server pings a
 	// silent client every 5 s. If another session of the user keeps a reconnecting client out (--duplicate reject),
-	// the client assumes for twice Idle that this is its own old session, and retries.
+	// the client retries for twice Idle, because that session may be its own old one.
 	Idle time.Duration
 	// IdleTimeout is how long the server may stay silent after that ping before the client drops the connection.
 	// Default: 5 s.

@@ -14,7 +14,7 @@ import (
 type View struct {
 	// Epoch identifies the life of the room that Version counts in; "" if the room has none yet.
 	Epoch string
-	// Version counts the room's commits from 1. It is 0 if nobody has joined the room yet.
+	// Version counts the room's commits from 1. It is 0 before the first.
 	Version uint64
 	// Users are the members in the order of their seats.
 	Users []protocol.Seated
@@ -28,7 +28,7 @@ type View struct {
 	Host string
 	// Member says that this client is a member.
 	Member bool
-	// Seat is the client's own seat, counted from 0, if Member is true.
+	// Seat is the client's own seat, counted from 0, if Member is true; -1 after a move, before its first snapshot.
 	Seat int
 	// Watching says that this client watches the room.
 	Watching bool
@@ -51,7 +51,7 @@ func (v View) find(user string) int {
 // I/O. The link's mutex guards it.
 type replica struct {
 	view    View
-	lent    bool               // somebody shares view.Users, so it must not change
+	lent    bool               // others share view.Users, so it must not change
 	synced  bool               // view is up to date with the current connection
 	feeds   map[*feed]struct{} // of the iterations
 	began   bool               // there was an iteration
@@ -67,14 +67,14 @@ func newReplica() replica {
 // known reports whether the view comes from a server.
 func (r *replica) known() bool { return r.view.Users != nil || r.view.Epoch != "" }
 
-// share returns the view, which will not change any more.
+// share returns the view. Later changes of the replica do not change it.
 func (r *replica) share() View {
 	r.lent = true
 	return r.view
 }
 
-// apply applies a changes event. If the event builds on another version than the replica's, apply changes nothing and
-// returns false.
+// apply applies an event with changes. If the event builds on another version than the replica's, apply changes no
+// view and returns false: the replica is then no longer synced. user is the client's own.
 func (r *replica) apply(e *protocol.Event, user string) bool {
 	v := &r.view
 	begins := v.Version == 0 && e.From == 0
@@ -164,7 +164,7 @@ func (r *replica) change(c *Change) {
 	}
 }
 
-// endsIn returns the time in ms milliseconds.
+// endsIn returns the time that is ms milliseconds from now.
 func endsIn(ms int64) time.Time { return time.Now().Add(time.Duration(ms) * time.Millisecond) }
 
 // setTimer records when a timer fires; a zero time removes the timer. It copies the map, which others may share.

@@ -23,7 +23,8 @@ func (r *Room) View() View {
 	return r.replica.share()
 }
 
-// Seat returns the client's own seat, counted from 0, and whether the client is a member.
+// Seat returns the client's own seat, counted from 0, and whether the client is a member with a known seat: after a
+// move the seat is known from the first snapshot on.
 func (r *Room) Seat() (seat int, member bool) {
 	v := r.View()
 	return v.Seat, v.Member && v.Seat != noSeat
@@ -92,11 +93,11 @@ func (r *Room) Ready(ctx context.Context, ready bool) error {
 // When Set returns nil, the room shows the new data or something newer, unless ctx has ended meanwhile. The server
 // refuses numbers that a double cannot hold, such as an int64 above 2⁵³: make those strings.
 //
-// This holds for Set and the other requests: while the client reconnects, or was moved to the room and has no
-// snapshot of it yet, a request waits until ctx ends. The error is [protocol.ErrUnknown] if the connection broke
-// after the request was sent, so that the server may have carried it out; a restart of the node does not cause that.
-// The error holds a [*protocol.Error] if the server refused, is ctx.Err(), or is that of Err if the room or the
-// client has ended.
+// This holds for Set and the other requests: while the client reconnects, or has no snapshot of the room yet after a
+// move, a request waits, at most until ctx ends. The error is [protocol.ErrUnknown] if the connection broke after the
+// request was sent, so that the server may have carried it out; a restart of the node does not cause that. The error
+// holds a [*protocol.Error] if the server refused, ctx.Err(), or the error of Err if the room or the client has
+// ended; otherwise it names a field that cannot be sent.
 func (r *Room) Set(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, "", data, only))
 }
@@ -112,10 +113,9 @@ func (r *Room) SetPrivate(ctx context.Context, data any, only ...Condition) erro
 	return r.act(ctx, setCall(r.id, protocol.ScopePrivate, data, only))
 }
 
-// Update replaces the room's data by the result of change. If the data changes at the same time, Update calls change
-// again with the new data, until nobody interferes. So no change is lost, and if several clients want to make the
-// same change, one is first. If change returns an error, Update does nothing and returns that error. Other errors are
-// as for Set.
+// Update replaces the room's data by the result of change. If somebody else changes the data meanwhile, Update calls
+// change again with the new data. So no change is lost, and if several clients want to make the same change, one is
+// first. If change returns an error, Update does nothing and returns that error. Other errors are as for Set.
 func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, error)) error {
 	v := r.View()
 	for {
@@ -132,10 +132,10 @@ func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, 
 	}
 }
 
-// SetTimer sets a timer of the room, which fires once after that time. It replaces the timer of the same name. A name
-// is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, of at most 24 hours. Users who may set the room's
-// data may set its timers. With a condition made by [Expect], SetTimer requires that neither the data nor a timer has
-// changed since. Errors are as for Set.
+// SetTimer sets a timer of the room, which fires once, after that time, with the effect of then. It replaces the timer
+// of the same name. A name is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, of at most 24 hours. Users
+// who may set the room's data may set its timers. With a condition made by [Expect], SetTimer requires that neither
+// the data nor a timer has changed since. Errors are as for Set.
 //
 // All readers get a [protocol.ChangeCountdown], and a [protocol.ChangeTimer] when the timer fires.
 func (r *Room) SetTimer(ctx context.Context, name string, in time.Duration, then Then, only ...Condition) error {

@@ -36,8 +36,8 @@ const (
 	maxWindow = 64                     // well below a server's burst
 	ratePause = 100 * time.Millisecond // before a request that came too fast is repeated
 
-	// rateTries is how often do sends a request that is refused as one too many. More may be useless: a user may
-	// create only so many rooms a minute.
+	// rateTries is how often link.do sends a request that the server refuses as one too many. More may be useless,
+	// because a user may create only so many rooms a minute.
 	rateTries = 30
 )
 
@@ -105,8 +105,7 @@ func (s *session) renew() {
 	}
 }
 
-// remaining returns how long a token lasts by the server's clock, which decides; 0 if the server does not tell the
-// time.
+// remaining returns how long a token lasts by the server's clock, which decides; 0 if it does not tell the time.
 func (s *session) remaining(expires time.Time) time.Duration {
 	reply, err := s.conn.Do(s.ctx, protocol.Request{Action: protocol.ActionPing})
 	if err != nil {
@@ -131,7 +130,7 @@ func expiry(token string) time.Time {
 	return time.Unix(int64(claims.Exp), 0)
 }
 
-// restore restores a room on a new connection: the membership, the watch, and the list after missed events. It
+// restore restores a room: the membership and the watch on a new connection, and the list after missed events. It
 // repeats requests that the server cannot serve now.
 func (s *session) restore(m *membership) {
 	backoff := s.link.cfg.backoff()
@@ -159,9 +158,9 @@ func (s *session) mayAskLocked() bool {
 	return true
 }
 
-// ask sends a request. again reports that the server refused it as one too many: it was not carried out, and the
-// caller should repeat it; ask has already paused. From then on fewer requests are under way at once, because a
-// server closes the connection of a client that ignores the refusal.
+// ask sends a request by roundTrip. again reports that the server refused it as one too many: the server has not
+// carried it out, ask has paused, and the caller should repeat it. From then on fewer requests are under way at once,
+// because a server closes the connection of a client that ignores the refusal.
 func (s *session) ask(ctx context.Context, k *call) (reply *protocol.Reply, begun, again bool, err error) {
 	reply, begun, err = s.conn.roundTrip(ctx, k)
 	again = errors.Is(err, protocol.ErrRateLimited)

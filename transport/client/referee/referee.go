@@ -18,9 +18,9 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Game is the state and the rules of a game in one room. It is a pointer to the room's data: its JSON form, made by
-// [json.Marshal], has to be an object without a member "referee", and everybody sees it. For secrets use [Table.Deal]
-// and [Table.Rand].
+// Game is the state and the rules of a game in one room. It is a pointer to the state. The state's JSON form, made by
+// [json.Marshal], is the room's data, and everybody sees it: it has to be an object without a member "referee". For
+// secrets use [Table.Deal] and [Table.Rand].
 type Game interface {
 	// Joined says that a user has become a member. The user has no hand yet.
 	Joined(t *Table, user string)
@@ -47,14 +47,14 @@ type Config struct {
 	// New returns a game that has not started, for a room without data.
 	New func() Game
 	// Settings are for the game's rooms. The referee applies them to a room when it is elected, and when it has
-	// missed something, as after Redis came back empty. In between, a host or admin may change them. In any case only
-	// admins may set data, and History is at least [History]. Serve fails if more users sit in the room than Capacity
-	// allows. Nil leaves the other settings as they are.
+	// missed something, as after Redis came back empty. In between, a host or admin may change them. Whatever they
+	// say, only admins may set data, and History is at least [History]. Serve fails if more users sit in the room
+	// than Capacity allows. Nil leaves all settings except those two as they are.
 	Settings *room.Settings
-	// Locks lets several referees share rooms, with one at a time for each room. Nil means that this is the only one,
-	// or that several compete.
+	// Locks lets several referees share rooms, with one at a time for each room. With nil there should be only one
+	// referee: several would compete.
 	Locks *lockmgr.Manager
-	// Secret seeds [Table.Rand]. All referees of a room share it. It has at least 16 bytes.
+	// Secret seeds [Table.Rand], which needs one of at least 16 bytes, the same for all referees of a room.
 	Secret []byte
 	// Log gets elections and errors. Nil is silent.
 	Log *slog.Logger
@@ -74,9 +74,9 @@ func (c *Config) check() error {
 
 func (c *Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
-// Serve is the referee of a room, or waits to be, until ctx ends. Once somebody is the referee, only admins may set
-// the room's data, and the room keeps messages. Serve returns the cause of ctx; the client's error, when the client
-// has ended; or an error of the game, such as data that is too long.
+// Serve is the referee of a room, or waits to become it, until ctx ends. Once a room has a referee, only admins may
+// set its data, and it keeps messages. Serve returns the cause of ctx; the client's error, when the client has ended;
+// an error of the game, such as data that is too long; or any other that a retry does not mend, such as a bad Config.
 func (c *Config) Serve(ctx context.Context, room string) error {
 	if err := c.check(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *Config) Serve(ctx context.Context, room string) error {
 	}
 }
 
-// passes reports whether a retry may help.
+// passes reports whether a retry may help after err.
 func passes(err error) bool {
 	if refused, is := errors.AsType[*protocol.Error](err); is {
 		return refused.Retry || errors.Is(err, protocol.ErrUnknown) || errors.Is(err, protocol.ErrNotMember) ||
@@ -110,7 +110,7 @@ func passes(err error) bool {
 	return !errors.Is(err, errGame) && !errors.Is(err, lockmgr.ErrInvalid) && !errors.Is(err, lockmgr.ErrClosed)
 }
 
-// elected plays as the room's referee, unless somebody else is the referee.
+// elected plays as the room's referee. If another one holds the lock, the error is [lockmgr.ErrHeld].
 func (c *Config) elected(ctx context.Context, room string) error {
 	if c.Locks == nil {
 		return c.play(ctx, room)
@@ -130,7 +130,7 @@ func (c *Config) elected(ctx context.Context, room string) error {
 	return err
 }
 
-// play watches the room and plays, until ctx ends.
+// play watches the room and plays, until ctx ends or an error prevents it.
 func (c *Config) play(ctx context.Context, id string) error {
 	for {
 		if err := c.watch(ctx, id); !errors.Is(err, errAgain) {
@@ -139,7 +139,7 @@ func (c *Config) play(ctx context.Context, id string) error {
 	}
 }
 
-// watch plays until the room has to be watched again.
+// watch is play with one watch: errAgain says that the room has to be watched again.
 func (c *Config) watch(ctx context.Context, id string) error {
 	room, err := c.Client.WatchHistory(ctx, id, History)
 	if err != nil {
@@ -176,9 +176,9 @@ func (c *Config) watch(ctx context.Context, id string) error {
 }
 
 // Run is the referee of the rooms in the last list that rooms has yielded. When ctx ends, it stops being the referee
-// of all of them, but returns only once rooms ends or yields again: rooms must watch ctx while it waits. When Run
-// returns, all its goroutines have ended. Run logs an error of a game, and tries that room again when the next list
-// contains it.
+// of all of them, but returns only once rooms ends or yields again: rooms must watch ctx while it waits. If Serve
+// fails for a room, Run logs the error, and tries that room again when the next list contains it. When Run returns,
+// all its goroutines have ended. It returns ctx.Err(), or an error of a bad Config at once.
 func (c *Config) Run(ctx context.Context, rooms iter.Seq[[]string]) error {
 	if err := c.check(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// session is a referee's time in a room. It compares the room now with the record of its last write, so it does not
+// session is a referee's time in a room. It compares the room with the record in its data (mark), so it does not
 // matter which referee has seen the events.
 type session struct {
 	cfg   *Config
@@ -34,7 +34,7 @@ var (
 	errAgain = errors.New("changes were missed, watching anew")
 )
 
-// run plays until ctx ends, or the room has to be watched again.
+// run plays until ctx ends, or fails: with errAgain, the room has to be watched again.
 func (s *session) run(ctx context.Context, changes <-chan client.Change) error {
 	var again <-chan time.Time
 	for first := true; ; {
@@ -125,8 +125,8 @@ func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Ch
 	}
 }
 
-// open returns the table and the room's game. fresh says that the game is new, because the room has none, or because
-// others could have set it.
+// open returns the table and the room's game. fresh says that the game is new: the room has none, or others than
+// admins could have set it.
 func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err error) {
 	t = &Table{view: view, room: s.room.ID(), secret: s.cfg.Secret}
 	game = s.cfg.New()
@@ -160,8 +160,8 @@ func (s *session) open(view client.View) (t *Table, game Game, fresh bool, err e
 	return t, game, false, err
 }
 
-// heed calls the game for the events since its last write, up to most times. It returns the game after that, the number
-// of calls, and the moves that are left.
+// heed calls the game for the events that the table's record lacks, up to most times, or more for the moves of one
+// version. It returns the game after that, the number of calls, and the moves that are left.
 func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest []client.Change, err error) {
 	var ended []string // collected before the game sets other timers
 	for _, name := range t.log.Timers {
@@ -214,7 +214,7 @@ func (s *session) heed(t *Table, game Game, most int) (now Game, calls int, rest
 	return game, calls, nil, nil
 }
 
-// move makes one move, or tells its player why it is refused, and returns the game after that.
+// move makes one move, or tells its player why the game refuses it. It returns the game after that.
 func (s *session) move(t *Table, game Game, move client.Change) (after Game, err error) {
 	before, err := json.Marshal(game)
 	if err != nil {

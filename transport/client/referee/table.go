@@ -16,7 +16,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Table is a room as a [Game] sees and changes it, in one version. It is valid until the method that got it returns.
+// Table is a room as a [Game] sees and changes it, in one version. It is valid until the game's method returns. A
+// change that is impossible, such as a hand for a user who is no member, is an error of the game: Serve returns it.
 type Table struct {
 	view   client.View
 	room   string
@@ -44,7 +45,7 @@ func (t *Table) Users() (users []string) {
 // View returns the room before this version.
 func (t *Table) View() client.View { return t.view }
 
-// Deal gives a member private data that the others do not see: the JSON form of hand, or none if hand is nil.
+// Deal gives a member private data that other members do not see: the JSON form of hand, or none if hand is nil.
 func (t *Table) Deal(user string, hand any) {
 	data, err := json.Marshal(hand)
 	if _, there := t.view.User(user); err == nil && !there {
@@ -63,7 +64,7 @@ func (t *Table) Deal(user string, hand any) {
 	}
 }
 
-// Hand decodes the private data of a member into *hand. Without data it changes nothing.
+// Hand decodes the private data of a member into *hand, or fails. Without data it changes nothing.
 func (t *Table) Hand(user string, hand any) error {
 	data, dealt := t.hands[user]
 	if u, there := t.view.User(user); there && !dealt {
@@ -72,8 +73,8 @@ func (t *Table) Hand(user string, hand any) error {
 	return data.Decode(hand)
 }
 
-// SetTimer sets a timer of the table, which replaces one of the same name. After that time [Game].Timer is called. A
-// room has at most 8 timers, of at most 24 hours. For names see [client.Room.SetTimer].
+// SetTimer sets a timer of the table, which replaces one of the same name. After that time the referee calls
+// [Game].Timer. For limits see [client.Room.SetTimer].
 func (t *Table) SetTimer(name string, in time.Duration) {
 	t.forget(name)
 	t.log.Timers = append(t.log.Timers, name)
@@ -88,7 +89,7 @@ func (t *Table) StopTimer(name string) {
 	}
 }
 
-// forget drops the actions with a timer in this version.
+// forget drops a timer from the record, and its actions from this version.
 func (t *Table) forget(name string) {
 	t.log.Timers = without(t.log.Timers, name)
 	t.does = slices.DeleteFunc(t.does, func(r protocol.Request) bool {
@@ -104,7 +105,7 @@ func (t *Table) has(user string) bool {
 	})
 }
 
-// Say sends a message, the JSON form of data, to those of the users who are present, or to all.
+// Say sends a message, the JSON form of data, to those users of to who are members, or to all if to is empty.
 func (t *Table) Say(data any, to ...string) {
 	if len(to) > 0 {
 		if to = slices.DeleteFunc(slices.Clone(to), func(user string) bool { return !t.has(user) }); len(to) == 0 {
@@ -118,7 +119,7 @@ func (t *Table) Say(data any, to ...string) {
 	t.Do(protocol.Request{Action: protocol.ActionSay, Data: protocol.JSON(text), To: to})
 }
 
-// Kick removes a member from the room with a reason. The member gets no message of the same version.
+// Kick removes a member from the room, and tells why. The member gets no message of the same version.
 func (t *Table) Kick(user, why string) {
 	if !t.has(user) {
 		return
@@ -133,7 +134,7 @@ func (t *Table) Do(action protocol.Request) { t.does = append(t.does, action) }
 func (t *Table) Nonce() string { return rand.Text() }
 
 // Rand returns random numbers that depend only on a nonce and [Config.Secret]: every referee gets the same, and
-// nobody without the Secret can know them. So a game need not store a deck: its data has the nonce of the shuffle,
+// nobody without the Secret can know them. So a game need not store a deck. Its data has the nonce of the shuffle,
 // which everybody may see, and the number of cards that are gone. Use a new [Table.Nonce] for each deck. Rand panics
 // without a Secret.
 func (t *Table) Rand(nonce string) *mathrand.Rand {
@@ -166,7 +167,7 @@ func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
-// behind returns the moves that are not handled yet.
+// behind returns those of the moves that no referee has handled yet.
 func (m *mark) behind(moves []client.Change) []client.Change {
 	for i, move := range slices.Backward(moves) {
 		if move.Epoch == m.Epoch && move.Version <= m.Moved {

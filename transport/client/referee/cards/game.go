@@ -44,7 +44,7 @@ func (g *game) hand(t *referee.Table) (cards []int) {
 	return cards
 }
 
-// led returns the cards of the suit that was led.
+// led returns those of the cards that follow suit: all of them if the trick has no card yet.
 func (g *game) led(cards []int) []int {
 	return slices.DeleteFunc(slices.Clone(cards), func(c int) bool { return len(g.Trick) > 0 && c/13 != g.Trick[0]/13 })
 }

@@ -145,8 +145,8 @@ func (c *claims) readAudience(value jsontext.Value) (ok bool) {
 	return ok
 }
 
-// readObject returns the members of a JSON object. It fails on duplicate names, and on one of names in other letter
-// case.
+// readObject returns the members of a JSON object. It reports false if text is none, or a name is there twice, or one
+// of names is there in other letter case.
 func readObject(text []byte, names ...string) (map[string]jsontext.Value, bool) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil || members == nil {
@@ -170,7 +170,7 @@ func readString(value jsontext.Value) (string, bool) {
 	return text, true
 }
 
-// readList returns a list of strings, never nil.
+// readList reads a list of strings. An empty one is not nil.
 func readList(value jsontext.Value) ([]string, bool) {
 	var elements []jsontext.Value
 	if value.Kind() != jsontext.KindBeginArray || json.Unmarshal(value, &elements) != nil {

@@ -6,8 +6,8 @@
 //
 //   - The key decides the algorithm, never the token: HS256 for a secret, RS256, ES256 or EdDSA for a public key. No
 //     key comes from a token.
-//   - It refuses a token without exp, and one whose claims two JSON readers could understand differently: with a
-//     duplicate name, or one in other letter case. Clocks get no leeway.
+//   - It refuses a token without exp, and one whose claims two JSON readers could understand differently: a name is
+//     there twice, or in other letter case. Clocks get no leeway.
 //   - No error and no log line contains a token or a part of one.
 //   - A changed key file is read again within a second. While its new content is unusable, the old keys stay valid.
 //
@@ -61,9 +61,9 @@ const (
 	Watch            // see the room and its members
 )
 
-// May returns nil if the token allows this use of a room, otherwise an error that is room.ErrForbidden. A member may
-// also watch a room that the token allows to enter. Tokens limit admins, too. May ignores settings and bans of the
-// room: see [Identity.MayWatch].
+// May returns nil if the token allows the use of room id, otherwise an error that is room.ErrForbidden. A user who is
+// in the room (member) may also watch it if Rooms allows that. An admin's token is checked like any other. May ignores
+// the room's settings and bans: see [Identity.MayWatch].
 func (i *Identity) May(use Use, id string, member bool) error {
 	matches := func(pattern string) bool { matched, err := path.Match(pattern, id); return matched && err == nil }
 	allow := func(patterns []string) bool { return patterns == nil || slices.ContainsFunc(patterns, matches) }
@@ -82,8 +82,8 @@ func (i *Identity) Only() func(id string) bool {
 	return func(id string) bool { return i.May(Enter, id, false) == nil }
 }
 
-// Prefix returns the first prefix that Rooms allows for a new room's id, or "". The id consists of the prefix and more
-// characters. If all rooms are allowed, Prefix returns the argument otherwise.
+// Prefix returns a prefix for the id of a new room; more is the number of characters that follow it. If Rooms is nil,
+// that is the argument named otherwise; else that of the first fitting pattern like "table-*", or "" if none fits.
 func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise
@@ -96,8 +96,8 @@ func (i *Identity) Prefix(otherwise string, more int) string {
 	return ""
 }
 
-// MayWatch returns nil if user may watch room id, whose snapshot is now. The token must allow it; except for an
-// admin, the room's settings and bans must, too. at is the time in ms since 1970. The error is room.ErrForbidden or
+// MayWatch returns nil if user may watch room id, whose snapshot is now. The token must allow it and, unless its role
+// is admin, the room's settings and bans as well. at is the time in ms since 1970. The error is room.ErrForbidden or
 // room.ErrBanned.
 func (i *Identity) MayWatch(now room.Snapshot, id, user string, at int64) error {
 	member := user != "" && slices.ContainsFunc(now.Users(), func(o room.Occupant) bool { return o.User == user })
@@ -117,8 +117,8 @@ func validPattern(pattern string) bool {
 	return err == nil && pattern != ""
 }
 
-// Bearers returns the tokens in the Authorization headers of a request (RFC 6750). Other credentials are for a proxy
-// in front of this server.
+// Bearers returns the tokens in the Authorization headers of a request (RFC 6750). It ignores other credentials: they
+// are for a proxy in front of this server.
 func Bearers(h http.Header) (tokens []string) {
 	for _, credentials := range h["Authorization"] {
 		if scheme, token, _ := strings.Cut(credentials, " "); strings.EqualFold(scheme, "Bearer") {

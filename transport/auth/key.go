@@ -42,7 +42,7 @@ type keys struct {
 	byID map[string]*key // nil without a set; "" is the key without an id
 }
 
-// find returns the key for a token with this key id, or without one; nil if there is no such key.
+// find returns the key for a token, or nil. id is the token's key id; named is false if the token has none.
 func (k *keys) find(id string, named bool) *key {
 	switch {
 	case k.only != nil:
@@ -124,8 +124,8 @@ func newKey(public any) (*key, error) {
 	return nil, errors.New("the key must be of RSA, of the elliptic curve P-256, or of Ed25519")
 }
 
-// parseJWKS reads a JSON Web Key Set (RFC 7517) of public keys. As the RFC requires it skips keys for other uses and
-// algorithms. An unreadable key for one of ours is an error.
+// parseJWKS reads a JSON Web Key Set (RFC 7517) of public keys. As the RFC requires, it skips keys for other uses and
+// algorithms. It fails if it cannot read one of the remaining keys, if two have the same id, or if none remains.
 func parseJWKS(text []byte) (*keys, error) {
 	var set jwkset.JWKSMarshal
 	if err := json.Unmarshal(text, &set); err != nil {

@@ -88,8 +88,8 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	return nil, errors.New("no PEM block with a PRIVATE KEY, or it is encrypted")
 }
 
-// Sign returns a token for identity. If no verifier would accept it, the error is room.ErrInvalid and names the
-// field.
+// Sign returns a token for identity. If its user or a pattern is invalid, or it has expired, the error is
+// room.ErrInvalid and names the field. Sign does not check the role.
 func (s *Signer) Sign(identity Identity) (string, error) {
 	user, err := room.ParseUser(identity.User)
 	if err != nil {

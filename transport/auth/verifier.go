@@ -26,7 +26,7 @@ type Verifier struct {
 	parser *jwt.Parser
 }
 
-// New returns a verifier with the keys of source. It fails if they cannot be used.
+// New returns a verifier with the keys of source. It fails if there are none, or they cannot be used.
 func New(source KeySource, opts Options) (*Verifier, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -113,7 +113,7 @@ func reasonOf(err error) error {
 	return errNotAllowed
 }
 
-// KeySource locates the key that verifies tokens. The zero value has none.
+// KeySource says where the keys that verify tokens are. The zero value has none.
 type KeySource struct {
 	path  string // of a file; "" for a constant key
 	text  []byte
@@ -135,7 +135,7 @@ func PublicKeyFile(path string) KeySource { return KeySource{path: path, parse: 
 // JWKSFile names a file with a JSON Web Key Set. A token selects a key by its kid, unless there is only one.
 func JWKSFile(path string) KeySource { return KeySource{path: path, parse: parseJWKS} }
 
-// keyring returns a function that returns the keys of a source, which it reads again when their file changes.
+// keyring reads the keys of a source. current returns them, and first reads their file again if that has changed.
 func keyring(source KeySource, log *slog.Logger) (current func() *keys, err error) {
 	if source.parse == nil {
 		return nil, errors.New("no key is given")

@@ -7,8 +7,8 @@
 // receiver gets each commit at least once, and those of a room in order. It should ignore commits whose room, epoch
 // and version it has.
 //
-// Of all nodes with the same receiver one sends at a time, under a lock. If it dies another one continues after
-// seconds, from the last saved place. A slow receiver does not delay others.
+// Of all nodes with the same receiver one sends at a time: the one that holds a lock. If that node dies, another
+// continues after seconds, from the last saved place. A slow receiver does not delay others.
 //
 // One goroutine runs for each receiver, from Start to Close.
 package webhook
@@ -81,13 +81,13 @@ type webhook struct {
 
 // Stats are a node's counts for one receiver.
 type Stats struct {
-	Receiver     string // its host, with a number if an earlier receiver has the same host
-	Sent, Failed uint64 // requests
-	Entries      uint64 // acknowledged commits and gaps
-	Lag          time.Duration
+	Receiver     string        // its host, with a number if an earlier receiver has the same host
+	Sent, Failed uint64        // requests
+	Entries      uint64        // acknowledged commits and gaps
+	Lag          time.Duration // the age of the oldest unacknowledged commit; 0 if there is none
 }
 
-// New returns Webhooks that send nothing before Start.
+// New returns Webhooks that send nothing before Start. It fails if Secrets is missing, and with the error of [Check].
 func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 	if err := Check(cfg.Receivers); err != nil {
 		return nil, err
@@ -118,14 +118,14 @@ func New(rooms Rooms, cfg Config) (*Webhooks, error) {
 	return ws, nil
 }
 
-// Start starts sending.
+// Start starts a goroutine for each receiver. Call it once.
 func (ws *Webhooks) Start() {
 	for _, w := range ws.all {
 		ws.busy.Go(func() { w.run(ws.life) })
 	}
 }
 
-// Close stops sending. Another node repeats unacknowledged messages.
+// Close ends the goroutines, and waits for them. Another node repeats unacknowledged messages.
 func (ws *Webhooks) Close() {
 	ws.end()
 	ws.busy.Wait()
@@ -159,7 +159,7 @@ func (w *webhook) run(ctx context.Context) {
 	}
 }
 
-// tell sends all entries after a place, and waits for new ones, until ctx ends or Redis does not answer.
+// tell sends all entries after place, and waits for new ones, until ctx ends or Redis fails. keep saves a new place.
 func (w *webhook) tell(ctx context.Context, place string, keep func(place string) error) error {
 	kept := time.Now()
 	reader := api.FeedReader{Rooms: w.rooms, Filter: w.Filter, Limit: maxEntries, Place: place}

@@ -5,11 +5,11 @@
 // without a build. Its Content-Security-Policy allows files of this server only: no inline script or style, no frame
 // around it. Names and messages are shown as text, never as markup.
 //
-// The files in assets, from page.js on: table.js shows a table, and lobby.js the list of tables. In stampede.js many
-// players want one table at once, with and without a lock; crowd.js plays them.
+// The page's files are in assets. It starts with page.js; table.js shows a table, and lobby.js the list of tables.
+// stampede.js shows many players who want one table at once, with and without a lock; crowd.js plays them.
 //
-// Admin returns the handler of the operators' page in admin, from admin.js on. The page polls the operators' API
-// about once a second; nodes.js, charts.js, rooms.js and room.js show the results.
+// Admin returns the handler of the operators' page. Its files are in admin, and it starts with admin.js. It polls the
+// operators' API about once a second; nodes.js, charts.js, rooms.js and room.js show the results.
 //
 // The package runs no goroutines.
 package page
@@ -66,7 +66,7 @@ type file struct {
 	etag    string
 }
 
-// New returns the handler of the page.
+// New returns the handler of the page, of roomd.js, and of documents below /docs/.
 func New(opts Options) *Handler {
 	h := &Handler{files: make(map[string]file)}
 	h.addAll("/", assets, "assets/*")
@@ -87,7 +87,7 @@ func New(opts Options) *Handler {
 	return h
 }
 
-// addAll adds the files that match a pattern, under a folder that ends with a slash.
+// addAll adds the files in from that match pattern, at URL paths below folder, which ends with a slash.
 func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
 	names, err := fs.Glob(from, pattern)
 	if err != nil {

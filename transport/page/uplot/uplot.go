@@ -10,7 +10,7 @@ import "embed"
 //go:embed uplot.js uplot.css
 var Files embed.FS
 
-// Script and Style are the contents of these files.
+// Script and Style are the contents of the two files.
 var (
 	//go:embed uplot.js
 	Script string

@@ -145,8 +145,7 @@ func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.node.Ans
 // not answer, Do may return up to 0.3 s after the end of ctx.
 //
 // It fails with [room.ErrUnknown] if the outcome is not known. With any other error nothing was written:
-// [room.ErrInvalid], [room.ErrNotMember], [room.ErrDuplicate], [room.ErrFull] or [room.ErrRoomClosed] by the room's
-// settings, [room.ErrConflict] if the action expects another version, an error of Rules.Seating, [room.ErrBusy],
+// [room.ErrInvalid], another error of the rules or of Rules.Seating (see the action and package room), [room.ErrBusy],
 // [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	start := time.Now()
@@ -246,8 +245,8 @@ func unavailable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 }
 
-// Watch calls fn for each further commit to the room, in order, until stop is called; it does not call fn after stop
-// has returned. fn must return at once and may not call Watch or stop.
+// Watch calls fn with each further event of the room, in the order of commits, until stop is called; it does not call
+// fn after stop has returned. fn must return at once and may not call Watch or stop.
 //
 // Watch returns when the subscription is established, so that a later Read or Do misses nothing. It fails with
 // [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
@@ -285,7 +284,7 @@ func (c *Coordinator) Ping(ctx context.Context) error {
 }
 
 // Alive returns an error if the coordinator itself is stuck, but not for an outage of Redis. It blocks while a
-// goroutine keeps one of the locks that all work needs.
+// goroutine keeps one of the mutexes that all work needs.
 func (c *Coordinator) Alive() error {
 	c.workers.Queues()
 	return c.node.Alive()

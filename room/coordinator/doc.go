@@ -43,14 +43,14 @@
 //
 // A room keeps its timers in the field timers of Meta. When one is due any node may run [room.Upkeep] on the room,
 // which fires each due timer once. Normally the node that set the timer does; internal/timers cares for the timers of
-// dead nodes with an index (Timers:due), which is written before the commit that sets a timer. Their clock is
-// [Coordinator.Now].
+// dead nodes with an index (Timers:due), which is written before the commit that sets a timer. Timers are due by the
+// clock of [Coordinator.Now].
 //
 // # Inside
 //
 // internal/work runs actions, internal/store knows what Redis holds, internal/feed orders the events of rooms,
-// internal/cluster is the node's part among the others, and internal/timers fires timers. internal/lobby,
-// internal/nodes and internal/checks are for operators.
+// internal/cluster is the node's part among the others, internal/timers fires timers, and internal/relay keeps the
+// feed of all rooms. internal/lobby, internal/nodes and internal/checks are for operators.
 //
 // A node prolongs its lease, a key with a TTL. Before it writes to a room it records that it may have members there.
 // The other nodes watch its lease by their own clocks: steps of Redis' clock cost nobody a seat. When a lease has
@@ -107,8 +107,8 @@
 // An action in an idle room runs in its caller's goroutine. One more goroutine runs for each room in which further
 // actions wait or Redis does not answer soon, and briefly for each room whose worker has ended. [Coordinator.Start],
 // or the first action, starts four: for the node's lease, its records, the other nodes, and timers that other nodes
-// have not fired. Options.Report starts two, which write reports and check rooms; their requests may use goroutines
-// of their own. The first watch, or the first wait for a lock, starts four for events and wake-ups. The first list of
-// rooms, or with Options.Report the first action, starts one that keeps the index complete. [Coordinator.Close]
-// returns when all of them have ended. go-redis has some of its own until the client is closed.
+// have not fired. Options.Feed starts two, for the feed, and Options.Report two, for reports and checks; their
+// requests may use goroutines of their own. The first watch, or the first wait for a lock, starts four for events and
+// wake-ups. The first list of rooms, or with Options.Report the first action, starts one that completes the index.
+// [Coordinator.Close] returns when all of them have ended. go-redis has some of its own until the client is closed.
 package coordinator

@@ -64,8 +64,7 @@ func (h *history) HasFeed() bool { return h.feed > 0 }
 // earlier page; "" is the first remaining entry. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits
 // come in order, at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
 //
-// If entries that follow after were dropped, all rooms come first, each as a gap, between two entries with a
-// FeedList.
+// If entries behind that place were dropped, all rooms come first, each as a gap, between two entries with a FeedList.
 //
 // It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (h *history) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage,
@@ -168,7 +167,8 @@ func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, erro
 	return &now, err
 }
 
-// AwaitFeed waits for an entry after Next of a page. It fails with [room.ErrUnavailable] or the cause of ctx.
+// AwaitFeed waits for an entry behind the place after, the Next of a page. In a list of all rooms it does not wait. It
+// fails with [room.ErrUnavailable] or the cause of ctx.
 func (h *history) AwaitFeed(ctx context.Context, after string) error {
 	if strings.Contains(after, "~") {
 		return nil
@@ -187,9 +187,9 @@ func (h *history) explainFeed(ctx context.Context, err error) error {
 const feedLock = "~feed-"
 
 // ReadFeedAs calls read on one node at a time, with the place that the named reader kept last. name has letters and
-// digits. A new reader waits for an entry, and begins before the first one left. keep saves a place, the Next of a
-// [FeedPage], even after ctx has ended. read's context ends when another node may read. ReadFeedAs returns read's
-// error, lockmgr.ErrHeld if another node reads, or an error of Redis.
+// digits. A new reader waits for an entry, and begins with the first remaining one. keep saves a place, the Next of a
+// [FeedPage], even after ctx has ended. The context of read ends when another node may read. ReadFeedAs returns the
+// error of read, lockmgr.ErrHeld if another node reads, or an error of Redis.
 func (h *history) ReadFeedAs(ctx context.Context, name string,
 	read func(ctx context.Context, place string, keep func(place string) error) error) error {
 	lock, err := h.locks.TryAcquire(ctx, feedLock+name)

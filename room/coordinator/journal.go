@@ -30,14 +30,15 @@ type JournalEntry struct {
 	Time          time.Time // when it was written, by the clock of Redis
 	room.Position           // of the room after the commit
 	Node          string
-	Changes       []room.Change // as shown to everyone; empty if the commit changed nothing for them
+	Changes       []room.Change // as in its event, also those that [room.Change.IsFor] shows only to some
 }
 
 // entryID matches the id of a stream's entry: ms since 1970, and a number.
 var entryID = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}$`)
 
-// Journal returns entries of a room's journal, oldest first: those after the entry with ID after, or from the first
-// remaining one if after is empty. limit is from 1 to MaxJournalPage. Nodes without Options.Journal can read it, too.
+// Journal returns at most limit entries of a room's journal, oldest first. They begin after the entry whose ID is
+// after, or with the first remaining one if after is empty. limit is from 1 to MaxJournalPage. Nodes without
+// Options.Journal can read a journal, too.
 //
 // It fails with [room.ErrInvalid], [room.ErrForeign], [room.ErrUnavailable] or the cause of ctx.
 func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {
@@ -71,7 +72,7 @@ func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]J
 	return entries, nil
 }
 
-// Kept returns the last messages that a room has kept under its settings, at most so many. It fails with
+// Kept returns the last messages that a room has kept under its settings; most is their greatest number. It fails with
 // [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Kept(ctx context.Context, id string, most int) (room.Kept, error) {
 	if err := room.CheckID(id); err != nil {

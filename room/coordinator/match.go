@@ -8,10 +8,10 @@ import (
 	"roomd/room/coordinator/internal/lobby"
 )
 
-// Lobby returns a list of the rooms that have members, or were configured and may be used. It includes this node's
-// commits up to now, and those of other nodes up to half a second ago; up to a minute ago where Redis lost the room,
-// or the node died while changing it. No call searches Redis: from the first call on, nodes keep an index there and
-// share it. The first call waits up to three seconds for the index to be complete.
+// Lobby returns a list of the rooms that have members, and of those that were configured, except closed ones that are
+// not kept. It includes this node's commits up to now, and those of other nodes up to half a second ago; up to a
+// minute ago where Redis lost the room, or the node died while changing it. No call searches Redis: from the first
+// call on, nodes keep an index there and share it. The first call waits up to three seconds until it is complete.
 //
 // It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }
@@ -28,19 +28,19 @@ type Wanted = lobby.Wanted
 // NewIDLength is how many characters follow Wanted.Prefix in the id of a room that [Coordinator.Match] begins.
 const NewIDLength = lobby.NewIDLength
 
-// maxMatches is how many rooms Match tries before it begins one; each was taken by others, or refused this user.
+// maxMatches is how many rooms Match tries before it begins a new one.
 const maxMatches = 20
 
-// Match finds a room with the labels and enough free seats, the fullest first, or begins one, and calls join to take
-// the seats: with a [room.Join] or a [room.Reserve] that has the given settings as Begin. It passes over a room that
-// refuses, because others were faster or the room does not let this user in. So users who look for the same at the
-// same instant, on any nodes, sit together, and a new room begins only when no known one has seats: if players join
-// rooms with these labels in no other way, all rooms but the last are full.
+// Match finds the fullest room with the labels and enough free seats, or chooses the id of a new one. Then it calls
+// join, which takes the seats with a [room.Join] or a [room.Reserve] that has begin as its Begin. If a room refuses,
+// because others were faster or the room does not let this user in, Match tries the next. So users who look for the
+// same at the same instant, on any nodes, sit together, and a new room begins only when no known one has seats: if
+// players join rooms with these labels in no other way, all rooms except the last are full.
 //
 // Usually that is two requests: one finds the room and claims the seats, the other is the join. If the join fails
 // without writing, Match releases the claim; after [room.ErrUnknown] the next search of the index releases it. Match
-// fails with the error of join in a new room or in the last one tried, and with [room.ErrInvalid],
-// [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
+// fails with the error of join in a new room or in the last one tried; with Wanted.NoNew or [room.ErrForbidden] if
+// none may begin; or with [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Match(ctx context.Context, w Wanted,
 	join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error {
 	if w.Settings.Capacity == 0 {

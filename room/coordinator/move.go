@@ -11,7 +11,8 @@ import (
 // Move moves users from one room to another: all of them, or none. They are never without a seat. In the room to,
 // their seats are reserved under the session (see [room.Reserve]) until sessions of the users join; they leave the
 // room from with [room.ReasonMoved] and take their private data along. Nothing else may use the session. After a
-// while the caller has to release unused reservations, by a Leave of the session.
+// while the caller has to release unused reservations, by a Leave of the session. left and joined are the results in
+// from and to.
 //
 // Both rooms are locked meanwhile. On one Redis a script writes to both. On Redis Cluster, where the rooms may be on
 // two masters, one script reserves the seats, and then another one has the users leave:
@@ -28,11 +29,11 @@ import (
 //
 // If a hold is lost Move acquires another, so a stalled node does not fail the move. Once a room is being written,
 // Move goes on even if ctx ends; Close waits for it. It returns within Options.LockWait and two LockTTLs; on Cluster
-// within four, and another LockWait if seats are released.
+// within LockWait and four LockTTLs, and one more LockWait if seats are released.
 //
-// It fails with the errors of [Coordinator.Do], and with [room.ErrNotMember] if a user is not in the room from; then
-// nothing has changed. After [room.ErrUnknown] the users are in either room, or on Cluster in both: call Leave for
-// their sessions in to, as after success.
+// It fails with the errors of [Coordinator.Do], such as [room.ErrNotMember] if a user is not in from; nothing has
+// changed then. After [room.ErrUnknown] the users are in either room, or on Cluster in both: release the unused
+// reservations as after success.
 func (c *Coordinator) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result,
 	err error) {
 	start := time.Now()

@@ -85,7 +85,7 @@ func newOperators(opts Options, st *store.Store, locks *lockmgr.Manager, ws *wor
 // Settings returns the settings that all coordinators should share.
 func (o *operators) Settings() NodeSettings { return o.opts.shared() }
 
-// Nodes returns the living nodes by name. It fails with [room.ErrUnavailable].
+// Nodes returns the living nodes, sorted by name. It fails with [room.ErrUnavailable].
 func (o *operators) Nodes(ctx context.Context) ([]NodeInfo, error) {
 	return nodes.Living(ctx, o.store, o.node, o.opts.NodeTTL)
 }

@@ -83,8 +83,8 @@ type Options struct {
 	// is read again. A minute without use ends a copy anyway. Zero means DefaultMaxCopies.
 	MaxCopies int
 
-	// Idle is how long Redis keeps an empty room. One that nobody has configured is kept for a minute, unless it has
-	// bans or remembers users taken out. At least a millisecond; zero means DefaultIdle.
+	// Idle is how long Redis keeps an empty room. One that nobody with authority has configured is kept for a minute,
+	// unless authority has banned or removed users there. At least a millisecond; zero means DefaultIdle.
 	Idle time.Duration
 
 	// Journal is about how many of its last commits each room keeps in a stream, for [Coordinator.Journal] and for

@@ -25,15 +25,15 @@ type Server struct {
 	ReadOnly  bool // a replica that takes no writes
 	Loading   bool // reading its data; answers nothing else yet
 
-	UsedMemory, MaxMemory int64 // in bytes; MaxMemory 0 is no limit
-	Policy                string
+	UsedMemory, MaxMemory int64  // in bytes; MaxMemory 0 is no limit
+	Policy                string // maxmemory-policy
 
 	AppendOnly  bool
 	WriteFailed string // the kind of persistence that failed last: AOF or RDB
 
 	Replicas int // connected and in step
 
-	Config *Config // nil if this user may not read it
+	Config *Config // nil if it was not read, or the client's user may not read it
 
 	RoundTrip   time.Duration // the median of several
 	SlowestTrip time.Duration
@@ -49,9 +49,9 @@ type Config struct {
 	FullCoverage bool   // cluster-require-full-coverage
 }
 
-// Servers describes the server of a client, or all masters of a Cluster, by address. If thorough, it also reads the
-// configuration, if that is allowed, and measures clock and round trip. If a server does not answer it returns the
-// others, and fails.
+// Servers describes the server of a client, or all masters of a Cluster, sorted by address. If thorough, it also
+// measures clock and round trip, and reads the configuration if the client's user may. If a server does not answer,
+// Servers returns what it knows of all, and that server's error.
 func Servers(ctx context.Context, client redis.UniversalClient, thorough bool) ([]Server, error) {
 	var mu sync.Mutex
 	var all []Server
@@ -80,7 +80,7 @@ func ask(ctx context.Context, c redis.UniversalClient, thorough bool) (Server, e
 	return s, s.measure(ctx, c)
 }
 
-// configOf returns nil if the user may not read the configuration, as is usual where Redis is rented.
+// configOf returns a server's configuration, nil if the client's user may not read it, as usual where Redis is rented.
 func configOf(ctx context.Context, c redis.UniversalClient) *Config {
 	get := redis.NewMapStringStringCmd(ctx, "config", "get", "appendfsync", "save", "min-replicas-to-write",
 		"cluster-require-full-coverage")

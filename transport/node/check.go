@@ -34,7 +34,7 @@ func (*checkCmd) Help() string {
 		"what must be (fail), and ends with 1 if something must. It serves nobody, and leaves nothing in Redis."
 }
 
-// run writes the findings. It fails with errMustChange if one must be mended.
+// run writes the findings. It fails if something must be changed.
 func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -42,10 +42,14 @@ func (c *checkCmd) run(ctx context.Context, stdout io.Writer) error {
 	if err := found.write(stdout, c.JSON); err != nil {
 		return err
 	}
-	if n := found.count(levelFail); n > 0 {
-		return errMustChange(n)
+	switch n := found.count(levelFail); n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("check: one thing must be changed")
+	default:
+		return fmt.Errorf("check: %d things must be changed", n)
 	}
-	return nil
 }
 
 func checkConfig(ctx context.Context, cfg config) (found findings) {
@@ -241,15 +245,6 @@ func (f findings) count(level string) (n int) {
 		}
 	}
 	return n
-}
-
-type errMustChange int
-
-func (n errMustChange) Error() string {
-	if n == 1 {
-		return "check: one thing must be changed"
-	}
-	return fmt.Sprintf("check: %d things must be changed", int(n))
 }
 
 // write writes one line per finding, or one JSON object.

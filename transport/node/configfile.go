@@ -71,7 +71,7 @@ func (f *configFile) parse(text []byte, flags []*kong.Flag) error {
 			return fmt.Errorf("%s: %s %w", f.at(pair[1].Line), name, err)
 		}
 		f.entries[name] = fileEntry{at, value}
-		if anybody && (flags[i].Tag.Has("secret") || name == "redis" && withPassword.MatchString(pair[1].Value)) {
+		if anybody && (flags[i].Tag.Has("secret") || name == "webhook" || withPassword.MatchString(pair[1].Value)) {
 			f.exposed = name
 		}
 	}

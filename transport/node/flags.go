@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -224,7 +223,7 @@ type limitFlags struct {
 }
 
 type webhookFlags struct {
-	Webhook           []receiver    `secret:"" placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
+	Webhook           []receiver    `placeholder:"URL" sep:" " help:"Send every commit of every room to this URL, in requests signed as Standard Webhooks has it. Repeat it for several receivers. Behind a # may stand which commits it wants: https://game.example/roomd#rooms=table-*&kinds=join,leave. It needs --feed and --journal. The log shows the host only."`
 	WebhookSecretFile *string       `placeholder:"FILE" help:"File with the secret that signs these requests: whsec_ and 24 to 64 bytes in base64. With several, one in each line, each signs. It is read again when it changes."`
 	WebhookTimeout    time.Duration `least:"100ms" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
 }
@@ -233,11 +232,7 @@ type webhookFlags struct {
 const maxWebhookTimeout = time.Minute
 
 func (f *webhookFlags) validate() error {
-	receivers := make([]webhook.Receiver, len(f.Webhook))
-	for i, r := range f.Webhook {
-		receivers[i] = r.Receiver
-	}
-	if err := webhook.Check(receivers); err != nil {
+	if err := webhook.Check(f.receivers()); err != nil {
 		return fmt.Errorf("--webhook: %w", err)
 	}
 	switch {
@@ -256,21 +251,16 @@ func (f *webhookFlags) webhooks(log *slog.Logger) (cfg webhook.Config, err error
 	if len(f.Webhook) == 0 {
 		return cfg, nil
 	}
-	cfg.Timeout = f.WebhookTimeout
-	if cfg.Secrets, err = webhook.SecretFile(*f.WebhookSecretFile, log); err != nil {
+	secrets, err := webhook.SecretFile(*f.WebhookSecretFile, log)
+	if err != nil {
 		return cfg, fmt.Errorf("--webhook-secret-file: %w", err)
 	}
-	for _, r := range f.Webhook {
-		cfg.Receivers = append(cfg.Receivers, r.Receiver)
-	}
-	return cfg, nil
+	return webhook.Config{Receivers: f.receivers(), Secrets: secrets, Timeout: f.WebhookTimeout}, nil
 }
 
-// webhookHosts returns the receivers without their possible secrets.
-func (f *webhookFlags) webhookHosts() string {
-	var hosts []string
+func (f *webhookFlags) receivers() (all []webhook.Receiver) {
 	for _, r := range f.Webhook {
-		hosts = append(hosts, r.String())
+		all = append(all, r.Receiver)
 	}
-	return strings.Join(hosts, ",")
+	return all
 }

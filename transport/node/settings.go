@@ -59,8 +59,6 @@ func settings(cfg config, redis string) (all []setting) {
 			cfg.file.origins[flag.Name]}
 		switch {
 		case s.isDefault:
-		case flag.Name == "webhook":
-			s.shown = cfg.webhookHosts()
 		case flag.Tag.Has("secret"):
 			s.shown = "(secret)"
 		case flag.Name == "redis":

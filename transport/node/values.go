@@ -118,6 +118,7 @@ func (r *receiver) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// String returns the host only, because the rest may be secret.
 func (r receiver) String() string { return r.Host() }
 
 // matchSettings are the allowed settings of rooms created by a match. The flag has them as JSON, or as @ and a file

@@ -14,7 +14,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// admit returns an error unless the caller may run op in the path's room.
+// admit identifies and counts the caller. It returns an error unless the caller may run op in the path's room now.
 func (q *request) admit(op *operation) error {
 	if err := q.identify(op.open); err != nil {
 		if wait := q.api.callers.take(q.network.String()); wait > 0 { // slows down guessing
@@ -42,8 +42,8 @@ func (q *request) admit(op *operation) error {
 	return q.allow(q.room, op)
 }
 
-// allow returns an error unless the token allows op in a room: to watch it for a read by all, to enter it otherwise.
-// [readRoom] checks this itself.
+// allow returns an error unless the token allows op in a room, if there is one. A read that is not only for admins
+// needs the right to watch the room, anything else the right to enter it. [readRoom] checks this itself.
 func (q *request) allow(id string, op *operation) error {
 	switch {
 	case id == "", op.id == "readRoom":
@@ -59,7 +59,7 @@ func (q *request) lists(id string) bool {
 	return q.token.May(auth.Enter, id, false) == nil || q.token.May(auth.Watch, id, false) == nil
 }
 
-// identify sets the caller's identity. With a key, callers need a token; operators are admins without one.
+// identify sets the caller's identity. On a node with a key, only operators and open operations need no token.
 func (q *request) identify(open bool) error {
 	if q.operator {
 		q.token.Role = auth.RoleAdmin
@@ -113,7 +113,7 @@ func (q *request) admitOrigin() error {
 	return nil
 }
 
-// options answers a browser's preflight request for a page.
+// options answers OPTIONS, such as a browser's preflight request for a page.
 func (q *request) options(at methods) *answer {
 	q.header.Set("Allow", at.allow())
 	if q.Header.Get("Origin") != "" && q.Header.Get("Access-Control-Request-Method") != "" && !q.operator {
@@ -213,7 +213,7 @@ func (c *callers) take(name string) (wait time.Duration) {
 	return wait
 }
 
-// forgetLocked removes callers whose requests no longer count, once their number has doubled.
+// forgetLocked removes callers whose requests no longer count, if the number of callers has doubled since last time.
 func (c *callers) forgetLocked() {
 	if len(c.byName) < c.sweep {
 		return

@@ -5,12 +5,12 @@
 //
 // # What it promises
 //
-//   - Without a key for tokens nobody has authority by API.Public. With one, a caller needs a valid token for
-//     everything but the description, and sees only rooms that the token allows.
+//   - Without a key for tokens nobody has authority through API.Public. With one, a caller needs a valid token for
+//     everything except the description, and sees only rooms that the token allows.
 //   - A body with an unknown field, a repeated field, or anything behind it is refused, and changes nothing; likewise
 //     an unknown query parameter.
-//   - An error is a problem document (RFC 9457), with the code of the WebSocket protocol where there is one. Unless
-//     the code is unknown, nothing was written.
+//   - An error is a problem document (RFC 9457), with the code of the WebSocket protocol where there is one. Only
+//     with the code "unknown" may something have been written.
 //   - The number of requests that run at once is limited, in all and per address. Further ones are refused at once.
 //
 // The package starts no goroutines.
@@ -76,8 +76,8 @@ const (
 
 // Options say how an [API] treats its callers. The zero value is ready to use.
 type Options struct {
-	// Auth verifies the tokens of callers. Nil means that nobody has a token: everybody may read, and only operators
-	// may make changes.
+	// Auth verifies the tokens of callers. Nil means that nobody has a token: everybody may read rooms and the lobby,
+	// and only operators may do anything else.
 	Auth *auth.Verifier
 
 	// Rate is how many requests a second a user, or without tokens an address, may send; Burst is how many at once.
@@ -94,7 +94,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// withDefaults returns an error that names the field if an option cannot be used.
+// withDefaults returns o with its defaults, or an error that names an option that cannot be used.
 func (o Options) withDefaults() (Options, error) {
 	if o.Burst < 0 || o.Timeout < 0 {
 		return o, &room.InvalidError{Field: map[bool]string{true: "Burst", false: "Timeout"}[o.Burst < 0],
@@ -123,7 +123,7 @@ type API struct {
 	described []byte // the content of /api/openapi.yaml
 }
 
-// New returns an API of rooms. It returns an error that names the field if an option cannot be used.
+// New returns an API of rooms. If an option cannot be used, the error names it.
 func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	if rooms == nil || server == nil {
 		return nil, errors.New("api: rooms or server is nil")

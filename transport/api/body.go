@@ -71,7 +71,7 @@ func checkJSON(body []byte) error {
 }
 
 // decode reads a body into a *T: any JSON into a *rawJSON, otherwise an object into a struct. It refuses unknown
-// names, names in other letter case, null, and the lack of a field without omitzero.
+// names, names in other letter case, null, values that checkTags refuses, and the lack of a required field.
 func decode(body []byte, into any) error {
 	if raw, ok := into.(*rawJSON); ok {
 		*raw = bytes.Trim(body, " \t\r\n")
@@ -137,7 +137,7 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 	return checkTags(field, into, name)
 }
 
-// checkTags checks a value by the description's tags, except those that the rules check later.
+// checkTags checks a value by the field's tags enum, minLength, minimum and maximum. The rules check the rest later.
 func checkTags(field reflect.StructField, value reflect.Value, name string) error {
 	if choices := field.Tag.Get("enum"); choices != "" &&
 		(value.Kind() == reflect.String || value.Kind() == reflect.Bool) {

@@ -71,8 +71,7 @@ func newFeedEntry(e *coordinator.FeedEntry, now int64) feedEntry {
 	return one
 }
 
-// EncodeFeedEntry returns an entry of the feed in JSON, as admins see it. now is the nodes' common time, in ms since
-// 1970.
+// EncodeFeedEntry returns e in JSON, as admins see it. now is the nodes' common time, in ms since 1970.
 func EncodeFeedEntry(e *coordinator.FeedEntry, now int64) []byte {
 	text, _ := json.Marshal(newFeedEntry(e, now), json.Deterministic(true)) // our own types, of valid UTF-8
 	return text
@@ -84,7 +83,7 @@ type FeedFilter struct {
 	Kinds []string // of changes: a commit needs one of them; empty selects all
 }
 
-// Check returns a [room.ErrInvalid] that names an unusable pattern or kind.
+// Check returns an error, a [room.ErrInvalid], that names a pattern or kind that cannot be used.
 func (f *FeedFilter) Check() error {
 	for _, pattern := range f.Rooms {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
@@ -160,7 +159,7 @@ type FeedReader struct {
 	Filter FeedFilter
 	// Shows reports whether to read the entries of a room that Filter selects. Nil reads all.
 	Shows func(id string) bool
-	// Limit is the number of entries that Next looks at.
+	// Limit is the number of entries that Next reads at once.
 	Limit int
 	// Place is the place after which Next reads. Next moves it.
 	Place string
@@ -181,8 +180,8 @@ const (
 	feedBytes = 64 << 10        // roughly the size of a write
 )
 
-// Next returns the next entries. It waits up to 15 s for some, and returns none if none come. passed is the new Place
-// if entries before it were left out, otherwise empty.
+// Next returns the next selected entries. It waits up to 15 s for some, and returns none if none come, or none of a
+// page is selected. passed is the new Place if it is not the Next of the last entry returned, otherwise empty.
 func (r *FeedReader) Next(ctx context.Context) (entries []coordinator.FeedEntry, passed string, err error) {
 	waiting, cancel := context.WithTimeout(ctx, watchBeat)
 	defer cancel()

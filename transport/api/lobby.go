@@ -166,7 +166,7 @@ func listRooms(q *request, in search) (*answer, error) {
 	return &answer{status: http.StatusOK, cache: lobbyAge, body: q.page(all, &f, after, some)}, nil
 }
 
-// page returns the filter's first rooms that the caller may see; if some is true, the first after behind.
+// page returns the first page of the filter's rooms that the caller may see, or if some is true the page after behind.
 func (q *request) page(all *coordinator.Lobby, f *filter, behind key, some bool) lobby {
 	var keys []key
 	for _, r := range all.Rooms {
@@ -211,7 +211,8 @@ type lobbyStream struct {
 	f      *filter
 }
 
-// next waits for the next list, and writes the differences.
+// next waits for a list newer than before, and writes the differences; without before, it writes the whole list. If
+// none comes within watchBeat, it writes an empty comment. It returns the list that the caller has now.
 func (s *lobbyStream) next(ctx context.Context, before *coordinator.Lobby) (*coordinator.Lobby, error) {
 	patience, cancel := context.WithTimeout(ctx, watchBeat)
 	defer cancel()
@@ -259,7 +260,7 @@ func (s *lobbyStream) changes(before, now *coordinator.Lobby, ids []string) erro
 	return s.send("changes", e)
 }
 
-// differ reports whether the lobby shows a room differently than before.
+// differ reports whether a room as it is looks different in the lobby from the room as it was.
 func differ(was, is coordinator.Listed) bool {
 	was.Epoch, was.Version = is.Epoch, is.Version
 	return was != is

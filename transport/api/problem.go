@@ -77,7 +77,7 @@ func badField(field, format string, args ...any) error {
 	return &room.InvalidError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// conflictError is an If-Match that is not met, with the current state.
+// conflictError says that If-Match is not met, and has the current state.
 type conflictError struct {
 	error
 	now  room.Snapshot
@@ -86,7 +86,7 @@ type conflictError struct {
 
 func (e *conflictError) Unwrap() error { return e.error }
 
-// problem returns the answer to a request that failed with err.
+// problem returns the answer to a request that failed with err, and logs outages and limits.
 func (q *request) problem(err error) *answer {
 	e := transport.ErrorOf(err)
 	kind, known := kinds[e.Code]
@@ -133,7 +133,7 @@ func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why err
 // retryAfter is the pause that a refused caller is asked for.
 const retryAfter = 5 * time.Second
 
-// setRetry tells the caller when to try again.
+// setRetry tells the caller when to try again, and tells Options.Refused if err is a limit's.
 func (q *request) setRetry(status int, err error) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return
@@ -148,7 +148,7 @@ func (q *request) setRetry(status int, err error) {
 	q.header.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 }
 
-// troubles are rate-limited logs: an outage of Redis, or a caller, can cause any number of such events.
+// troubles are rate-limited logs, because an outage of Redis, or a caller, can cause any number of messages.
 type troubles struct {
 	logs    *ratelog.Set
 	byCode  map[string]*ratelog.Log

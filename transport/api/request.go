@@ -46,7 +46,7 @@ func (a *API) serve(at methods, operators bool, running *gate) http.Handler {
 	})
 }
 
-// answer runs a request, unless too many run already.
+// answer runs a request, unless the caller may not run it, or too many run already.
 func (q *request) answer(at methods, running *gate, w http.ResponseWriter) (*answer, error) {
 	if err := q.admitOrigin(); err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (q *request) condition(op *operation) (expected room.Expect, err error) {
 		`must be an ETag of the room, such as "k3v….18", or only its version, such as 18`)
 }
 
-// ifNoneMatch reports whether the caller already has that version of a room.
+// ifNoneMatch reports whether the caller already has the room at version, an ETag.
 func (q *request) ifNoneMatch(version string) bool {
 	for _, line := range q.Header["If-None-Match"] {
 		for tag := range strings.SplitSeq(line, ",") { // no epoch has a comma

@@ -135,7 +135,7 @@ func (q *request) doIfExists(a room.Action) (*answer, error) {
 	return q.do(a)
 }
 
-// dataOf returns the current data that an action would have replaced.
+// dataOf returns the current data that an action would have replaced, none for a Deal with several hands.
 func dataOf(a room.Action, now room.Snapshot) string {
 	deal, is := a.(room.Deal)
 	switch {
@@ -148,7 +148,7 @@ func dataOf(a room.Action, now room.Snapshot) string {
 	return now.Private(room.Viewer{Authority: true})[user]
 }
 
-// settings are room.Settings with all fields shown. The description takes the rest from [room.SettingFields].
+// settings are room.Settings with all fields shown. [room.SettingFields] has their description and limits.
 type settings struct {
 	Capacity int         `json:"capacity" required:"false"`
 	Closed   bool        `json:"closed" required:"false"`

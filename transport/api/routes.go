@@ -74,7 +74,7 @@ func withBody[T any](run func(q *request, in T) (*answer, error)) handler {
 	return h
 }
 
-// operations are all operations except the description.
+// operations are all operations of the API except the description.
 var operations = []operation{
 	{
 		method: http.MethodGet, path: "/api/rooms", id: "lobby", handler: withQuery(listRooms), answer: lobby{},

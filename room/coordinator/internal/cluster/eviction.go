@@ -63,8 +63,8 @@ func (e *evictor) loop() {
 	}
 }
 
-// look checks all lists once, and returns when to look again. Without a valid lease it judges nobody: the other
-// nodes may be unable to prolong theirs, too.
+// look checks all lists once, and returns when to look again. Without a valid lease it judges nobody: perhaps the
+// other nodes cannot prolong their leases either.
 func (e *evictor) look(ctx context.Context) (next time.Time, err error) {
 	if _, valid := e.node.lease.holder(); !valid {
 		for _, v := range e.lists {
@@ -93,7 +93,7 @@ func (e *evictor) look(ctx context.Context) (next time.Time, err error) {
 	return next, errors.Join(failed...)
 }
 
-// checkList handles the dead nodes in one list. next is when the next ones are due, zero if unknown.
+// checkList handles the dead nodes in one list. next is when another node in it is due, zero if unknown.
 func (e *evictor) checkList(ctx context.Context, v *sightings) (next time.Time, err error) {
 	leases, err := e.node.lease.leasesOf(ctx, v.list)
 	if err != nil {
@@ -118,7 +118,7 @@ func (e *evictor) checkList(ctx context.Context, v *sightings) (next time.Time, 
 	return next, errors.Join(failed...)
 }
 
-// leasesOf returns the leases of the nodes in a list, by name; "" for one that has none.
+// leasesOf returns the leases of the nodes in a list, by name; "" for a node without a lease.
 func (l *lease) leasesOf(ctx context.Context, list string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.ttl)
 	defer cancel()
@@ -141,12 +141,12 @@ func (l *lease) leasesOf(ctx context.Context, list string) (map[string]string, e
 	return leases, nil
 }
 
-// evictNode shows the members of a dead node as away, room by room, and removes them after their grace. Once all
-// rooms are empty of them it takes the node off the list. Members of a node that stopped are not shown as away: they
+// evictNode shows the members of a dead node as away, room by room, and removes them after their grace. Once no room
+// has any of them it takes the node off the list. Members of a node that stopped are not shown as away: they
 // are moving to other nodes.
 //
-// Several nodes may do this, and die while doing it; each member is still shown away once and removed once. Both are
-// actions under the room's lock, and ignore members who are away already, or have come back through another node.
+// Several nodes may do this, and die while doing it; each member is still shown away once and removed once. These two
+// steps are actions under the room's lock. They ignore members who are away already, or came back through another node.
 func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) error {
 	rdb := e.node.store.Client
 	asking, cancel := context.WithTimeout(ctx, e.node.opts.Settings.NodeTTL)
@@ -228,7 +228,7 @@ func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) er
 	return nil
 }
 
-// inEach calls do concurrently for the rooms of a dead node, and returns the sum of members.
+// inEach calls do for each room of a dead node, several at a time, and returns the sum of members.
 func inEach(rooms []string, do func(id string) (members int, err error)) (int, error) {
 	var members, failed atomic.Int64
 	var work errgroup.Group
@@ -250,7 +250,7 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 	return int(members.Load()), nil
 }
 
-// evictFrom removes a node's members from a room, the node from the room's Meta, and the room from the node's list.
+// evictFrom removes who's members from a room, by:<node> from the room's Meta, and the room from Node:<node>:Rooms.
 // Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
 // and did not die.
 func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {

@@ -22,8 +22,8 @@ type Identity struct {
 	acknowledged int64        // used by the lease's attempts: the last heartbeat that Redis has had
 }
 
-// roomSet is the wanted content of Node:<node>:Rooms. A failover may lose some of that set but not the members, which
-// are on another master of a Cluster; then the node writes the set again. The zero value is empty.
+// roomSet is the wanted content of Node:<node>:Rooms. A failover may lose a part of that set, and not the members in
+// the rooms, which may be on other masters. Then the node writes the set again. The zero value is empty.
 type roomSet struct{ ids sync.Map }
 
 func (s *roomSet) add(ids ...string) {
@@ -85,7 +85,8 @@ func (l *lease) split(node string) (tag, name string) {
 	return node[:end], node[end:]
 }
 
-// keysOf returns the keys of a lease. On a Cluster they share a hash slot.
+// keysOf returns the keys of a node's name: its lease, its rooms, and the list that names it. On a Cluster they share
+// a hash slot.
 func (l *lease) keysOf(who *Identity) []string {
 	tag, _ := l.split(who.Node)
 	return []string{l.store.Lease(who.Node), l.store.NodeRooms(who.Node), l.store.Nodes(tag)}

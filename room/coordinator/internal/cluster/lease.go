@@ -56,8 +56,8 @@ const (
 // clock. It takes a new name if the key is gone, because the node was stalled or Redis lost its data; or if the key
 // is older than expected, because Redis restarted from an old copy, which contains members who have left since.
 //
-// On a Cluster a node also moves to a new name in another hash slot if its master does not answer until the lease is
-// over, or refuses writes. Members who do not join again under the new name are removed as a dead node's.
+// On a Cluster a node also moves to a new name in another hash slot if the master with its lease does not answer until
+// the lease is over, or refuses writes. Members who do not join again under the new name are removed as a dead node's.
 type lease struct {
 	store   *store.Store
 	ttl     time.Duration
@@ -73,7 +73,7 @@ type lease struct {
 	mu    sync.Mutex
 	who   *Identity // guarded by mu
 	until time.Time // guarded by mu: end of the lease by our clock, at the earliest; zero before the first
-	unfit *Identity // guarded by mu: the name that the next attempt gives up unless it can prolong it
+	unfit *Identity // guarded by mu: the name that the next attempt gives up unless it can prolong the lease
 	began time.Time // guarded by mu: when the present lease began
 
 	// The node's current and recent names, and until when their leases were certainly valid. Other nodes remove the
@@ -91,8 +91,8 @@ func newLease(st *store.Store, opts Options) *lease {
 	return l
 }
 
-// refresh prolongs the lease, or begins one under a new name if it was lost. renewed: the name has changed. Only
-// attempts runs it.
+// refresh prolongs the lease, or begins the first one. If the lease was lost, refresh begins one under a new name,
+// and returns renewed. Only l.attempts runs it.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	l.mu.Lock()
 	who, until, abandoned, began := l.who, l.until, l.unfit != nil, l.began
@@ -146,8 +146,9 @@ func (l *lease) abandoned(who *Identity) bool {
 	return l.unfit == who
 }
 
-// prolong prolongs a lease that is not over in Redis. If Redis lacks rooms of the name, prolong writes the set again.
-// If Redis has more, because other nodes restored them, prolong adds them to who: see [Node.List].
+// prolong prolongs a lease unless it is over in Redis, and reports whether it did, even with an error. If Redis lacks
+// rooms of the name, prolong writes them again. If Redis has more, because other nodes restored them, prolong adds
+// them to who: see [Node.List].
 func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (kept bool, err error) {
 	ctx, cancel := l.attempt(ctx, until)
 	defer cancel()
@@ -173,8 +174,8 @@ func (l *lease) prolong(ctx context.Context, who *Identity, until time.Time) (ke
 	return true, nil
 }
 
-// begin begins a lease on a name, and makes that the node's name. It fails with errLeaseOver if the name's lease was
-// ended.
+// begin begins a lease on a name, and makes that the node's name. It fails with errLeaseOver if a lease on this name
+// was ended before.
 func (l *lease) begin(ctx context.Context, who *Identity) error {
 	ctx, cancel := l.attempt(ctx, time.Time{})
 	defer cancel()
@@ -189,7 +190,7 @@ func (l *lease) begin(ctx context.Context, who *Identity) error {
 	return err
 }
 
-// move begins a lease in another hash slot, on another master than the one that failed.
+// move begins a lease on name in another hash slot, on another master than the one that failed because of why.
 func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	failed, away := []error{why}, []string{l.masterOf(ctx, tag)}
 	for _, i := range rand.Perm(len(hashTags)) {
@@ -209,8 +210,8 @@ func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	return errors.Join(failed...)
 }
 
-// attempt limits a request to the rest of the lease, but never to less than a TTL, or a third of one on a Cluster. So a
-// short stall does not cost the lease.
+// attempt limits a request to the rest of the lease, but never to less than a TTL, or a third of it on a Cluster. So
+// a short stall does not cost the lease.
 func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	least := l.ttl
 	if l.store.Cluster {
@@ -232,7 +233,7 @@ func (l *lease) set(who *Identity, sent time.Time) {
 	l.names[who.Node] = l.until
 }
 
-// end releases the lease, even if ctx has ended; the grace of its members begins. No attempt follows it.
+// end releases the lease, even if ctx has ended; the grace of the node's members begins. No attempt follows.
 func (l *lease) end(ctx context.Context) error {
 	l.kill()
 	_, _, _ = l.attempts.Do("", func() (any, error) { return nil, room.ErrClosed }) // waits for the running attempt
@@ -268,7 +269,8 @@ func (l *lease) keptNames() []string {
 	return slices.Collect(maps.Keys(l.names))
 }
 
-// send begins a lease or, if had (the last acknowledged heartbeat) is not 0, prolongs it. rooms is -1 if it is over.
+// send begins a lease or, if had (the last acknowledged heartbeat) is not 0, prolongs it. rooms is the number of rooms
+// that Redis has for the name; -1 if the lease is over.
 func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, err error) {
 	heartbeat, prolong := who.heartbeat.Add(1), ""
 	if had > 0 {

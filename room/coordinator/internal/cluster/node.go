@@ -118,7 +118,7 @@ func (n *Node) Name() string {
 // KeptNames returns the node's current and recent names whose members have certainly not been removed.
 func (n *Node) KeptNames() []string { return n.lease.keptNames() }
 
-// Start makes sure that the lease is valid and the loops run.
+// Start makes sure that the lease is valid and the loops run, or fails with [room.ErrClosed] or [room.ErrUnavailable].
 func (n *Node) Start(ctx context.Context) error {
 	if _, valid := n.lease.holder(); !valid {
 		switch err := n.Prolong(ctx); {
@@ -143,7 +143,7 @@ func (n *Node) Start(ctx context.Context) error {
 	return nil
 }
 
-// Refuse prevents loops from starting.
+// Refuse prevents a later Start from starting the loops.
 func (n *Node) Refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -183,7 +183,7 @@ func (n *Node) keepLease() {
 // answer, a turn on a Cluster tries several masters, each for a part of a NodeTTL.
 const stallTurns = 10
 
-// Alive returns an error if the loop that prolongs the lease has stalled. It returns nil while Redis does not answer.
+// Alive returns an error if the loop that prolongs the lease has stalled. A Redis that does not answer is no stall.
 func (n *Node) Alive() error {
 	_, _ = n.lease.holder()
 	n.mu.Lock()
@@ -196,8 +196,8 @@ func (n *Node) Alive() error {
 		time.Since(*turn).Round(time.Second))
 }
 
-// Prolong prolongs the lease. If it was lost, all members on this node must join again under the new name. When ctx
-// ends, the attempt continues without the caller.
+// Prolong begins the first lease, or prolongs the lease. If it was lost, all members on this node must join again under
+// the new name. When ctx ends, the attempt continues without the caller.
 func (n *Node) Prolong(ctx context.Context) error {
 	attempt := n.lease.attempts.DoChan("", func() (any, error) {
 		if n.lease.life.Err() != nil {
@@ -230,7 +230,7 @@ func (n *Node) IsDead(ctx context.Context, node string) bool {
 	return err == nil && alive == 0
 }
 
-// Living returns the leases of the nodes that seem to live, by name.
+// Living returns the leases of the nodes that seem to live, by name, or fails with [room.ErrUnavailable].
 func (n *Node) Living(ctx context.Context) (map[string]Lease, error) {
 	living := make(map[string]Lease)
 	for _, list := range Lists(n.store.Space) {

@@ -39,8 +39,8 @@ type registrations struct {
 	gone  map[string]chan struct{} // guarded by mu: by room whose records are being deleted; closed at the end
 }
 
-// Registration is this node's use of one room: while it is open, the node keeps its records there. It must be used by
-// one goroutine at a time.
+// Registration is this node's use of one room: while it is open, the node's records of the room stay. It must be used
+// by one goroutine at a time.
 type Registration struct {
 	node *Node
 	id   string
@@ -164,7 +164,7 @@ func (r *Registration) Close() {
 	}
 }
 
-// beginDelete reports whether the records of a room may be deleted now. If so the caller must call end afterwards.
+// beginDelete reports whether the records of a room may be deleted now. If so, Open waits until the caller calls end.
 func (all *registrations) beginDelete(id string) (end func(), free bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -197,8 +197,8 @@ func (n *Node) compareLoop() {
 	}
 }
 
-// Reconcile compares this node's records of a room with the room, and deletes them if no members are the node's. If
-// Redis has lost a part of the room it begins a new epoch. While the room is in use it only writes the record again.
+// Reconcile compares this node's records of a room with the room, and deletes them if no members are the node's. It
+// begins a new epoch if Redis has lost a part of the room. While the room is in use it only writes the record again.
 func (n *Node) Reconcile(id string) error {
 	who, _ := n.lease.holder()
 	if !who.rooms.has(id) {
@@ -249,8 +249,8 @@ const (
 	recordRemove = "remove"
 )
 
-// record adds (recordAdd) or deletes (recordRemove) the records of rooms. A failed call may still take effect, but
-// not after a later one has succeeded.
+// record adds (recordAdd) or deletes (recordRemove) the records of rooms. It fails with errLeaseOver if the lease is
+// over in Redis. A failed call may still take effect, but not after a later one has succeeded.
 func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...string) error {
 	if verb == recordAdd {
 		who.rooms.add(ids...) // even if the request fails

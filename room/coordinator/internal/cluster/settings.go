@@ -27,7 +27,7 @@ type Settings struct {
 // standard is the value of Settings.Rules for the zero room.Rules.
 var standard = room.Rules{}.ID()
 
-// inLease encodes s for the end of a lease. NodeTTL and Grace have fields of their own before it.
+// inLease encodes s as the last field of a lease. NodeTTL and Grace have fields of their own before it.
 func (s Settings) inLease() string {
 	text := fmt.Sprintf("lock=%d,seats=%d,duplicate=%d", s.LockTTL.Milliseconds(), s.Seats, s.Duplicate)
 	if s.Journal > 0 {
@@ -100,8 +100,8 @@ type Lease struct {
 	Address  string // empty if the node has none
 }
 
-// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>". Older versions lack settings, or address as
-// well.
+// ParseLease reads "<heartbeat> <TTL> <grace> <address> <settings>", if lease is that. Leases of older versions lack
+// the settings, or the address as well.
 func ParseLease(lease string) (l Lease, ok bool) {
 	parts := append(strings.SplitN(lease, " ", 5), "", "")
 	if len(parts) < 5 {
@@ -127,8 +127,8 @@ type peers struct {
 	told map[string]bool // guarded by mu: differences already logged
 }
 
-// met logs how the settings in a new node's lease differ from this node's. It logs each difference once: when all
-// nodes restart with another setting, one line says so.
+// met logs how the settings in a new node's lease differ from this node's. It logs equal differences once: when all
+// other nodes restart with another setting, one line says so.
 func (p *peers) met(node string, l Lease) {
 	differences := p.mine.Differences(l.Settings)
 	if differences == "" {

@@ -27,7 +27,7 @@ type sighting struct {
 	own     bool          // it is this node's current or former name
 
 	dead time.Time // when the node counts as dead, unless it prolongs its lease before
-	away *sync.Map // by room, when this node learned that its members are away; nil while the lease may be prolonged
+	away *sync.Map // by room, when this node showed the members there as away; nil while the lease may be prolonged
 }
 
 // left returns when to remove the members of a node that stopped.
@@ -46,8 +46,8 @@ func (s *sighting) due() []time.Time {
 }
 
 // look drops nodes that are no longer listed. If the leases could not be read for so long that living nodes may have
-// lost theirs, it gives all nodes time to prolong. If this node has lost its own lease, as all do when Redis was away
-// or refused writes, it also starts the grace of their members again.
+// lost theirs, it gives all nodes time to prolong. If this node has lost its own lease, as all nodes do while Redis
+// is away or refuses writes, look also starts the grace of their members again.
 func (v *sightings) look(leases map[string]string, now time.Time, all Settings) {
 	lost, blind := v.looked.IsZero(), now.Sub(v.looked) > all.NodeTTL
 	v.looked = now

@@ -54,7 +54,7 @@ func (n *Node) List(r *room.Room) {
 	}
 }
 
-// listUnlisted writes the records that List collected. Failures are kept for the next call.
+// listUnlisted writes the records that List collected. The next call tries those again that failed.
 func (n *Node) listUnlisted(ctx context.Context) error {
 	n.unlisted.mu.Lock()
 	all := n.unlisted.rooms

@@ -8,7 +8,7 @@ import (
 	"roomd/room"
 )
 
-// A buffer holds at most maxHeld events, of maxHeldBytes as received.
+// A buffer holds at most maxHeld events, which were maxHeldBytes together when received.
 const (
 	maxHeld      = 1024
 	maxHeldBytes = 4 << 20
@@ -142,14 +142,14 @@ func (f *feed) hasLost(now *room.Room) bool {
 	return f.memory.Outlives(now) || f.known && (f.at.Lost(now.Position) || f.forked && f.at.Epoch == now.Epoch)
 }
 
-// beginsAnewLocked reports whether epoch differs from the room's last known one, which watchers may know even before
-// the first event.
+// beginsAnewLocked reports whether epoch differs from the last epoch of the room that is known here. Watchers may know
+// that one even before the first event.
 func (f *feed) beginsAnewLocked(epoch string) bool {
 	was := f.memory.Epoch()
 	return was != "" && was != epoch
 }
 
-// saw records the room as read or written. It returns true if a snapshot must be read and none is under way.
+// saw records a room that was just read or written. It returns true if a snapshot must be read and none is under way.
 func (f *feed) saw(now *room.Room) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,14 +178,14 @@ func (f *feed) subscribed() {
 	f.whole = true
 }
 
-// recall restores what Redis has lost of the room, as far as it is known here.
+// recall restores in now what Redis has lost of the room, as far as it is known here.
 func (f *feed) recall(now *room.Room) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now.Recall(&f.memory)
 }
 
-// position returns the position that the watchers know, also during a snapshot; zero if they know none.
+// position returns the position that the watchers know, zero if they know none; and whether they need a snapshot.
 func (f *feed) position() (at room.Position, syncing bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,10 +201,9 @@ func (f *feed) asks() {
 	f.held.early = len(f.held.events)
 }
 
-// resume publishes the room as read, then the buffered events. The snapshot also gets the buffered events, because they
-// show replaced sessions. alive are the node's names whose members have not been removed. gap: the events leave another
-// gap. stale: resume dropped events that are older than the request, and of another epoch than the room: that epoch is
-// over.
+// resume publishes the room as read, then the buffered events. The snapshot also gets these events, because they show
+// replaced sessions. alive are the node's names whose members have not been removed. gap: the events leave another
+// gap. stale: resume dropped events from before the request, and of another epoch than the room: that epoch is over.
 func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,7 +234,7 @@ func (f *feed) add(w *watch) {
 	f.watches[w] = struct{}{}
 }
 
-// remove removes a watch. It returns true if that was the last one that keeps the feed open.
+// remove removes a watch. It returns true if no other watch keeps the feed open, and false if w was gone already.
 func (f *feed) remove(w *watch) (empty bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

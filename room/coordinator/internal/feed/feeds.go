@@ -23,6 +23,7 @@ import (
 
 // Repairs mend a room of which Redis has lost something.
 type Repairs interface {
+	// Renew begins a new epoch of a room that is in the given one.
 	Renew(ctx context.Context, id, epoch string) error
 
 	// Lost is called with the current state of a room of which Redis has lost commits.
@@ -33,7 +34,7 @@ type Repairs interface {
 }
 
 // Feeds are the feeds of all rooms watched on this node. An interrupted connection to Redis may lose messages, so
-// after each one every feed reads a snapshot. Feeds are safe for concurrent use.
+// after an interruption every feed reads a snapshot. Feeds are safe for concurrent use.
 type Feeds struct {
 	hub      *pubsub.Hub
 	store    *store.Store
@@ -67,7 +68,7 @@ func New(hub *pubsub.Hub, st *store.Store, repairs Repairs, resynced func(), set
 	return fs
 }
 
-// Close ends all watches.
+// Close ends all watches, and waits for the goroutines.
 func (fs *Feeds) Close() {
 	fs.mu.Lock()
 	fs.end()
@@ -231,8 +232,8 @@ type Replica struct {
 	gap    string // guarded by mu: the gap found last
 }
 
-// Follow makes r, which must be in use, follow the events of its room. Events before the subscription may be missing.
-// If subscribing takes more than one attempt, a snapshot comes first.
+// Follow makes r, which must be in use, follow the events of room id. Events before the subscription may be missing.
+// If subscribing takes more than one attempt, a snapshot comes first. After Close, Follow does nothing.
 func (fs *Feeds) Follow(r *Replica, id string) {
 	if r.stop != nil {
 		return
@@ -249,8 +250,8 @@ func (fs *Feeds) Follow(r *Replica, id string) {
 // Follows reports whether the Replica follows its room.
 func (r *Replica) Follows() bool { return r.stop != nil }
 
-// Await waits at most that long for an event that CatchUp has not handled, and reports whether there is one. The
-// Replica must follow and be in use.
+// Await waits for an event that CatchUp has not handled, for the time most at most, and reports whether there is one.
+// The Replica must follow and be in use.
 func (r *Replica) Await(most time.Duration) bool {
 	if r.HasNews() { // the usual case
 		return true

@@ -90,7 +90,7 @@ func (fs *Feeds) reread(f *feed) {
 	}
 }
 
-// At returns the position that the watchers of a room here know; zero if they know none.
+// At returns the position that the watchers of a room here know; zero if they know none, or need a snapshot.
 func (fs *Feeds) At(id string) room.Position {
 	f := fs.of(id)
 	if f == nil {

@@ -25,6 +25,7 @@ func (fs *Feeds) Shadow(id string) *Replica {
 	return r
 }
 
+// Has reports whether the room of a Shadow is still watched by means of the same feed.
 func (fs *Feeds) Has(r *Replica) bool { return fs.has(r.feed) }
 
 // Active waits until the subscription is active.
@@ -45,8 +46,8 @@ func (r *Replica) Adopt(is *room.Room) {
 	}
 }
 
-// Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position, and
-// differences compares the two if both are at the same commit. known is false if Room is nil.
+// Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position.
+// differences says how Room differs from is if both are at the same commit. known is false if Room is nil.
 func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)
 	defer cancel()

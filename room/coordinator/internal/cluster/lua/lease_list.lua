@@ -1,5 +1,5 @@
 -- Lists a node among those that may have members, in some rooms. The time of a node already listed stays.
--- If the node has no members there, whoever removes a dead node's finds that out.
+-- If the node has no members there, the node that removes a dead node's members finds that out.
 --
 -- KEYS[1] Node:<node>:Rooms   KEYS[2] Nodes, or Nodes:{<hash tag>}
 -- ARGV[1] node   ARGV[2..] rooms, at most 1000

@@ -4,7 +4,7 @@
 -- KEYS[1] Node:<node>   KEYS[2] Node:<node>:Rooms   KEYS[3] Nodes, or Nodes:{<hash tag>}
 -- KEYS[4] Node:<node>:Stopped, deleted with the node
 -- ARGV[1] node
--- returns 1, 0 if another was faster, or -1 if it stays
+-- returns 1, 0 if another node was faster, or -1 if the dead node stays listed
 if redis.call('EXISTS', KEYS[1]) == 1 or redis.call('SCARD', KEYS[2]) > 0 then
   return -1
 end

@@ -66,7 +66,6 @@ func (a Join) check(rules Rules) (Action, error) {
 	return a, err
 }
 
-// seat returns the requested seat.
 func (a Join) seat() int {
 	if a.Seat == nil {
 		return AnySeat

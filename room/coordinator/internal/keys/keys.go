@@ -161,7 +161,7 @@ var words = []string{"LockRoom", "Room", "Node", "Lobby", "Timers", "Feed"}
 //
 // A prefix ends with a colon, and none of its parts between colons begins with one of the words. So after the prefix
 // a name continues with a word, and a longer prefix does not: no two Spaces share a name, even if one prefix is empty
-// or begins the other. A prefix has no signs of patterns, for searches and ACLs, and no braces of hash tags.
+// or begins the other. Searches and ACLs have the prefix in patterns, so it has no signs of patterns, and no braces.
 func Check(prefix string) error {
 	if problem := problemOf(prefix); problem != "" {
 		return &room.InvalidError{Field: "KeyPrefix", Problem: fmt.Sprintf("is %.100q, it %s", prefix, problem)}

@@ -18,7 +18,6 @@ type Tally struct {
 	action, wait, hold *recent
 }
 
-// NewTally returns an empty Tally.
 func NewTally() *Tally { return &Tally{action: newRecent(), wait: newRecent(), hold: newRecent()} }
 
 // recent records the durations of the last five intervals, in µs.
@@ -74,7 +73,6 @@ func (t *Tally) Action(took time.Duration, failed bool) {
 	t.action.observe(took)
 }
 
-// Committed counts a commit.
 func (t *Tally) Committed() { t.commits.Add(1) }
 
 // Waited counts a wait for a lock.
@@ -91,7 +89,6 @@ func (t *Tally) Held(d time.Duration) {
 	t.hold.observe(d)
 }
 
-// Totals returns the counts.
 func (t *Tally) Totals() Totals {
 	ms := func(ns *atomic.Uint64) uint64 { return ns.Load() / uint64(time.Millisecond) }
 	return Totals{

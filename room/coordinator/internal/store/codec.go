@@ -15,7 +15,7 @@ import (
 	"roomd/room"
 )
 
-// ParseCommit reads an event. It fails if the version is 0.
+// ParseCommit reads an event, and may share its memory. It fails if payload is no event, or the version is 0.
 func ParseCommit(payload string) (*room.Commit, error) {
 	c := new(room.Commit)
 	if s := (scanner{rest: payload}); !s.commit(c) {

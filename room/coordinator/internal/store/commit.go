@@ -78,7 +78,7 @@ type Hold struct {
 }
 
 // byField names the field of Meta with the request id of a node's last commit; fieldMoved holds that of the
-// last move in the room. By these ids a worker recognises its own commit when it sends it again.
+// last move in the room. By these ids the scripts recognise a commit that is sent again.
 func byField(node string) string { return "by:" + node }
 
 const fieldMoved = "moved"
@@ -214,8 +214,8 @@ func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal
 }
 
 // idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
-// nobody has configured expires after Unused, because any player can create many of them. If authority has banned or
-// removed users it expires after Idle. With a host that does not count: a player may have done it.
+// nobody has configured expires after Unused, because any player can create many of them. If users were banned or
+// removed it expires after Idle, except if the settings have a host: then a player may have done it.
 func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {
@@ -290,8 +290,8 @@ func (c *Commit) asking(full string) []any {
 const inScript = "script: "
 
 // Send sends a commit. A nil error means that it is written, by this or an earlier sending. at tells where the next
-// token is. now is the room in Redis after ErrStale (the slot's token then has the lock) and after ErrConflict,
-// except with WaitOnConflict. A commit without a Token fails with ErrQueued instead of ErrLost.
+// token is. now is the room in Redis after ErrConflict, except with WaitOnConflict, and after ErrStale: then the
+// commit's Token, or else the slot's, has the lock. Without a Token Send fails with ErrQueued instead of ErrLost.
 func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at NextToken, now *room.Room, err error) {
 	reply, err := s.run(ctx, c.keys.Meta, CommitScript, func(script *redis.Script) (*redis.Cmd, error) {
 		switch {

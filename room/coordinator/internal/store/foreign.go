@@ -48,7 +48,7 @@ func (t keyTypes) FindForeign(ctx context.Context, found func(Foreign)) error {
 	})
 }
 
-// maxShown limits how much of a foreign value an error shows, in bytes. A member's private data come later.
+// maxShown limits how much of a foreign value an error shows, in bytes: in a member's JSON, private data come later.
 const maxShown = 80
 
 func (t keyTypes) foreign(id, found string) error {
@@ -67,7 +67,8 @@ func (t keyTypes) explain(ctx context.Context, id string, err error) error {
 	return err
 }
 
-// Explain adds the offending key to a WRONGTYPE error, which does not name it. It returns other errors as they are.
+// Explain turns a WRONGTYPE error, which names no key, into a [room.ErrForeign] that names the first of keys with
+// another type. It returns other errors as they are.
 func (t keyTypes) Explain(ctx context.Context, err error, keys ...string) error {
 	if !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return err
@@ -86,8 +87,8 @@ func (t keyTypes) CheckTypes(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// wrongType describes the first of these keys that is of another type; "" if none is. In another program
-// Room:<id>:Users may be a string that holds a list.
+// wrongType describes the first of these keys that is of another type; "" if none is, or Redis does not answer. Some
+// other program may keep a list in Room:<id>:Users, as a string.
 func (t keyTypes) wrongType(ctx context.Context, keys []string) string {
 	types := make([]*redis.StatusCmd, len(keys))
 	_, _ = t.client.Pipelined(ctx, func(p redis.Pipeliner) error {

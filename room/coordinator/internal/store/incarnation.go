@@ -140,8 +140,8 @@ func (i *Servers) Incarnation(ctx context.Context, key string, fresh bool) (stri
 // askTimeout limits one question; several callers may share it.
 const askTimeout = 3 * time.Second
 
-// share calls ask with a connection to the master that has key. Concurrent callers with the same question share one
-// call.
+// share calls ask with a connection to the master that has key. what names the question: concurrent callers with the
+// same one share a call.
 func (i *Servers) share(ctx context.Context, key, what string,
 	ask func(context.Context, *masterConn) (string, error)) (string, error) {
 	asked := i.asking.DoChan(redisconn.MasterOf(ctx, i.client, key)+" "+what, func() (any, error) {
@@ -219,8 +219,8 @@ func (i *Servers) Load(ctx context.Context, key string, script *redis.Script) er
 	return err
 }
 
-// loadOn loads a script over conn. It fails with errIncarnation if the script is for another incarnation. Question
-// and load use one connection, so that both reach the same incarnation.
+// loadOn asks for the incarnation and loads a script, both over conn. It fails with errIncarnation if the script is for
+// another incarnation, and with errElsewhere if a Cluster's server has the script already.
 func (i *Servers) loadOn(ctx context.Context, conn *masterConn, script *redis.Script) error {
 	now, err := i.askOn(ctx, conn)
 	if err != nil {
@@ -279,8 +279,8 @@ func answerOf(cmd *redis.Cmd) ([]any, error) {
 	return cmd.Slice()
 }
 
-// run calls send with a script for the room with the key meta, and returns the reply. If Redis was restarted or
-// replaced the script was not run; then run sends the text for the new incarnation.
+// run calls send with the script's text for the server that has the key meta, and returns the reply. If Redis was
+// restarted or replaced it has not run the script; then run sends the text for the new incarnation.
 func (s *Store) run(ctx context.Context, meta string, script *Script,
 	send func(*redis.Script) (*redis.Cmd, error)) ([]any, error) {
 	for {

@@ -35,7 +35,7 @@ func (s *Store) NewMove(locks *lockmgr.Manager, commits ...*Commit) (*Move, erro
 // Close releases the slot.
 func (m *Move) Close() { m.slot.Close() }
 
-// Send sends the move once, and waits until enough replicas have it.
+// Send sends the move once, and waits until enough replicas have it. It fails with the errors of a commit.
 func (m *Move) Send(ctx context.Context) error {
 	s, first := m.store, m.commits[0]
 	var unacked error

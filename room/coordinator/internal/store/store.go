@@ -99,12 +99,12 @@ type Store struct {
 	wait time.Duration // limits WAIT for replicas
 }
 
-// retention is how long Redis keeps a lock, a room and its journal, in ms.
+// retention says how long Redis keeps a lock and a room, in ms, and how much of a journal.
 type retention struct {
 	ttl          string    // of the lock
 	asks         [3]string // see asks
 	idle, unused string
-	journal      string // empty: there is none
+	journal      string // number of entries; empty: there is none
 	feed         bool
 }
 
@@ -168,8 +168,8 @@ func (s *Store) Examine(ctx context.Context, id string) (r *room.Room, recorded 
 	return r, recorded, nil
 }
 
-// Acquire asks for a room's lock. ours tells if we have it; otherwise the slot's token waits for it. read is the room
-// if we have the lock and copied is false.
+// Acquire asks for a room's lock. ours reports whether the slot's token has it; otherwise the token waits. copied says
+// that the caller has a copy of the room; without one, read is the room if the token has the lock.
 func (s *Store) Acquire(ctx context.Context, slot *lockmgr.Slot, id string, copied bool) (ours bool, read *room.Room,
 	err error) {
 	known := 0
@@ -211,7 +211,7 @@ func (s *Store) RunPlain(ctx context.Context, script *redis.Script, keys []strin
 	return cmd
 }
 
-// eval runs a script on keys that no lock guards. It waits while a slot moves.
+// eval runs a script without a lock; the error is in cmd. It waits while a hash slot moves.
 func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd,
 	err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
@@ -267,7 +267,7 @@ func (s *Store) Timers(ctx context.Context, id string) (*room.Timers, error) {
 	return timers, nil
 }
 
-// Kept reads the newest messages that a room keeps, most at most, and the room's epoch.
+// Kept reads the newest messages that a room keeps, and the room's epoch. most is their greatest number.
 func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
 	k := s.KeysOf(id)
 	var epoch *redis.StringCmd
@@ -300,7 +300,7 @@ const saidField = "message"
 // JournalField is the field of a journal's entry that holds the commit, encoded as its event.
 const JournalField = "commit"
 
-// Journal reads up to limit entries of a room's journal from the id from on, oldest first.
+// Journal reads up to limit entries of a room's journal, oldest first. from is where they begin, as XRANGE has it.
 func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
 		messages, err = s.Client.XRangeN(ctx, s.KeysOf(id).Log, from, "+", int64(limit)).Result()

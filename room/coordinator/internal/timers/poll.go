@@ -21,8 +21,8 @@ const (
 	// flushTimeout limits the time for writing the remaining entries on Close.
 	flushTimeout = time.Second
 
-	// late is how long a timer is overdue before any node may fire it. By then its own node has usually removed the
-	// entry. A node that gets the entry has it alone for the time claimed.
+	// late is how long a timer is overdue before any node may fire it. By then its own node has usually fired it, and
+	// removed the entry. claimed is how long no other node gets an entry that one has got.
 	late    = 1500 * time.Millisecond
 	claimed = 5 * time.Second
 

@@ -144,7 +144,7 @@ func (t *Timers) committed(r *room.Room, updates []room.Update) {
 	}
 }
 
-// Found writes the entries of a room that was read again, in case Redis has lost them.
+// Found has the entries of r's timers written again, in case Redis has lost them. r was just read.
 func (t *Timers) Found(r *room.Room) {
 	if r.State().Timers.Len() == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// batch has the actions of one commit, from dequeuing to answering. A worker reuses one.
+// batch has the actions of one commit, from dequeuing to answering. A worker reuses its batch.
 type batch struct {
 	requests []*request
 	more     bool // other requests wait behind these
@@ -22,7 +22,8 @@ type batch struct {
 	stale    int           // how often the room under the lock was at another version
 }
 
-// nextBatch dequeues a batch, applies it to the copy and prepares its commit. It returns nil if it has to wait.
+// nextBatch dequeues a batch, applies it to the copy and prepares its commit. It returns nil if there is no batch, or
+// if the worker must first read the room or renew its registration.
 func (w *worker) nextBatch() *batch {
 	w.copy.CatchUp()
 	if w.copy.Room == nil {
@@ -122,7 +123,8 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	return nil
 }
 
-// conflict updates the copy after a commit without the lock met another version: to now, or by events if now is nil.
+// conflict updates the copy after a commit without the lock met another version. now is the room in Redis, nil if the
+// copy's events show it.
 func (w *worker) conflict(now *room.Room) {
 	call(w.pool.opts.Trace.Reapplied)
 	w.status.take(metOthers)

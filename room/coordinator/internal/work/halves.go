@@ -118,8 +118,8 @@ func (m *move) describe(reason, why error) error {
 }
 
 // commitEach writes the two halves one after the other, since no script reaches two masters. No other move of the
-// users can come in between: it needs the locks, and once one is lost the second script writes nothing. It fails as
-// commit does; m.undo is then set if something has to be undone.
+// users can come in between: it would need the locks, and when a lock is lost the second script writes nothing.
+// commitEach fails as commit does; m.undo is then set if something has to be undone.
 func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	if to.commit.Event != nil { // else all users are members there already
 		err := m.commit(to)

@@ -74,7 +74,7 @@ func (w *worker) abandon() {
 	}
 }
 
-// waitAhead waits, with no action, until the lock or an action comes. It gives up after twice the usual wait.
+// waitAhead waits for the lock before there is an action, until one comes, or for twice the usual wait.
 func (w *worker) waitAhead() {
 	end := time.Now().Add(min(2*w.lookahead.waited, lockmgr.DefaultClaim))
 	for w.queue.empty() && !w.status.holds() && w.pool.open.Err() == nil && time.Now().Before(end) {

@@ -1,7 +1,7 @@
-// Package work runs actions on rooms. Each waits in its room's queue (queue.go), and a worker serves the queue
-// (worker.go), by itself or under the room's lock (lock.go), depending on its status. The worker applies
-// the actions to its copy of the room (apply.go), sends the commit, and repeats it where Redis does not answer
-// (retry.go). A move does the same with two rooms and their locks (move.go, halves.go).
+// Package work runs actions on rooms. Each waits in its room's queue (queue.go). A worker serves the queue (worker.go),
+// with or without the room's lock (lock.go), depending on its status. The worker applies the actions to its copy of
+// the room (apply.go), sends the commit, and repeats it if Redis does not answer (retry.go). A move does the same with
+// two rooms and their locks (move.go, halves.go).
 //
 // Start with [New] and [Pool.Run]. A Pool also creates the feeds, node, timers, lobby and relay, and informs them of
 // commits.
@@ -69,7 +69,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	byRoom  map[string]*worker // guarded by mu
-	idle    list.List          // guarded by mu: idle workers, idle longest first
+	idle    list.List          // guarded by mu: idle workers, the longest idle first
 	copies  int                // guarded by mu: the sum of their sizes
 	sweeper *time.Timer        // guarded by mu: closes idle workers; nil if there are none
 	closed  bool               // guarded by mu
@@ -111,7 +111,7 @@ func (p *Pool) Run(ctx context.Context, id string, a room.Action) (room.Result, 
 	return p.RunSince(ctx, id, a, time.Now())
 }
 
-// Renew begins a new epoch unless the room has left this one. Feeds repair rooms with Renew, Lost and KeptNames.
+// Renew ends an epoch of a room, if the room is still in it. Renew, Lost and KeptNames implement feed.Repairs.
 func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
 	_, err := p.Run(ctx, id, room.Upkeep{Renew: epoch})
 	if err != nil && ctx.Err() == nil {
@@ -120,13 +120,13 @@ func (p *Pool) Renew(ctx context.Context, id, epoch string) error {
 	return err
 }
 
-// Lost removes members without an answering session from a room of which Redis has lost commits.
+// Lost removes this node's members whose sessions do not belong in a room, after Redis has lost commits of it.
 func (p *Pool) Lost(ctx context.Context, now *room.Room) { p.Node.RemoveUnanswered(ctx, now) }
 
-// KeptNames returns the earlier names of this node whose members nobody has removed yet.
+// KeptNames returns this node's name, and those earlier names whose members nobody has removed yet.
 func (p *Pool) KeptNames() []string { return p.Node.KeptNames() }
 
-// RunSince is Run for a caller that already knows the time.
+// RunSince is Run for a caller that already knows the time now.
 func (p *Pool) RunSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := p.requests.Get().(*request)
 	r.set(a, p.Timers.Now(), now, p.opts.LockWait)
@@ -238,7 +238,7 @@ type Queue struct {
 	Since   time.Time // when the first of them came
 }
 
-// Queues returns the queues of all busy rooms, some of them perhaps empty, and the number of idle rooms.
+// Queues returns the queues of all busy rooms, which can be empty, and the number of idle rooms.
 func (p *Pool) Queues() (busy []Queue, idle int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

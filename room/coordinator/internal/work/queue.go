@@ -14,7 +14,7 @@ import (
 type request struct {
 	action   room.Action
 	at       int64        // when it was asked for, in ms since 1970
-	deadline time.Time    // when waiting for the lock becomes ErrBusy
+	deadline time.Time    // when the action fails with ErrBusy if it still waits
 	done     chan outcome // buffered: receives one outcome without blocking
 	accepted bool         // part of an operation accepted before Close
 	unshared bool         // guarded by queue.mu: it gets a commit of its own
@@ -29,7 +29,8 @@ type outcome struct {
 
 func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
-// set reinitializes a request. at is the time by the clock that all nodes share, since a node's own may be wrong.
+// set makes r a new request whose deadline is wait after now. at is the time by the clock that all nodes share, since
+// a node's own may be wrong.
 func (r *request) set(a room.Action, at int64, now time.Time, wait time.Duration) {
 	*r = request{action: a, at: at, deadline: now.Add(wait), done: r.done}
 }
@@ -141,7 +142,7 @@ func (q *queue) failIf(err error, fails func(*request) bool) {
 	})
 }
 
-// context bounds the wait for the lock: it ends with life, when the first request is overdue, or all callers gave up.
+// context returns a context that ends with life, at the first request's deadline, or when all callers gave up.
 func (q *queue) context(life context.Context) (context.Context, context.CancelFunc) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// resend repeats a request that failed with why, its outcome unknown, until Redis decides it or ctx ends. It returns
-// the error of the last sending that the end of ctx did not interrupt.
+// resend repeats a request that failed with why, its outcome unknown, until Redis decides it or ctx ends. If decided,
+// err is the outcome; otherwise it is the error of the last sending that the end of ctx did not interrupt.
 func (p *Pool) resend(ctx context.Context, id string, why error, send func(context.Context) error) (decided bool,
 	err error) {
 	p.logs.replies.Happened(why, "room", id)
@@ -33,7 +33,7 @@ func (p *Pool) resend(ctx context.Context, id string, why error, send func(conte
 	return false, why
 }
 
-// abandon releases the lock that the batch's commit may have, so that no unanswered copy of it has an effect.
+// abandon releases the lock that the batch's commit may have, so that copies of the commit under way have no effect.
 func (b *batch) abandon(slot *lockmgr.Slot) {
 	if b.hold.Token != "" {
 		slot.Release(b.hold.Token)

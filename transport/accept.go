@@ -122,8 +122,8 @@ func (s *Server) identify(r *http.Request) (user string, a *session.Access, err 
 	return "", nil, protocol.NewError(protocol.CodeUnauthorized, "the request has more than one token")
 }
 
-// userOf returns the user that ?user= names, or "". Without Options.Auth the name is required, and nothing else
-// identifies a client: only trusted clients may reach such a server.
+// userOf returns the user that ?user= names, or "" if that is left out and not required. It is required without
+// Options.Auth: then nothing else identifies a client, and only trusted ones may reach the server.
 func userOf(r *http.Request, required bool) (string, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -222,7 +222,7 @@ func isTrusted(address netip.Addr, trusted []netip.Prefix) bool {
 	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// NetworkOf returns the network that counts as the client's address, the zero Prefix if it has none.
+// NetworkOf returns the network that counts as the client's address; zero if the client has no address.
 func (s *Server) NetworkOf(r *http.Request) netip.Prefix {
 	return pending.Network(clientAddress(r, s.opts.TrustProxy))
 }

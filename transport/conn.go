@@ -39,7 +39,7 @@ func newConn(s *Server, user string, access *session.Access, address netip.Addr)
 	return c
 }
 
-// Named protects a connection that has shown a token from eviction.
+// Named records that the client has shown a token: the connection is not evicted any more.
 func (c *conn) Named() { c.server.conns.name(c) }
 
 // serve runs the connection until it ends, and returns why it ended.
@@ -59,7 +59,7 @@ func (c *conn) serve(raw net.Conn) error {
 	return reason
 }
 
-// read is Read, with a panic turned into an error: it ends this connection, not the node.
+// read is Read, but turns a panic into an error, so that it ends this connection and not the node.
 func (c *conn) read() (err error) {
 	defer func() {
 		if p := recover(); p != nil {

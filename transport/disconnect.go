@@ -45,8 +45,8 @@ func newDisconnectTimers(s *Server) *disconnectTimers {
 	return g
 }
 
-// begin starts the timer of a session, and shows the user as away. After stop nobody leaves, and other players see
-// nothing: the node restarts, and its users come back elsewhere.
+// begin starts the timer of a session, and makes its rooms show the user as away. After stop it starts no timer, and
+// tells the rooms only under room.Reject: the node restarts, and its users come back elsewhere.
 func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	draining := !g.start(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
 	switch {
@@ -117,7 +117,7 @@ func (g *disconnectTimers) endLocked(one *disconnectTimer) {
 	g.leave(one)
 }
 
-// leave removes a user from rooms, retrying until stop.
+// leave makes the user of a timer leave its rooms, in goroutines. After stop it does not retry.
 func (g *disconnectTimers) leave(one *disconnectTimer) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
@@ -148,7 +148,7 @@ func (g *disconnectTimers) detach(user, session string, rooms []string) (first *
 	return first
 }
 
-// stop ends all timers without a leave.
+// stop ends all timers without a leave, and all retries.
 func (g *disconnectTimers) stop() {
 	g.shut()
 	g.mu.Lock()
@@ -171,8 +171,8 @@ type retrier struct {
 	timeout time.Duration   // of one attempt
 }
 
-// do retries an action until it has an answer, or ctx ends, which does not interrupt a running attempt. It calls
-// tried after each attempt. ErrNotMember is success: the user came back with another session, or has left.
+// do runs an action until it has an answer, at least once. The end of ctx ends only the retries. do calls tried after
+// each attempt. ErrNotMember is success: the user came back with another session, or has left.
 func (r *retrier) do(ctx context.Context, id string, action room.Action, tried func()) error {
 	backoff := session.NewBackoff()
 	for {

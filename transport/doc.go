@@ -30,10 +30,10 @@
 //     was believed dead, or Redis lost its data), it joins again by itself, on its old seat if that is free. Until
 //     then its client gets no events of the room, and then a snapshot: it is never shown the room without itself.
 //     If the room is full by then, the client gets the event lost, and further events only if it watches the room.
-//   - If a newer session of its user has joined a room, the client gets the event lost, even if this node learns of
-//     it late, or only from a snapshot. Versions decide which session is newer. Until then the client's view of the
-//     room has no gap. The connection keeps its other rooms and watches. If it has none a second later, it is closed
-//     with 4001.
+//   - If a newer session of the user has joined a room, the client of the older one gets the event lost, even if this
+//     node learns of it late, or only from a snapshot. Versions decide which session is newer. Until the event the
+//     client's view of the room has no gap. The connection keeps its other rooms and watches. If it has none a second
+//     later, it is closed with 4001.
 //
 // # What it does not promise
 //
@@ -44,7 +44,7 @@
 // # Goroutines
 //
 // Each connection has one, which reads, runs requests and writes replies. All connections share a few that write
-// events, at most one per processor. A connection has further ones: while its socket accepts no bytes, for each room
-// that it rejoins or reads again, and for each room that its user leaves after the grace. While there are
-// connections, one goroutine checks heartbeats, and one pings Redis. [Server.Shutdown] waits for all of them.
+// events, at most one per processor. A connection has another one while its socket accepts no bytes, and one for each
+// room that it rejoins or reads again. When it has ended, one shows the user as away in each room, and one leaves the
+// room. While there are connections, one checks heartbeats, and one pings Redis. [Server.Shutdown] waits for all.
 package transport

@@ -17,7 +17,7 @@ const (
 	degradedAfter = 2
 )
 
-// health pings Redis while there are connections, and tells all clients when Redis stops or starts answering.
+// health pings Redis while there are connections, and tells all clients when Redis stops answering or answers again.
 type health struct {
 	server  *Server
 	running sync.WaitGroup // the pings, which end after the last connection
@@ -74,7 +74,7 @@ func (h *health) look(ctx context.Context) bool {
 	return h.server.rooms.Ping(ctx) == nil
 }
 
-// become tells all clients when Redis stops or starts answering.
+// become tells all clients if degraded has changed.
 func (h *health) become(degraded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

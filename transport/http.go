@@ -32,7 +32,7 @@ func (s *Server) Handler() http.Handler {
 	return SecureHeaders(mux)
 }
 
-// ready answers /readyz: whether new clients should be sent to this node.
+// ready answers /readyz with 200 if new clients should come to this node, and otherwise with 503.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func whyNotReady(err error) string {
 	return "Redis does not answer"
 }
 
-// only refuses requests with other methods.
+// only passes requests with one of methods to handle, and refuses others.
 func only(handle http.HandlerFunc, methods ...string) http.HandlerFunc {
 	allow := strings.Join(methods, ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -103,13 +103,13 @@ func SecureHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// ErrorOf turns an error of package room into the client's error. It returns an error of the protocol as it is.
+// ErrorOf turns an error of package room into one of the protocol. It returns an error of the protocol as it is.
 func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
 
 // retryAfter is the pause asked of refused clients, in seconds: it spreads a crowd, and is shorter than the grace.
 const retryAfter = "5"
 
-// Refuse answers an HTTP request with an error.
+// Refuse answers an HTTP request with an error. A status of 429 or 503 gets Retry-After, unless w has it already.
 func Refuse(w http.ResponseWriter, status int, e *protocol.Error) {
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if busy && w.Header().Get("Retry-After") == "" {

@@ -37,8 +37,8 @@ const (
 // Options say how a [Server] treats its connections. The zero value is ready to use.
 type Options struct {
 	// AllowOrigins are the web origins, such as https://game.example, whose pages may connect besides the server's
-	// own. https://*.game.example allows its subdomains of any depth, but not itself. "*" allows all origins, "null"
-	// those of files and sandboxes. Their hosts are also names of the server: see [Server.AllowsHost].
+	// own. https://*.game.example allows subdomains of any depth, but not https://game.example. "*" allows all
+	// origins, "null" those of files and sandboxes. The hosts are also names of the server: see [Server.AllowsHost].
 	AllowOrigins []string
 
 	// Auth verifies the tokens that identify clients. A client that sends no Origin must send its token with the
@@ -68,9 +68,9 @@ type Options struct {
 	// means protocol.MaxFrame, 16 KiB.
 	MaxFrame int
 
-	// Rate is how many requests a second a connection may send, and so may all connections of a user on this server
+	// Rate is how many requests a second one connection may send, and all connections of a user on this server
 	// together; Burst is how many at once. Further ones get rate_limited, and a client that ignores that is closed
-	// with 4009. Zero means 50 and 100; a negative Rate sets no limit.
+	// with 4009. Zero means 50 and 100; a negative Rate sets no limit. Admins have none.
 	Rate, Burst int
 
 	// WriteTimeout is how long a client may read nothing of a write before it is closed with 4008; it may take up to
@@ -78,16 +78,16 @@ type Options struct {
 	WriteTimeout time.Duration
 
 	// PingInterval is how long a client may be silent before it is pinged. The connection ends if the client sends
-	// nothing, not even a pong, for two intervals (and up to an eighth) although it has read all before the ping
-	// (checked on Linux). It also ends if one message takes longer. Zero means DefaultPingInterval, 5 s.
+	// nothing, not even a pong, for two intervals (or up to an eighth longer), unless it still reads what was sent
+	// before the ping (known on Linux only). It also ends if one message takes longer. Zero means 5 s.
 	PingInterval time.Duration
 
 	// MaxRooms is how many rooms a connection may be in, or watch, at once; a further one gets bad_request. Zero
-	// means 64.
+	// means 64. Admins have no limit.
 	MaxRooms int
 
-	// MaxNewRooms is how many rooms a user may create in a minute, by joining them on this server; a further join to
-	// a room that does not exist gets rate_limited. Zero means 64, a negative value sets no limit.
+	// MaxNewRooms is how many rooms a user may create in a minute, by join or match on this server; a request that
+	// would create one more gets rate_limited. Zero means 64, a negative value sets no limit.
 	MaxNewRooms int
 
 	// MatchSettings limits the settings of rooms that players create by a match. Nil lets players choose.
@@ -105,8 +105,8 @@ type Options struct {
 	// means 15 s.
 	LeaveTimeout time.Duration
 
-	// Duplicate must be as in the rooms' Rules. With room.Reject a connection is closed only when its rooms know that
-	// the user is away, so that the user can come back at once.
+	// Duplicate must be as in the rooms' Rules. With room.Reject the server answers a close only after it has tried
+	// to tell the rooms that the user is away, so that the user can come back at once.
 	Duplicate room.Duplicate
 
 	// DrainSpread is the time over which Shutdown spreads the closing of connections, so that clients do not
@@ -120,9 +120,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// MatchSettings are the settings with which players may create a room by a match. A match may use those whose labels it
-// has, too. It names one of them, or gets the first; its labels replace theirs. If there is none, it creates no room.
-// Nil lets players choose, except keep and closed, which are for admins.
+// MatchSettings are the settings with which players may create a room by a match, if the match has all their labels.
+// A player sends one of them, or gets the first; if there is none, the match creates no room. The room gets the labels
+// of the match. Nil lets players choose all settings except keep and closed, which are for admins.
 type MatchSettings = session.MatchSettings
 
 func (o Options) withDefaults() Options {

@@ -12,7 +12,7 @@ import (
 	"roomd/transport/internal/session"
 )
 
-// reservation are the disconnect timers of users whose seats are reserved under one session id that no client has.
+// reservation has the disconnect timers of users whose seats are reserved for one session id, which no client has.
 type reservation struct {
 	disconnectTimers *disconnectTimers
 	session          string
@@ -43,8 +43,8 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 // minReservation is how long a seat is reserved without a grace: sessions that follow a move need time to arrive.
 const minReservation = session.SeatWait
 
-// settle starts the timers if the seats are or may be reserved; otherwise it removes the timers. After an undone move
-// it starts them, too: seats that were reserved before may now be under this session.
+// settle starts the timers, or removes them if err, the result of the action, says that no seat was reserved. After an
+// undone move it starts them: seats that were reserved before may now be under this session.
 func (r *reservation) settle(err error) {
 	g := r.disconnectTimers
 	length := g.length
@@ -65,12 +65,12 @@ func (r *reservation) settle(err error) {
 }
 
 // Reserve seats users who have not come yet: all of them, or none. Each is shown as away, and keeps the seat for
-// Options.Grace, until a session of the user joins. It fails with the errors of [Rooms].Do.
+// Options.Grace, until a session of the user joins. It fails as [Rooms].Do, and after Shutdown with room.ErrClosed.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
 	return s.seatParty(ctx, id, nil, users)
 }
 
-// seatParty is Reserve with the settings for a new room.
+// seatParty is Reserve with the settings for a new room; nil to use the default ones.
 func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings, users []string) (room.Result, error) {
 	held, err := s.disconnectTimers.reserve(id, users)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings,
 	return result, err
 }
 
-// Move moves users to another room: all of them, or none. Their sessions join that room by themselves; a user without
-// one keeps the seat for Options.Grace. It fails with the errors of [Rooms].Move.
+// Move moves users to another room: all of them, or none. Their sessions join that room by themselves. Without a
+// session, a user keeps the seat for Options.Grace. Move fails as [Rooms].Move, and after Shutdown with room.ErrClosed.
 func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
 	held, err := s.disconnectTimers.reserve(to, users)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	return left, joined, err
 }
 
-// Match is [Server.Reserve] in a room that Rooms.Match finds: it seats the users together, or none of them.
+// Match is [Server.Reserve] in the room that Rooms.Match finds: it seats all users there, or none.
 func (s *Server) Match(
 	ctx context.Context, w coordinator.Wanted, users ...string,
 ) (id string, result room.Result, err error) {

@@ -17,7 +17,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// Rooms is what a server needs of a *coordinator.Coordinator.
+// Rooms has the methods of a *coordinator.Coordinator that a server calls.
 type Rooms interface {
 	session.Rooms
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
@@ -98,13 +98,13 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 // Connections returns how many WebSockets are open.
 func (s *Server) Connections() int { return s.conns.count() }
 
-// answersFor reports whether a session should be in a room: it is connected, its timer runs, or the node drains.
+// answersFor reports whether a session should be in a room: it claims the room, its timer runs, or the node drains.
 func (s *Server) answersFor(room, session string) bool {
 	c, draining := s.conns.find(session)
 	return draining || c != nil && c.session.Claims(room) || s.disconnectTimers.has(room, session)
 }
 
-// Retire makes /readyz fail, so that load balancers send no more clients; it still serves all. Call Shutdown next.
+// Retire makes /readyz fail, so that load balancers send no more clients. The server still serves all that come.
 func (s *Server) Retire() { s.retired.Store(true) }
 
 // Shutdown refuses new connections, and closes the open ones with 1012, one after the other over Options.DrainSpread.
@@ -112,7 +112,7 @@ func (s *Server) Retire() { s.retired.Store(true) }
 // frame: a request without a reply was never run. When ctx ends first, Shutdown cuts off the rest and returns the
 // cause of ctx. Shutdown of net/http may be called before or after it.
 //
-// All users keep their seats, also those whose grace runs: other nodes end it once this node's coordinator is closed.
+// All users keep their seats, also those whose grace runs: other nodes end it when this node's coordinator has closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	conns := s.conns.drain()
 	s.disconnectTimers.stop()
@@ -133,7 +133,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// closeSpread closes connections evenly, within half of the time of ctx, so that the last can finish its request.
+// closeSpread closes connections evenly, within half of the time left in ctx, so that the last can finish its request.
 func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 	spread := max(s.opts.DrainSpread, 0)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -168,10 +168,10 @@ type Stats struct {
 	Watchers        int // watches of connections; a member who watches counts in both
 	Graces          int // ended sessions whose users keep their seats
 	Queued          int // bytes waiting to be written, without snapshots
-	MostQueued      int // of Queued: for one connection
+	MostQueued      int // the largest part of Queued that is for one connection
 }
 
-// Stats counts. It takes some milliseconds for 50,000 connections, and blocks none.
+// Stats returns the present counts. It takes some milliseconds for 50,000 connections, and blocks none.
 func (s *Server) Stats() Stats {
 	conns, unauthenticated := s.conns.list()
 	stats := Stats{Connections: len(conns), Unauthenticated: unauthenticated, Graces: s.disconnectTimers.count()}

@@ -21,7 +21,7 @@ type Trace struct {
 	// Closed is called with the close code when the server closes a WebSocket, not when the client ends it.
 	Closed func(code int)
 
-	// Merged is called when events of a slow reader's room are merged into the frame of the event before them.
+	// Merged is called with the number of a room's events that went into the frame of an earlier event.
 	Merged func(events int)
 }
 
@@ -110,7 +110,7 @@ func newRateLimitedLogs(log *slog.Logger) *rateLimitedLogs {
 	}
 }
 
-// RefusalLogs returns logs by error code: of requests that failed without the caller's fault, or by their token.
+// RefusalLogs returns logs by error code, for requests that failed by their token, or through no fault of the caller.
 func RefusalLogs(set *ratelog.Set) map[string]*ratelog.Log {
 	return map[string]*ratelog.Log{
 		protocol.CodeUnavailable:  set.Warn("requests are refused: unavailable"),

@@ -30,7 +30,7 @@ const (
 	checkRound = 2 * time.Second
 	checkAgain = time.Second
 
-	// confirmTimes and confirmAfter: a room is reported after that many differing checks over that time.
+	// A room is reported after confirmTimes differing checks in a row, over confirmAfter.
 	confirmTimes = 3
 	confirmAfter = 3 * time.Second
 
@@ -41,7 +41,7 @@ const (
 	emptySize = 8
 )
 
-// Check names an invariant that each node checks in its rooms.
+// Check names an invariant that each node checks in the rooms watched there.
 type Check string
 
 const (
@@ -146,7 +146,7 @@ func (v *Checks) Loop(open context.Context) {
 	}
 }
 
-// next returns the room to check now, or how long to wait before the next call. Doubtful rooms and the round alternate.
+// next returns the room to check, or how long to wait before the next call. Doubtful rooms and the round alternate.
 func (v *Checks) next(now time.Time) (id string, wait time.Duration) {
 	if len(v.round) == 0 && now.Sub(v.began) >= checkRound {
 		v.round, v.began = v.feeds.Watched(), now

@@ -15,7 +15,7 @@ import (
 
 const readTimeout = 3 * time.Second
 
-// check checks a room, and returns its number of members.
+// check checks a room, and returns its number of members; 0 if it could not be checked.
 func (v *Checks) check(ctx context.Context, id string) (members int) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -55,8 +55,8 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	return members
 }
 
-// compare compares the room in Redis with this node's copy. recorded is the number of members by the room's last
-// commit. A room that begins a new epoch because Redis was restarted may still be complete.
+// compare compares the room in Redis, is, with this node's copy, and adds verdicts to found. recorded is the number
+// of members by the room's last commit.
 func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded int, found verdicts) {
 	at, differences, known := s.Meet(ctx, is)
 	if !known {
@@ -162,8 +162,7 @@ func clash(r *room.Room) string {
 	return ""
 }
 
-// overfull describes how a room exceeds the seats of its settings, "" if it does not. A room without settings never
-// does.
+// overfull describes how a room exceeds the seats of its settings; "" if it does not, or has no settings.
 func overfull(r *room.Room) string {
 	settings, settled := r.Settings()
 	seats := settings.Seats()

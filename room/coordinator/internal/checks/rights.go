@@ -49,8 +49,8 @@ type Redis struct {
 }
 
 // Check tests all rights that a coordinator needs in Redis, and leaves nothing behind. Its error lists the missing
-// ones, before a commit fails for one. It fails with [room.ErrForeign] like CheckKeys, or with [room.ErrUnavailable].
-// It logs other problems that the servers report.
+// ones. It also fails as CheckKeys does, and with [room.ErrUnavailable]. It logs other problems that the servers
+// report.
 func (r *Redis) Check(ctx context.Context) error {
 	missing, err := r.MissingRights(ctx)
 	switch {

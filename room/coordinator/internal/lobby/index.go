@@ -60,7 +60,7 @@ type Listed struct {
 // Free returns the number of free seats.
 func (l *Listed) Free() int { return max(0, room.Settings{Capacity: l.Capacity}.Seats()-l.Members) }
 
-// noEpoch is the epoch of a room that is in the index only, until a player joins it.
+// noEpoch is the epoch of a room that Claim has created in the index, until a player joins it.
 const noEpoch = "-"
 
 // change is a room's state after a commit.
@@ -158,8 +158,8 @@ func (x *index) freeKey(labels room.Labels) string {
 // textOf returns labels in the index's form, which is never empty.
 func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
-// changes reads the changes of the index after since. anew: they replace the whole copy. whole: the index has all
-// rooms.
+// changes reads the changes of the index after since, by room, and its state now. anew: they replace the whole copy.
+// whole: the index has all rooms.
 func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool,
 	err error) {
 	changed, now = make(map[string]*change), since

@@ -62,8 +62,8 @@ type basis struct {
 	own   uint64 // number of this node's own changes
 }
 
-// New returns a Lobby of the rooms in st; seats is the size of rooms without settings. open ends reads, and life the
-// writes of Close. timeout limits each write.
+// New returns a Lobby of the rooms in st. seats is the number of seats of rooms without settings. open ends reads, life
+// ends writes, and timeout limits each write.
 func New(open, life context.Context, st *store.Store, seats int, timeout time.Duration, set *ratelog.Set) *Lobby {
 	x := &index{store: st, keys: keysOf(st.Space)}
 	return &Lobby{
@@ -72,7 +72,7 @@ func New(open, life context.Context, st *store.Store, seats int, timeout time.Du
 	}
 }
 
-// Start starts the search for rooms that are missing in the index. The first use does so, too.
+// Start starts the search for rooms that are missing in the index. The first Get or Next does so, too.
 func (l *Lobby) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Lobby) isNew() bool {
 	return time.Since(l.used) < patient
 }
 
-// explain turns an error into the one for callers, and logs it.
+// explain returns the error for callers. It logs err unless the caller gave up or the Lobby is closed.
 func (l *Lobby) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -154,7 +154,7 @@ func (l *Lobby) isFresh() bool {
 	return !l.at.IsZero() && time.Since(l.at) < stale
 }
 
-// begin makes Close wait for a read. It returns false after Close.
+// begin makes Close wait for a read, which must call busy.Done. It returns false after Close.
 func (l *Lobby) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *Lobby) begin() bool {
 	return !l.closed
 }
 
-// Close waits for reads and searches, after open has ended, and writes this node's remaining changes.
+// Close writes this node's remaining changes, and waits for reads and searches. Call it after open has ended.
 func (l *Lobby) Close() {
 	l.news.close()
 	l.mu.Lock()
@@ -207,7 +207,7 @@ func (l *Lobby) read(ctx context.Context) error {
 	return nil
 }
 
-// showLocked returns the list with this node's newer changes.
+// showLocked returns the copy of the index with this node's newer changes, as a list.
 func (l *Lobby) showLocked() *List {
 	if l.shown != nil && l.basis == (basis{l.reads, l.news.counted()}) {
 		return l.shown
@@ -225,8 +225,8 @@ func (l *Lobby) showLocked() *List {
 	return next
 }
 
-// Next waits for a list other than before, and returns it with the ids of the rooms that differ. If before is nil it
-// does not wait, and returns no ids.
+// Next waits for a list other than the list before, and returns it with the ids of the rooms that differ. If before is
+// nil, Next does not wait, and returns no ids.
 func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, err error) {
 	l.Start()
 	for {

@@ -47,7 +47,7 @@ type Wanted struct {
 	Allow func(id string) bool
 }
 
-// Check returns a [room.InvalidError] that names the field if no room can be looked for, or created, with w.
+// Check returns a [room.InvalidError] that names the field, unless w can find and create rooms.
 func (w *Wanted) Check(rules room.Rules) error {
 	if w.Labels == "" {
 		return &room.InvalidError{Field: "labels", Problem: "must not be empty: without labels no room is found"}
@@ -88,8 +88,8 @@ type Found struct {
 	Settings room.Settings // for creating the room, if nobody has; its labels are those of Wanted
 }
 
-// Claim finds a room and claims its seats. not are unsuitable rooms, which it skips. If begin is true it skips all,
-// and creates a room.
+// Claim finds a room and claims seats there, or creates one in the index. It skips the rooms in not, at most the last
+// maxRefused. If begin is true, it skips all existing rooms.
 func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ type Tried struct {
 	Settings room.Settings
 }
 
-// Settle frees claimed seats that were not used, because the members already sat in the room.
+// Settle frees claimed seats that were not used, because the members already sat in the room r.
 func (l *Lobby) Settle(r Tried) {
 	if r.At.Version > 0 {
 		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))
@@ -203,7 +203,7 @@ func (x *index) match(w Wanted) string {
 	return x.store.Lobby("Match:" + base64.RawURLEncoding.EncodeToString(sum[:12]))
 }
 
-// including returns the other labels in the list that include these.
+// including returns other labels in the list that include these, at most maxOthers.
 func (l *List) including(labels room.Labels) (others []room.Labels) {
 	l.once.Do(func() {
 		seen := map[room.Labels]bool{"": true}

@@ -37,7 +37,7 @@ type novelty struct {
 	saved time.Time // when it was written, by our clock; zero before
 }
 
-// Committed records a room after a commit with these updates.
+// Committed records r after a commit, if its updates change what the index has.
 func (l *Lobby) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
 		if kind := updates[i].Type; kind == room.KindJoin || kind == room.KindLeave || kind.Field() == "settings" {
@@ -123,7 +123,7 @@ func (n *news) save(ctx context.Context) error {
 	return nil
 }
 
-// since returns this node's changes that were not in Redis at a moment, and the number of changes so far.
+// since returns this node's changes that perhaps were not in Redis at a moment, and the number of changes so far.
 func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

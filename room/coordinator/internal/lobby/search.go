@@ -85,7 +85,7 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// turn removes rooms from the index that have been gone for long. It returns the run of the index that this node must
+// turn removes from the index the rooms that have long been gone. It returns the run of the index that this node must
 // compare with all rooms; nil if it is not this node's turn.
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
@@ -112,7 +112,7 @@ type search struct {
 	found map[string]bool // guarded by mu: by id
 }
 
-// all searches all masters, with pauses for other clients of Redis.
+// all compares the rooms of all masters. Unless somebody waits, it pauses for other clients of Redis.
 func (s *search) all(ctx context.Context) error {
 	rests := scanShare - 1
 	if s.hurry {
@@ -121,7 +121,7 @@ func (s *search) all(ctx context.Context) error {
 	return redisconn.Scan(ctx, s.index.store.Client, s.index.store.Room("*", keys.Meta), rests, s.compare)
 }
 
-// compare writes differing rooms to the index. It reads them in one round trip.
+// compare reads rooms by their keys of Meta, in one round trip, and writes those that differ to the index.
 func (s *search) compare(ctx context.Context, metas []string) error {
 	if len(metas) == 0 {
 		return nil
@@ -150,8 +150,8 @@ func (s *search) compare(ctx context.Context, metas []string) error {
 	return s.index.note(ctx, noted)
 }
 
-// differs reports whether a room must be written to the index. Rooms with labels always must, to free seats that
-// were claimed and not used.
+// differs adds a room to found, and reports whether it must be written to the index. A room with labels always must,
+// to free seats that were claimed and not used.
 func (s *search) differs(c *change) bool {
 	if c == nil {
 		return false
@@ -168,7 +168,7 @@ func (s *search) differs(c *change) bool {
 	return !c.listed || is != *was || c.Labels != ""
 }
 
-// read returns a room from its fields of Meta, nil if they are no room's.
+// read returns a room from its fields of Meta, nil if they are no room's, or unreadable.
 func (s *search) read(key string, meta []any) *change {
 	c := &change{Listed: Listed{ID: s.index.store.RoomOf(key, keys.Meta)}}
 	if len(meta) != 4 || room.CheckID(c.ID) != nil {
@@ -193,7 +193,7 @@ func (s *search) read(key string, meta []any) *change {
 	if text, _ := meta[2].(string); text == "" {
 		settings = room.Settings{Capacity: s.seats, Default: true}
 	} else if json.Unmarshal([]byte(text), &settings) != nil {
-		return nil // unreadable settings: whoever uses the room logs them
+		return nil // unreadable settings: a node that uses the room logs them
 	}
 	settings.Adapt()
 	return changeOf(c.ID, room.Position{Epoch: c.Epoch, Version: c.Version}, c.Members, settings)

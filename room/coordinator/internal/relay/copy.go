@@ -36,7 +36,7 @@ func (p place) String() string {
 	return strings.Join([]string{p.id, p.Epoch, strconv.FormatUint(p.Version, 10), p.CommitID}, " ")
 }
 
-// parsePlace reads the result of String. Unreadable text gives the zero place.
+// parsePlace parses the result of String. If it cannot, it returns the zero place.
 func parsePlace(text string) (p place) {
 	if parts := strings.Split(text, " "); len(parts) == 4 {
 		p.id, p.Epoch, p.CommitID = parts[0], parts[1], parts[3]
@@ -59,7 +59,7 @@ func (n *news) add(kind, at, text string) {
 	n.size += len(text)
 }
 
-// copy appends the new entries of these rooms' journals to the feed. It returns the rooms that have more to copy.
+// copy appends new entries of these rooms' journals to the feed. It returns the rooms that may have more to copy.
 func (r *Relay) copy(ctx context.Context, ids []string) (again []string, err error) {
 	known, err := r.places(ctx, ids)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *Relay) places(ctx context.Context, ids []string) (known []string, err e
 	return known, err
 }
 
-// readAll reads from the journals of rooms. A foreign value counts as empty.
+// readAll reads the journals of rooms in one round trip, by the command read. A foreign value counts as empty.
 func (r *Relay) readAll(ctx context.Context, ids []string,
 	read func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd) ([][]redis.XMessage, error) {
 	cmds := make([]*redis.XMessageSliceCmd, len(ids))
@@ -186,8 +186,9 @@ func (p place) begins(messages []redis.XMessage) bool {
 	return err != nil || c.CommitID == p.CommitID
 }
 
-// follows reports whether no commit is missing between the place and c. A commit names the previous one, also
-// the first commit of an epoch that continues an earlier one. A new room's first commit names none.
+// follows reports whether no commit is missing between the place and c. A commit names the previous one, also the
+// first commit of an epoch that continues an earlier epoch. A new room's first commit names none. adjacent: c is the
+// next entry of the journal.
 func (p place) follows(c *room.Commit, adjacent bool) bool {
 	switch {
 	case p.id == "":
@@ -200,8 +201,8 @@ func (p place) follows(c *room.Commit, adjacent bool) bool {
 	return adjacent
 }
 
-// goneBack reads the end of a journal that has lost the entry at p. found reports an earlier entry of p's epoch;
-// messages then begin after it. New entries may have smaller ids than p: another server's clock may be behind.
+// goneBack reads the end of a journal that has lost the entry at p. found reports that there is an earlier entry of
+// p's epoch; messages then begin after it. New entries may have smaller ids than p, by the clock of another server.
 func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []redis.XMessage, found bool, err error) {
 	all, err := r.readAll(ctx, []string{id}, func(pipe redis.Pipeliner, _ int) *redis.XMessageSliceCmd {
 		return pipe.XRevRangeN(ctx, r.store.Room(id, keys.Log), "+", "-", behind)
@@ -219,7 +220,7 @@ func (r *Relay) goneBack(ctx context.Context, id string, p place) (messages []re
 	return messages, false, nil
 }
 
-// append appends to the feed. It returns the rooms whose places in Redis differ from was.
+// append appends to the feed. It skips and returns the rooms whose places in Redis are not news.was.
 func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, err error) {
 	if len(batch) == 0 {
 		return nil, nil
@@ -237,8 +238,8 @@ func (r *Relay) append(ctx context.Context, batch []*news) (refused []string, er
 	return refused, err
 }
 
-// Gap marks missing commits of a room, between After and Before. After is zero if nothing is known of the room
-// before.
+// Gap marks missing commits of a room, between After and Before. After is zero if the feed has nothing of the room
+// before the gap.
 type Gap struct {
 	After  room.Position `json:"after"`
 	Before room.Position `json:"before"`

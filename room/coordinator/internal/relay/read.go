@@ -27,8 +27,9 @@ type Entry struct {
 	Gap    *Gap         // nil for a commit
 }
 
-// Read returns entries after the one with id after, or from the start if after is empty. dropped reports that entries
-// after it were trimmed, or that Redis lost those before.
+// Read returns at most limit entries, from the one behind the id after on, or from the start if after is empty.
+// dropped reports that the reader has missed entries: they were trimmed, or Redis lost the end of the feed, and new
+// entries came since.
 func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
 	from := "-"
 	if after != "" {
@@ -103,7 +104,7 @@ func compareIDs(a, b string) int {
 	return 0
 }
 
-// before returns the greatest id below another one.
+// before returns the greatest id below id.
 func before(id string) string {
 	n := parseID(id)
 	if n[1] > 0 {
@@ -152,7 +153,7 @@ func (r *Relay) Newest(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Await waits until the feed has an entry after after.
+// Await waits until the feed has an entry behind the id after, or any entry if after is empty.
 func (r *Relay) Await(ctx context.Context, after string) error {
 	for {
 		last, err := r.Newest(ctx)
@@ -172,7 +173,8 @@ type Listing struct {
 	Begins bool   // the list starts again here, because Redis was restarted or replaced, or from was empty
 }
 
-// List lists about that many rooms, continuing at Next of an earlier part, or from the start if from is empty.
+// List returns a part of the list, from Next of an earlier part on, or from the start if from is empty. about is
+// roughly the number of rooms.
 func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, err error) {
 	cursor, incarnation, known := strings.Cut(from, ".")
 	if !known {
@@ -198,8 +200,8 @@ func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, er
 	return l, nil
 }
 
-// Begin returns a reader's place. A new reader waits for an entry, and gets the place before the first one left. The
-// place is saved at once, so that entries dropped before the reader's next Keep are noticed.
+// Begin returns a reader's place. For a new reader it waits until the feed has an entry, and returns the place before
+// the first one. It saves that place at once, so that entries dropped before the reader's next Keep are noticed.
 func (r *Relay) Begin(ctx context.Context, name string) (place string, err error) {
 	for {
 		place, err = r.store.Client.HGet(ctx, r.keys.Readers, name).Result()

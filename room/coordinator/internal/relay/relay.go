@@ -1,10 +1,10 @@
 // Package relay copies the commits of all rooms from their journals into one stream, the feed. Readers can continue
 // at any place in it.
 //
-// Start with [New]. A node that has committed to a room reads the new part of its journal, and appends it by a script
-// which checks that no other node has done so. So the feed has each room's commits once and in order, whichever nodes
-// take part. If a node dies before it has copied, others find the rest, because they compare all journals now and
-// then. A [Gap] marks commits that a journal lacks.
+// Start with [New]. A node that has committed to a room reads the new part of the room's journal, and appends it by a
+// script that checks that no other node has done so. So the feed has each room's commits once and in order, whichever
+// nodes take part. If a node dies before it has copied, others find the rest, because they compare all journals now
+// and then. A [Gap] marks commits that a journal lacks.
 //
 // The keys of the feed share a hash slot. One goroutine copies, one searches for missing commits.
 package relay
@@ -70,7 +70,7 @@ type Relay struct {
 	dirty map[string]bool // guarded by mu: rooms that may have commits to copy; nil if this node copies nothing
 }
 
-// New returns a Relay that keeps about keep entries in the feed, or only reads if that is 0. It stops copying when open
+// New returns a Relay that keeps about keep entries in the feed, or only reads if keep is 0. It stops copying when open
 // ends; Close then copies the rest, unless life ends.
 func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set) *Relay {
 	r := &Relay{
@@ -92,7 +92,7 @@ func (r *Relay) Start() {
 	}
 }
 
-// Committed records that rooms may have commits to copy. It returns at once. The Relay must copy.
+// Committed records that rooms may have commits to copy. It returns at once. Call it only if keep is not 0: see New.
 func (r *Relay) Committed(ids ...string) {
 	if len(ids) == 0 {
 		return
@@ -170,7 +170,7 @@ func (r *Relay) copySome(ctx context.Context) (left bool, err error) {
 	return r.Waiting() > 0, err
 }
 
-// Close copies the rest, and returns when no goroutine runs. open must have ended.
+// Close waits for the goroutines, and copies the rest. Call it after the open context of New has ended.
 func (r *Relay) Close() {
 	r.busy.Wait()
 	ctx, cancel := context.WithTimeout(r.life, closeTimeout)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// searchEvery is the time between two searches, by whichever node.
+	// searchEvery is the time between two searches of all nodes together.
 	searchEvery = 10 * time.Second
 
 	scanCount = 1000 // rooms of the feed read per request
@@ -49,7 +49,7 @@ func (r *Relay) search(ctx context.Context) error {
 	return r.forget(ctx, found)
 }
 
-// compare schedules rooms for copying if their journals do not end at their places. It adds all rooms to found.
+// compare schedules for copying the rooms whose journals (logs) do not end at their places. It adds all to found.
 func (r *Relay) compare(ctx context.Context, logs []string, found map[string]bool) error {
 	if len(logs) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (r *Relay) compare(ctx context.Context, logs []string, found map[string]boo
 	return nil
 }
 
-// forget drops the places of rooms whose journals are gone.
+// forget drops the places of rooms that are not in found and have no journal.
 func (r *Relay) forget(ctx context.Context, found map[string]bool) error {
 	for from := ""; ; {
 		list, err := r.List(ctx, from, scanCount)

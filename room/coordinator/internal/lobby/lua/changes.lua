@@ -1,10 +1,10 @@
 -- Returns what has changed in the index.
 --
 -- KEYS[1..5] of the index
--- ARGV[1], ARGV[2] run, and the number of the last change, that the caller knows; run is empty for nothing
--- ARGV[3] how many rooms at most   ARGV[4] the number up to which the caller has heard what is gone
--- returns run, 1 if all rooms are in the index, 1 if the caller has to forget what it knew, the number of the last change, and
--- of each room that has changed since its id, what Lobby:Rooms has, and the number
+-- ARGV[1], ARGV[2] run, and the number of the last change, that the caller knows; run is empty if it knows none
+-- ARGV[3] how many rooms at most   ARGV[4] the number up to which the caller knows which rooms are gone
+-- returns run, 1 if all rooms are in the index, 1 if the caller has to forget its copy, the number of the last change;
+-- and for each room that has changed since then: its id, its value in Lobby:Rooms, and the number of its change
 local run = index_begin()
 local is = redis.call('HMGET', KEYS[4], 'number', 'floor', 'whole')
 local since = tonumber(ARGV[2])

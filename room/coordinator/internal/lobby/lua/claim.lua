@@ -1,15 +1,15 @@
--- Finds a room for somebody who looks for seats: the fullest that has enough. They count as taken until the room is noted
--- again. Where there is none, it is a new room, which whoever comes next finds as well.
+-- Finds the fullest room with enough seats. The seats count as taken until note.lua writes the room again. If there is
+-- no such room, creates one in the index, which later requests find as well.
 --
 -- KEYS[1..5] of the index   KEYS[6] Lobby:Match:<key>, the room that an earlier sending of the same request has found
--- ARGV[1] how many seats   ARGV[2] id of the new room; empty if none may begin   ARGV[3] its labels
+-- ARGV[1] how many seats   ARGV[2] id of the new room; empty if none may be created   ARGV[3] its labels
 -- ARGV[4] its capacity              ARGV[5] its settings, as JSON without blanks
 -- ARGV[6] ms to keep KEYS[6]; 0 for a request that is never sent again
--- ARGV[7] with what the id of a room that will do begins, unless it is named; empty if all rooms will do
--- ARGV[8] how many of the further arguments are rooms that will not do   ARGV[9] how many behind these are rooms that will do;
--- then the labels that will do: none for the new room
--- returns {room, 1 if it is the new one, settings of one that nobody has begun yet, or empty, how many seats count as taken from
--- now on}; the room is empty if there is none. See unclaim.lua
+-- ARGV[7] how the id of a suitable room begins, unless the room is named; empty if all rooms are suitable
+-- ARGV[8] how many unsuitable rooms follow   ARGV[9] how many named suitable rooms follow these
+-- ARGV[10..] these rooms, then the suitable labels: none if only the new room is suitable
+-- returns {room, empty if there is none; 1 if it is the new one; its settings if nobody has joined it yet, else empty;
+-- how many seats count as taken from now on}. See unclaim.lua
 local _, now = index_begin()
 local seats, only, refused, named = tonumber(ARGV[1]), ARGV[7], {}, {}
 local first = 10 + ARGV[8] + ARGV[9] -- of the labels
@@ -36,7 +36,7 @@ local function consider(id, seats_free, labels)
 end
 for i = first, #ARGV do
   local key = KEYS[5] .. ARGV[i]
-  -- Where only some will do, those that have just begun are not named; they are looked for among so many.
+  -- If only some rooms are suitable, those that have just begun are not named: look for them among 500.
   local some = redis.call('ZRANGEBYSCORE', key, seats, '+inf', 'WITHSCORES', 'LIMIT', 0, only == '' and 1 + ARGV[8] or 500)
   for j = 1, #some, 2 do
     if string.sub(some[j], 1, #only) == only then
@@ -57,7 +57,7 @@ end
 if new then
   best, free, among = ARGV[2], tonumber(ARGV[4]), ARGV[3]
   index_set(best, '-', '0', string.format('%.0f', now), '0 ' .. ARGV[4] .. ' 0 ' .. among .. ' ' .. ARGV[5], now)
-  redis.call('ZADD', KEYS[3], now, best) -- until somebody has begun it
+  redis.call('ZADD', KEYS[3], now, best) -- until somebody joins it
 end
 index_free(among, best, free - seats)
 if ARGV[6] ~= '0' then

@@ -1,21 +1,20 @@
--- The index of the rooms: what the lobby and those who look for a table read. Its keys are in one slot.
+-- The index of the rooms, for lists of rooms and for players who look for a table. Its keys are in one slot.
 --
--- Lobby:Rooms     hash: room → "<epoch> <version> <since> <members> <capacity> <closed> <labels>", where since is when the
---                 index first had it, in ms since 1970 by Redis' clock, closed is 0 or 1, and labels are JSON. Of a room that
---                 is gone only the first three are there. Of one that somebody is about to begin the epoch is -,
---                 and its settings stand at the end.
+-- Lobby:Rooms     hash: room → "<epoch> <version> <since> <members> <capacity> <closed> <labels>", where since is when
+--                 the room first got into the index, in ms since 1970 by Redis' clock, closed is 0 or 1, and labels
+--                 are JSON. A room that is gone has only the first three. A room that nobody has joined yet has the
+--                 epoch -, and its settings at the end.
 -- Lobby:Changed   sorted set: room → the number of its last change, which grows
--- Lobby:Gone      sorted set: room that is gone, or that nobody has begun yet → since when, in ms since 1970
--- Lobby:State     hash: run, which names the life of this index: numbers of another one say nothing; incarnation, of
+-- Lobby:Gone      sorted set: room that is gone, or that nobody has joined yet → since when, in ms since 1970
+-- Lobby:State     hash: run, which names the life of this index: numbers of another life say nothing; incarnation, of
 --                 Redis; number, of the last change; floor, below which rooms that are gone may be missing in
---                 Changed; whole, once all rooms of Redis are in; searched, when somebody last began to see to that
--- Lobby:Free:<labels>  sorted set: room with these labels that lets players in → seats that nobody has, and nobody
---                 is about to take
+--                 Changed; whole, once all rooms of Redis are in the index; searched, when the last search began
+-- Lobby:Free:<labels>  sorted set: room with these labels that lets players in → seats that nobody has taken or claimed
 --
--- They are forgotten an hour after the last use.
+-- The keys expire an hour after the last use.
 
--- Begins a life of the index if there is none, or Redis was restarted or replaced: something may be lost, so all is searched
--- again. Returns run and the time in ms.
+-- Begins a life of the index if there is none, or Redis was restarted or replaced: something may be lost, so the rooms
+-- are searched again. Returns run and the time in ms.
 local function index_begin()
   local t = redis.call('TIME')
   local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -31,7 +30,7 @@ local function index_begin()
   return is[1], now
 end
 
--- Has a room with labels so many free seats; 0 for none, or for one that is closed or gone.
+-- Records how many free seats a room with labels has; 0 also for a room that is closed or gone.
 local function index_free(labels, id, free)
   if labels == '{}' then
     return
@@ -45,7 +44,7 @@ local function index_free(labels, id, free)
   end
 end
 
--- Writes how a room is, which is gone if rest is empty.
+-- Writes the state of a room. If rest is empty, the room is gone.
 local function index_set(id, epoch, version, since, rest, now)
   redis.call('HSET', KEYS[1], id, epoch .. ' ' .. version .. ' ' .. since .. (rest ~= '' and ' ' .. rest or ''))
   redis.call('ZADD', KEYS[2], redis.call('HINCRBY', KEYS[4], 'number', 1), id)
@@ -56,7 +55,7 @@ local function index_set(id, epoch, version, since, rest, now)
   end
 end
 
--- Forgets a room, with its free seats.
+-- Removes a room from the index, with its free seats.
 local function index_forget(id, labels)
   if labels then
     index_free(labels, id, 0)

@@ -1,8 +1,8 @@
--- Notes what has become of rooms. Nodes may come in any order: the later version of a room counts. Without an index,
--- since nobody asks for it, nothing is noted.
+-- Writes the states of rooms to the index. Nodes may do so in any order: the later version of a room counts. If there
+-- is no index, nobody asks for it, and the script writes nothing.
 --
 -- KEYS[1..5] of the index   ARGV for each room: id, epoch, version, "<members> <capacity> <closed> <labels>" or empty
--- if the room is gone, and how many free seats it has for those who look for one
+-- if the room is gone, and how many free seats it offers
 -- returns {how many have changed}
 if redis.call('EXISTS', KEYS[4]) == 0 then
   return {0}
@@ -19,7 +19,7 @@ for i = 1, #ARGV, 5 do
       index_free(before, id, 0)
     end
     if labels then
-      index_free(labels, id, free) -- also if it is known: somebody may have been about to take a seat, and has not
+      index_free(labels, id, free) -- also for a known version: claimed seats may not have been taken
     end
     if e ~= epoch or v ~= version or was ~= rest then
       index_set(id, epoch, version, was and was ~= '' and since or string.format('%.0f', now), rest, now)

@@ -1,10 +1,10 @@
--- Says whether the caller is to compare the index with all rooms, of nodes that ask now and then only one; and forgets
--- rooms that have been gone for so long that every node knows, or that nobody has begun after all.
+-- Says whether the caller has to compare the index with all rooms: now and then it chooses one of the nodes that ask.
+-- Removes rooms that have been gone for so long that every node knows, and rooms that nobody has joined after all.
 --
 -- KEYS[1..5] of the index
 -- ARGV[1] ms between two searches   ARGV[2] ms until another one begins if not all rooms are in the index
 -- ARGV[3] ms to remember rooms that are gone
--- returns {run, or false; 1 if there may be more to forget, else 0}
+-- returns {run, or false; 1 if there may be more to remove, else 0}
 local run, now = index_begin()
 local gone = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[3], 'LIMIT', 0, 1000)
 local more = #gone == 1000 and 1 or 0

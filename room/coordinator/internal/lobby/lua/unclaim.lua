@@ -1,9 +1,9 @@
--- Gives back what a claim has taken, after the join has failed without reading the room. A room that nobody has begun, and
--- of which nobody else has claimed seats, is forgotten: no list has ever had it.
+-- Gives back the seats of a claim, after the join has failed without reading the room. If nobody has joined the room
+-- and nobody else has claimed seats there, removes it from the index: no list has ever had it.
 --
 -- KEYS[1..5] of the index   KEYS[6] Lobby:Match:<key>
 -- ARGV[1] room   ARGV[2] how many seats   ARGV[3] the capacity of a room for which the index has 0
--- returns {1 if the room is forgotten, else 0}
+-- returns {1 if the room was removed, else 0}
 index_begin()
 if redis.call('GET', KEYS[6]) == ARGV[1] then
   redis.call('DEL', KEYS[6])
@@ -19,6 +19,6 @@ if epoch == '-' and free >= capacity then
   index_forget(ARGV[1], labels)
   return {1}
 end
--- The room may have been noted since, with these seats free.
+-- note.lua may have written the room since, with these seats free.
 index_free(labels, ARGV[1], math.min(free, capacity - members))
 return {0}

@@ -5,10 +5,10 @@
 -- ARGV[1] about how many entries the feed keeps
 -- ARGV[2..] for each room: id, the place that the caller knows, the one after this (empty to forget the room), how many
 --           entries come, and for each of them its kind, at and text
--- returns the rooms of which another place is known; nothing is appended for these
+-- returns the rooms of which Redis knows another place; nothing is appended for these
 --
--- After a restart or a failover Redis may have lost the last entries, and its clock may be behind: readers know ids that
--- are larger than any in the feed. So the ids go on well behind the last one, and the time, then.
+-- After a restart or a failover Redis may have lost the last entries, and its clock may be behind: readers know ids
+-- that are larger than any in the feed. So the next id is then ten seconds after the last one, and after the time.
 local id, anew = '*', redis.call('HGET', KEYS[2], '~incarnation') ~= '<incarnation>'
 if anew then
   local t, last = redis.call('TIME'), redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]

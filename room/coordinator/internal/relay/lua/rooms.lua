@@ -6,8 +6,8 @@
 -- ARGV[3] about how many
 -- returns {cursor, 0 at the end; incarnation; 1 if the list begins here; fields and values}
 --
--- A cursor means something only to the server that has given it: a list that went on with it on another one, or behind a restart,
--- would leave rooms out. So it begins again there.
+-- A cursor is valid only at the server that returned it, until that server restarts. Elsewhere a list that continued at
+-- the cursor would leave rooms out, so it begins again.
 local cursor = ARGV[2] == '<incarnation>' and ARGV[1] or '0'
 local found = redis.call('HSCAN', KEYS[1], cursor, 'COUNT', math.max(1, tonumber(ARGV[3]) or 1))
 return {found[1], '<incarnation>', cursor == '0' and 1 or 0, found[2]}

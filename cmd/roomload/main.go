@@ -180,7 +180,7 @@ func newStatus(w io.Writer) (show func(at time.Duration, stays bool, line string
 	if !isTerminal(w) {
 		var last time.Duration
 		return func(at time.Duration, stays bool, line string) {
-			if stays || at-last >= plainInterval {
+			if stays || at/plainInterval > last/plainInterval {
 				last = at
 				fmt.Fprintln(w, line)
 			}

@@ -240,7 +240,7 @@ func (a *auditor) progress(commits int) {
 	a.report.Commits += commits
 	if a.cfg.Progress != nil {
 		took := time.Since(a.began)
-		a.cfg.Progress(took, false, fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings", a.report.Rooms, a.all,
-			a.report.Commits, float64(a.report.Commits)/took.Seconds(), a.report.Violations))
+		a.cfg.Progress(took, false, fmt.Sprintf("%d of %d rooms, %d commits, %.0f/s, %d findings", a.report.Rooms,
+			a.all, a.report.Commits, float64(a.report.Commits)/took.Seconds(), a.report.Violations))
 	}
 }

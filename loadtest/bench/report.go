@@ -19,7 +19,8 @@ type Report struct {
 	Cores    int     `json:"cores"`
 	Duration float64 `json:"duration_s"` // of each measurement
 
-	// Ping is the median round trip of a PING before the run. Figures of machines with other round trips do not compare.
+	// Ping is the median round trip of a PING before the run. Figures of machines with other round trips do not
+	// compare.
 	Ping report.Figure `json:"ping_us"`
 
 	// Workloads has the results by workload and contender.

@@ -92,7 +92,8 @@ func (c Config) Validate() error {
 	if c.Connections < 1 {
 		return fmt.Errorf("--connections is %d, it must be at least 1", c.Connections)
 	}
-	return cmp.Or(report.CheckNames("only", c.Only, report.Names(Contenders())), report.CheckNames("workload", c.Workloads, report.Names(Workloads())),
+	return cmp.Or(report.CheckNames("only", c.Only, report.Names(Contenders())),
+		report.CheckNames("workload", c.Workloads, report.Names(Workloads())),
 		scratch.Validate(c.Redis))
 }
 
@@ -179,8 +180,8 @@ func (b *bench) close() { _ = b.rdb.Close() }
 
 // run measures all cells, which are sorted by workload.
 func (b *bench) run(ctx context.Context, cells []cell) (*Report, error) {
-	r := &Report{Redis: b.redis.String(), Go: runtime.Version(), Cores: runtime.NumCPU(), Duration: b.duration.Seconds(),
-		Workloads: make(map[string]map[string]*Result)}
+	r := &Report{Redis: b.redis.String(), Go: runtime.Version(), Cores: runtime.NumCPU(),
+		Duration: b.duration.Seconds(), Workloads: make(map[string]map[string]*Result)}
 	var err error
 	if r.Ping, err = b.ping(ctx); err != nil {
 		return nil, err

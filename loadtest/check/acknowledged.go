@@ -16,50 +16,61 @@ func (r *room) do(op *Op) string {
 	case Shuffle:
 		r.unseat()
 		r.seatsAt = op.Version
-		return ""
 	case Configure:
 		r.settings, r.knowsSettings, r.settingsAt = *op.Settings, r.settingsAt != op.Version, op.Version
-		return ""
 	case Close:
-		r.settings.Closed, r.knowsSettings, r.settingsAt = true, r.knowsSettings && r.settingsAt != op.Version,
-			op.Version
-		before := r.members
-		r.left += len(before)
-		r.members, r.wild = map[string]status{}, false
-		for user, m := range before {
-			if m.since == op.Version {
-				r.put(user, status{seat: -1, loose: true})
-			}
-		}
-		return ""
+		r.close(op.Version)
 	case Kick, Release, MoveOut:
-		for _, user := range op.Users {
-			if op.Action == MoveOut && !r.possible(user) {
-				return fmt.Sprintf("%q is no member who could be moved", user)
-			}
-			if r.members[user].since == op.Version {
-				r.put(user, status{seat: -1, loose: true})
-				continue
-			}
-			r.drop(user)
-			r.dropped = with(r.dropped, user, true)
-		}
-		return ""
+		return r.remove(op)
 	case Deal:
 		for _, user := range op.Users {
 			if !r.possible(user) {
 				return fmt.Sprintf("%q is no member to whom could be dealt", user)
 			}
 		}
-		return ""
 	case Reserve, MoveIn:
 		for _, user := range op.Users {
 			if !r.certain(user) {
 				r.put(user, status{seat: -1, loose: true})
 			}
 		}
-		return ""
+	default:
+		return r.act(op)
 	}
+	return ""
+}
+
+// close removes all members, except those who may have joined after that in the same version.
+func (r *room) close(version uint64) {
+	r.settings.Closed, r.knowsSettings, r.settingsAt = true, r.knowsSettings && r.settingsAt != version, version
+	before := r.members
+	r.left += len(before)
+	r.members, r.wild = map[string]status{}, false
+	for user, m := range before {
+		if m.since == version {
+			r.put(user, status{seat: -1, loose: true})
+		}
+	}
+}
+
+// remove applies an operation that removes users.
+func (r *room) remove(op *Op) string {
+	for _, user := range op.Users {
+		if op.Action == MoveOut && !r.possible(user) {
+			return fmt.Sprintf("%q is no member who could be moved", user)
+		}
+		if r.members[user].since == op.Version {
+			r.put(user, status{seat: -1, loose: true})
+			continue
+		}
+		r.drop(user)
+		r.dropped = with(r.dropped, user, true)
+	}
+	return ""
+}
+
+// act applies an operation that only a member may do.
+func (r *room) act(op *Op) string {
 	if !r.possible(op.Process) {
 		return fmt.Sprintf("%q is no member", op.Process)
 	}
@@ -76,18 +87,24 @@ func (r *room) do(op *Op) string {
 		r.put(op.Process, m)
 	}
 	if op.Action == SetData {
-		other := op.InEpoch != "" && op.InEpoch != r.epoch
-		if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect && r.dataAt != op.Version) {
-			return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did",
-				*op.Expect, r.dataAt)
-		}
-		if r.knowsData && r.dataAt == op.Version {
-			r.also = with(r.also, r.data, true)
-		} else {
-			r.also, r.former = nil, r.data
-		}
-		r.data, r.dataAt, r.knowsData = op.Value, op.Version, true
+		return r.setData(op)
 	}
+	return ""
+}
+
+// setData applies an operation that sets the room's data.
+func (r *room) setData(op *Op) string {
+	other := op.InEpoch != "" && op.InEpoch != r.epoch
+	if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect && r.dataAt != op.Version) {
+		return fmt.Sprintf("it expected that nobody had set the data since version %d, and version %d did", *op.Expect,
+			r.dataAt)
+	}
+	if r.knowsData && r.dataAt == op.Version {
+		r.also = with(r.also, r.data, true)
+	} else {
+		r.also, r.former = nil, r.data
+	}
+	r.data, r.dataAt, r.knowsData = op.Value, op.Version, true
 	return ""
 }
 

@@ -33,7 +33,8 @@ func (w *witness) actions() {
 		for _, c := range e.Changes {
 			if c.Type == "join" && !asked[c.User] {
 				asked[c.User] = true // report it only once
-				w.broken("phantom", 0, "%q joins at %v, and nobody asked for that, or it was refused", c.User, e.point())
+				w.broken("phantom", 0, "%q joins at %v, and nobody asked for that, or it was refused", c.User,
+					e.point())
 			}
 			if (c.Type == "seat" || c.Type == "leave" && c.Reason == "moved") && !w.askedThere(e, c) {
 				w.broken("phantom", 0, "%v has %s, and nobody asked for that, or it was refused", e.point(),

@@ -25,8 +25,8 @@ const mostInPart = 4000
 const latest = 2 * time.Minute
 
 // Linearize judges a history without its journals: whether the operations of each epoch of each room can have
-// happened one after the other, each between its call and its return. Parts that porcupine does not decide
-// within patience are unsure, and so are users removed as members of a dead node, which only the journals could confirm.
+// happened one after the other, each between its call and its return. Parts that porcupine does not decide within
+// patience are unsure, and so are users removed as members of a dead node, which only the journals could confirm.
 //
 // An operation with an unknown end may happen at any time after its call, or never. So from its call on the
 // model allows its effect: on the room's data for two minutes, otherwise until the epoch ends. Its user does

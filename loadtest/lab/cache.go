@@ -162,9 +162,10 @@ func (e *entry) play(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, x.patience)
 		defer cancel()
 		c := &caller{process: callers[len(callers)-1].process, user: "the last one"}
-		for value := ""; value != newValue && !n.Never; n.Never = value != newValue && pause.For(ctx, spinPause) != nil {
+		for value := ""; value != newValue && !n.Never; {
 			c.asked = time.Now()
 			value, _ = e.get(ctx, c)
+			n.Never = value != newValue && pause.For(ctx, spinPause) != nil
 		}
 	}
 	n.UpdatedMS = ms(time.Since(begun))

@@ -156,8 +156,8 @@ const timestampLow, timestampHigh = 1_000_000, 9_999_999
 
 var drawTimestamp = drawNumber(timestampLow, timestampHigh)
 
-// lookFirst sends GET first. If there is no lock at the first GET it sends take, or overwrites if there is no take; at a
-// later GET the lock has vanished. At any GET it overwrites a lock whose time is past.
+// lookFirst sends GET first. If there is no lock at the first GET it sends take, or overwrites if there is no take;
+// at a later GET the lock has vanished. At any GET it overwrites a lock whose time is past.
 func lookFirst(ctx context.Context, l *lock, c *caller, first bool) (outcome, error) {
 	held, there, err := c.get(ctx, c.x.lockKey)
 	switch {

@@ -300,7 +300,8 @@ func (o *ending) compareSaid() {
 		return
 	}
 	if h := o.settings.history; h == 0 && len(o.Said) > 0 || len(known) < min(h, s.since) && s.bytes < saidBytes {
-		o.differs(RuleSaid, says(inRedis, "%d messages", len(known)), "the room keeps %d messages, and %d were said since",
+		o.differs(RuleSaid, says(inRedis, "%d messages", len(known)),
+			"the room keeps %d messages, and %d were said since",
 			h, s.since)
 	}
 }

@@ -35,7 +35,8 @@ func (o *ending) differs(rule Rule, there Side, format string, args ...any) {
 func (o *ending) compare() {
 	if len(o.Meta) == 0 && len(o.Users) == 0 {
 		if len(o.Members) > 0 || o.settings != nil && o.settings.keep {
-			o.differs(RulePosition, says(inRedis, "no such room"), "version %d with %d members", o.version, len(o.Members))
+			o.differs(RulePosition, says(inRedis, "no such room"), "version %d with %d members", o.version,
+				len(o.Members))
 		}
 		return
 	}
@@ -219,7 +220,8 @@ func (o *ending) compareExpiry() {
 		case stays && ttl >= 0:
 			o.differs(RuleExpiry, says(inRedis, "%s, which expires in %d ms", keyNames[i], ttl), "a room that stays")
 		case !stays && ttl == -1:
-			o.differs(RuleExpiry, says(inRedis, "%s, which does not expire", keyNames[i]), "an empty room that is not kept")
+			o.differs(RuleExpiry, says(inRedis, "%s, which does not expire", keyNames[i]),
+				"an empty room that is not kept")
 		}
 	}
 }
@@ -288,7 +290,8 @@ func (o *ending) compareRemovals() {
 	}
 	for _, user := range slices.Sorted(maps.Keys(o.removals)) {
 		if _, ok := there[user]; !ok {
-			o.differs(RuleGone, says(inRedis, "nothing of that"), "%s was taken out: %+v", quoted(user), o.removals[user])
+			o.differs(RuleGone, says(inRedis, "nothing of that"), "%s was taken out: %+v", quoted(user),
+				o.removals[user])
 		}
 	}
 }

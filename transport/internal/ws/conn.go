@@ -20,13 +20,13 @@ import (
 // LingerTimeout is how long a closed connection is read, so that the last frames arrive before the kernel resets it.
 const LingerTimeout = time.Second
 
-// CloseTimeout bounds each of the last writes to a client that the server closes: the running one, and the queue.
+// CloseTimeout bounds each of the last writes before the server closes a connection: the running one, and the queue.
 const CloseTimeout = 5 * time.Second
 
-// maxLinger bounds the bytes read from a closed connection: what the kernel may hold, not all that a client sends.
+// maxLinger bounds the bytes read from a closed connection: as many as the kernel may hold, while a client may go on.
 const maxLinger = 256 << 10
 
-// Handler is what a connection serves.
+// Handler handles the frames of a connection, and has the frames to write.
 type Handler interface {
 	// Handle runs the request in a message, and queues the reply. Messages come one after the other.
 	Handle(message []byte)
@@ -49,13 +49,13 @@ type Queue interface {
 	Ping(frame []byte) bool // queues a frame, and starts a writer
 	WaitForSpace()          // waits while too much is queued
 
-	Claim() bool       // makes the caller the writer, unless there is one, or nothing to write
-	Written()          // the frames of Take are written
+	Claim() bool       // makes the caller the writer; false if there is one, or nothing to write
+	Written()          // records that the frames of Take are written
 	KeepWriting() bool // reports whether the writer has to go on
 	IsWriting() bool   // reports whether a writer runs
 
 	Finish(last []byte) // queues a last frame, or none if nil; no writer starts any more
-	Cut(rest []byte)    // like Finish, but drops the queue except rest, of a frame; nil for none
+	Cut(rest []byte)    // like Finish, but drops the queue; only rest, the end of a frame, is written; nil for none
 }
 
 // Options of a group of connections.
@@ -211,7 +211,7 @@ func (c *Conn) Close() {
 	c.hangUp()
 }
 
-// limitLastWrite gives the client CloseTimeout to read the running write.
+// limitLastWrite gives the client CloseTimeout, or WriteTimeout if that is shorter, to read the running write.
 func (c *Conn) limitLastWrite() {
 	_ = c.raw.SetWriteDeadline(time.Now().Add(min(CloseTimeout, c.group.WriteTimeout)))
 }
@@ -304,7 +304,7 @@ func (c *Conn) control(opcode byte, content []byte) error {
 	return nil
 }
 
-// closedByClient answers a close frame with its code, and returns the error that ends the connection.
+// closedByClient answers a valid close frame with its code, and returns the error that ends the connection.
 func (c *Conn) closedByClient(content []byte) error {
 	code, reason := websocket.CloseNoStatusReceived, []byte(nil)
 	if len(content) > 0 {

@@ -10,7 +10,7 @@ import (
 // heartbeatSteps divides a ping interval: a connection is checked at most one step too late.
 const heartbeatSteps = 8
 
-// waited is a threshold: a write that takes longer has waited for the client; if it succeeds, the client reads.
+// waited is a threshold: a write that took longer has waited until the client read.
 const waited = 100 * time.Millisecond
 
 // heartbeats check all open connections from one goroutine, which runs while there are some. A connection is checked
@@ -38,7 +38,7 @@ func (h *heartbeats) add(c *Conn) {
 	h.laterLocked(c, h.step*heartbeatSteps)
 }
 
-// remove ends the goroutine with the last connection. A connection that has ended leaves its slot at its next check.
+// remove counts the end of a connection, which leaves its slot at its next check. The last one ends the goroutine.
 func (h *heartbeats) remove() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,8 +87,8 @@ func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 	h.slots[at] = append(h.slots[at], c)
 }
 
-// beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
-// client could have answered. It returns when to check again, 0 for never. WriteTimeout decides during a write.
+// beat pings a client that is silent for an interval, and ends a connection that is silent for two although the client
+// could have answered. It returns the time to the next check, 0 for none. During a write WriteTimeout decides instead.
 func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 	interval := c.group.PingInterval
 	heard := time.Duration(c.alive.heard.Load())
@@ -127,7 +127,7 @@ func (c *Conn) isReading() bool {
 	return taken > c.alive.taken && taken < c.alive.queue
 }
 
-// unsent returns how many bytes given to the kernel the client's kernel has not acknowledged.
+// unsent returns how many of the bytes given to our kernel the client's has not acknowledged.
 func (c *Conn) unsent() int64 { return unsentBytes(rawOf(socketOf(c.raw))) }
 
 // wake makes the reader notice that the connection has ended.

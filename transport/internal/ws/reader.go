@@ -253,7 +253,7 @@ func wholeCharacters(content []byte) (n int, ok bool) {
 // readBufferSize is how many bytes are read from a socket at once. It must hold a control frame.
 const readBufferSize = 1024
 
-// readBuffers are for sockets with unread bytes.
+// readBuffers lends buffers to sockets with unread bytes.
 var readBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBufferSize) }}
 
 // socket is the reading side of a connection. It borrows a buffer only to read bytes: most clients are silent.
@@ -292,7 +292,7 @@ func (s *socket) wait() error {
 	return s.err
 }
 
-// hasMore reports whether the buffer has unused bytes.
+// hasMore reports whether the buffer has unread bytes.
 func (s *socket) hasMore() bool { return s.buffer != nil && s.buffer.Buffered() > 0 }
 
 // maxPeek is how many unread bytes isOver searches.
@@ -328,7 +328,7 @@ func (s *socket) tryRead(fd uintptr) bool {
 	return true
 }
 
-// Read is called by the buffer.
+// Read fills the buffer. While tryRead runs, it does not wait.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.trying {
 		return s.conn.Read(p)

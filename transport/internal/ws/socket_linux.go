@@ -31,7 +31,7 @@ func unsentBytes(socket syscall.RawConn) int64 {
 	return int64(n)
 }
 
-// unread returns up to max bytes that have arrived, and leaves them there. ended says that the other side has ended.
+// unread returns up to max bytes that have arrived, and leaves them there; none if the other side has ended.
 func unread(socket syscall.RawConn, max int) (content []byte, ended bool) {
 	if socket == nil {
 		return nil, false

@@ -95,7 +95,7 @@ func (w *writer) writeTaken() error {
 	return w.writeFrames(w.frames)
 }
 
-// tryTaken writes the fetched frames by one system call that does not block. If it reports false, a rest stays.
+// tryTaken writes the fetched frames by one system call that does not block. It reports false if some bytes remain.
 func (w *writer) tryTaken(try *attempt) (done bool) {
 	size := 0
 	for _, f := range w.frames {
@@ -206,7 +206,7 @@ func putBuffer(b *bytes.Buffer) {
 	}
 }
 
-// flushesAtOnce is how many connections a goroutine fetches at a time. If more per goroutine wait, another starts.
+// flushesAtOnce is how many writers a goroutine fetches at a time. If more per goroutine wait, another one starts.
 const flushesAtOnce = 8
 
 // flusher writes events and pings, as far as the sockets accept them at once. A few goroutines serve all connections,

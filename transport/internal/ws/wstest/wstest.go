@@ -1,5 +1,5 @@
-// Package wstest makes the frames of clients, including those that no library would send, and gorilla's side of a
-// connection, to compare ours with.
+// Package wstest makes the frames of clients, including those that no library would send, and a connection of gorilla,
+// to compare ours with.
 package wstest
 
 import (
@@ -67,7 +67,7 @@ func Closing(code int, reason string) string {
 	return Frame(ws.Final|websocket.CloseMessage, string(binary.BigEndian.AppendUint16(nil, uint16(code)))+reason)
 }
 
-// Seeds are what clients send, for fuzzing.
+// Seeds are inputs for fuzzing: the bytes that a client sends.
 var Seeds = []string{
 	Text(request) + Closing(1000, "bye"),
 	First(request[:9]) + Ping("a") + More(request[9:11]) + Last(request[11:]) + Text("{}"),
@@ -103,7 +103,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-// Reading is a connection on which src arrives, and which drops what is written to it.
+// Reading returns a connection that reads from src, and drops all that is written to it.
 func Reading(src io.Reader) net.Conn { return reading{src: src} }
 
 type reading struct {

@@ -1,8 +1,8 @@
 // Package frames makes the WebSocket frames that a server sends (RFC 6455): replies, events and snapshots. It encodes
 // each event and each list once for all clients.
 //
-// It encodes frames by hand. So one write to the socket carries several; gorilla's connection needs one for each. An
-// event to four clients takes 0.4 µs and 0.5 KB, gorilla's PreparedMessage 4.3 µs and 12 KB.
+// It encodes frames by hand, so that one write to the socket carries several; gorilla's connection needs one for each.
+// An event to four clients takes 0.4 µs and 0.5 KB, gorilla's PreparedMessage 4.3 µs and 12 KB.
 package frames
 
 import (
@@ -29,7 +29,7 @@ func Reply(r *protocol.Reply) []byte {
 // Event returns the frame of an event for one client.
 func Event(e *protocol.Event) []byte { return ws.Seal(protocol.AppendEvent(ws.NewFrame(eventSize), e)) }
 
-// Clock returns the time by the clock that all nodes share, in ms since 1970. Clients see a timer's time left.
+// Clock returns the time by the clock that all nodes share, in ms since 1970. Frames show how long a timer still runs.
 type Clock func() int64
 
 // Changes returns one frame for consecutive events, as a viewer may see them.
@@ -119,7 +119,7 @@ func (f *Shared) SizeFor(to room.Viewer) int {
 	return f.size
 }
 
-// For returns the frame that a viewer may see now.
+// For returns the event's frame for a viewer.
 func (f *Shared) For(to room.Viewer, clock Clock) []byte {
 	if f.event.Snapshot != nil {
 		return snapshotFrame(f.event, to, clock)

@@ -50,7 +50,7 @@ const ReasonReplaced room.Reason = "replaced"
 
 var replaced = Loss{Gone: room.Gone{Reason: ReasonReplaced}}
 
-// step applies an input, and returns the loss for the client, or nil. An overtaken session loses to the newer one.
+// step applies an input. It returns the loss of the seat, or nil: why or, if a newer session overtook, replaced.
 func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
@@ -63,7 +63,7 @@ func (m *Membership) step(in Input, why Loss) *Loss {
 	return nil
 }
 
-// Take applies an input without a loss: Moved or Questioned.
+// Take applies an input that brings no loss: Moved or Questioned.
 func (m *Membership) Take(in Input) {
 	if in == Moved && !m.Status.IsMember() {
 		m.Seat = room.AnySeat // the reserved seat is unknown
@@ -226,7 +226,7 @@ func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait boo
 	return m.step(Removed, Loss{}), false
 }
 
-// IsTransient reports whether to retry an action that failed with err: a second join or leave changes nothing.
+// IsTransient reports whether to retry an action that failed with err, if doing it twice changes nothing.
 func IsTransient(err error) bool {
 	return errors.Is(err, room.ErrUnavailable) || errors.Is(err, room.ErrBusy) || errors.Is(err, room.ErrUnknown) ||
 		errors.Is(err, context.DeadlineExceeded)
@@ -272,7 +272,7 @@ func (s Status) IsPaused() bool { return s >= Doubtful && s <= Overtaken }
 // session, or the client has not seen the room yet.
 func (s Status) NeedsList() bool { return s >= Missing && s <= Following }
 
-// Input is an event in the life of a membership.
+// Input is anything that can change a Status.
 type Input int
 
 const (

@@ -25,7 +25,7 @@ type Outbox struct {
 	space chan struct{} // receives after a write
 
 	// Mu guards the fields below, the queues of rooms, and the state of the session that fills them. So a session's
-	// place in a room and the events that its client gets change in one step.
+	// membership in a room and the events that its client gets change in one step.
 	Mu sync.Mutex
 
 	rooms    map[*Room]struct{} // not ended
@@ -49,15 +49,15 @@ type item struct {
 // load counts bytes, except snapshots: there is one of each room at most, and all waiting connections share it.
 type load struct{ frames, changes int }
 
-// New returns an empty outbox.
+// New returns an empty outbox. max bounds the bytes of its frames, and those of its changes.
 func New(max int) *Outbox {
 	return &Outbox{start: func() {}, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{})}
 }
 
-// OnDemand sets the function that starts a writer when one is needed. It does not block.
+// OnDemand sets the function that starts a writer when one is needed. start must not block.
 func (o *Outbox) OnDemand(start func()) { o.start = start }
 
-// WaitForSpace waits while too many bytes of frames are queued or being written. A single frame may exceed the limit.
+// WaitForSpace waits until less than max bytes of frames are queued or being written, or the outbox is finished.
 func (o *Outbox) WaitForSpace() {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
@@ -124,7 +124,7 @@ func (o *Outbox) KeepWriting() bool {
 }
 
 // Next removes and returns the next frame, or the pending events of one room; neither if nothing is queued. The
-// events are valid until the next call, and until Written.
+// events are valid until the next call of Next or Written.
 func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
@@ -149,8 +149,8 @@ func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	return nil, nil
 }
 
-// boundLocked drops events, of the largest queue first, until all fit. It reports false if it drops events of a queue
-// that has missed none so far.
+// boundLocked drops events, those of the largest queue first, until the others fit. It reports false if it drops events
+// of a queue that has missed none so far.
 func (o *Outbox) boundLocked() (fits bool) {
 	fits = true
 	for o.queued.changes+o.inFlight.changes > o.max {
@@ -221,8 +221,8 @@ func (o *Outbox) signal() {
 	}
 }
 
-// take removes and returns the pending events, with their size in bytes. It returns none if they have to wait, or
-// need a snapshot first.
+// take removes and returns the pending events, with their size in bytes. It returns none while they have to wait. If
+// events were dropped, it returns none either, and has a snapshot read.
 func (r *Room) take() (events []*room.Event, size int) {
 	r.queued = false
 	switch {

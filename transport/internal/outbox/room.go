@@ -7,8 +7,8 @@ import (
 	"roomd/transport/internal/frames"
 )
 
-// Room is the queue of one room's events, into which replies about the room, and notices about the session's place,
-// are sorted. Call its methods with Outbox.Mu locked.
+// Room is the queue of one room's events. It sorts replies about the room, and notices of a lost seat, in among them.
+// Call its methods with Outbox.Mu locked.
 type Room struct {
 	out   *Outbox
 	stale func()      // called to start reading a snapshot for Refill; it does not block
@@ -26,7 +26,7 @@ type Room struct {
 	lack    *room.Event   // the first pending event that shows a member the room without itself, or nil
 	notices []notice      // queued at the latest when held ends
 
-	Missed  *room.Position // of the last event that was dropped for lack of space; nil if a snapshot covers it
+	Missed  *room.Position // of the last event that was dropped for lack of space; nil for none, or behind a snapshot
 	filling bool           // stale was called, and Refill not yet
 }
 
@@ -40,7 +40,7 @@ func positionOf(e *room.Event) room.Position {
 	return room.Position{Epoch: e.Epoch, Version: e.Version}
 }
 
-// shows reports whether the room at one position includes another, of the same epoch.
+// shows reports whether at is the position other, or a later one of the same epoch.
 func shows(at, other room.Position) bool {
 	return at.Epoch == other.Epoch && at.Version >= other.Version
 }
@@ -50,8 +50,8 @@ func (o *Outbox) Room(stale func()) Room {
 	return Room{out: o, stale: stale, ended: true}
 }
 
-// Begin makes an ended queue accept events for a viewer. It first moves what still waits from before the end to the
-// outbox. It reports false if the queue has not ended.
+// Begin makes an ended queue accept events for a viewer. Events and notices that still wait from before the end go to
+// the outbox first. Begin reports false if the queue has not ended.
 func (r *Room) Begin(to room.Viewer) (begun bool) {
 	if !r.ended {
 		return false
@@ -71,8 +71,8 @@ func (r *Room) SetViewer(to room.Viewer) {
 }
 
 // Gate sets the reasons for which events wait. held: a request about the room runs, whose list may be older. paused:
-// the session may have lost its place. Without a reason they are written. When held ends Gate starts no writer: the
-// caller writes the queue.
+// the session may have lost its place. Without a reason they are written. If held was set before, and is not now, Gate
+// starts no writer: the caller writes the queue.
 func (r *Room) Gate(held, paused bool) {
 	released := r.held && !held
 	r.held, r.paused = held, paused
@@ -90,7 +90,7 @@ func (r *Room) Gate(held, paused bool) {
 	}
 }
 
-// Lack marks an event, which may be pushed next, as one that shows a member the room without itself.
+// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself.
 func (r *Room) Lack(e *room.Event) {
 	over := shows(r.at, positionOf(e)) && !slices.Contains(r.pending, e)
 	if !over && (r.lack == nil || e.Snapshot != nil) { // only a snapshot replaces an earlier one
@@ -98,7 +98,7 @@ func (r *Room) Lack(e *room.Event) {
 	}
 }
 
-// End drops pending events, and accepts no more, unless the queue has ended.
+// End ends the queue: it drops the pending events, and accepts no more. If the queue has ended, it does nothing.
 func (r *Room) End() {
 	if !r.ended {
 		r.dequeue()
@@ -108,7 +108,7 @@ func (r *Room) End() {
 	}
 }
 
-// Push adds an event, unless the client has it. It reports false if it had to drop events: a snapshot replaces them.
+// Push adds an event, unless the client has it. It reports false if a queue begins to drop events, for a snapshot.
 func (r *Room) Push(e *room.Event) (fits bool) {
 	// A new epoch starts with a snapshot, or where no room was; other events of another epoch are of an earlier one.
 	late := e.Snapshot == nil && r.at.Epoch != "" && e.Epoch != r.at.Epoch && e.From > 0
@@ -149,7 +149,7 @@ func (r *Room) notify() {
 }
 
 // Reply queues the reply to a request that left the room at a version, or found it there: after older events and all
-// notices, and before the version's own event. unclear are events that may show the room without the session.
+// notices, before the event of that version, and before those in unclear, which may show the room without the session.
 func (r *Room) Reply(at room.Position, frame []byte, unclear []*room.Event) {
 	r.notify()
 	if !r.paused && r.Missed == nil {
@@ -251,8 +251,8 @@ func (r *Room) behind(at room.Position) (events []*room.Event) {
 	return events
 }
 
-// Restart replaces pending events by now, a snapshot from an action of the session. It does so only if the client needs
-// the list, or if events were dropped. again sends even a version that the client has from a reply.
+// Restart replaces pending events by the snapshot in now, which an action of the session returned, if the client needs
+// it (needed) or events were dropped. If again, the client gets it even if a reply has shown that version.
 func (r *Room) Restart(now *room.Event, needed, again bool) {
 	if again && r.sent == positionOf(now) {
 		r.sent = room.Position{}
@@ -263,8 +263,8 @@ func (r *Room) Restart(now *room.Event, needed, again bool) {
 	}
 }
 
-// Refill replaces dropped events by a snapshot. It reports false if the snapshot is older than they are. If
-// now is nil, it only ends the refill: after a pause comes a snapshot, or another refill.
+// Refill replaces dropped events by the snapshot in now. It reports false if that is older than the last of them. With
+// nil it only ends the refill; if events are still missed, the end of a pause brings a snapshot, or another refill.
 func (r *Room) Refill(now *room.Event) bool {
 	if r.Missed != nil && now != nil {
 		if r.replace(now); r.Missed != nil {
@@ -276,7 +276,7 @@ func (r *Room) Refill(now *room.Event) bool {
 	return true
 }
 
-// replace replaces pending events up to a snapshot, unless the client has it, or it lacks dropped events.
+// replace replaces the pending events that the snapshot in now covers. It does nothing if dropped events are later.
 func (r *Room) replace(now *room.Event) {
 	at := positionOf(now)
 	if r.Missed != nil && !shows(at, *r.Missed) {
@@ -286,7 +286,7 @@ func (r *Room) replace(now *room.Event) {
 	behind := r.behind(at)
 	r.clear()
 	switch {
-	case shows(r.sent, at):
+	case shows(r.sent, at): // the client has the snapshot
 		r.at = r.sent
 	case len(behind) == 0 || behind[0].Snapshot == nil:
 		r.pending, r.at = append(r.pending, now), at

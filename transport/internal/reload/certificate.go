@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Authorities returns the pool of the certificates in a PEM file.
+// Authorities returns the pool of the certificates in a PEM file, or a [FileError].
 func Authorities(path string) (*x509.CertPool, error) {
 	text, err := Read(path)
 	if err != nil {
@@ -34,8 +34,8 @@ func Pair(cert, key string) (*tls.Certificate, error) {
 	return pair.value, nil
 }
 
-// ServeTLS returns a server's configuration with a [Pair], for TLS 1.2 or later, and HTTP/1.1. When the files
-// change, new connections get the new pair, at most [Interval] later. It logs unusable pairs, and keeps the old one.
+// ServeTLS returns a server's configuration with a [Pair], for TLS 1.2 or later, and HTTP/1.1. It fails as Pair. When
+// the files change, connections get the new pair after at most [Interval]; an unusable one is only logged.
 func ServeTLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	read := parsePair(cert, key)
 	parse := func(texts [][]byte) (*tls.Certificate, error) {

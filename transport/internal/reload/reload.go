@@ -56,15 +56,15 @@ type Value[T any] struct {
 	value   T         // guarded by mu: the last usable one
 	texts   [][]byte  // guarded by mu: the files' content when all could last be read
 	failure string    // guarded by mu: the error of unusable files, as logged; "" if they are usable
-	checked time.Time // guarded by mu: when the files were last read
+	checked time.Time // guarded by mu: when Current last looked at the files
 }
 
 // Messages are logged when new files are in force, or are unusable.
 type Messages struct{ Changed, Unusable string }
 
-// New returns the value that parse makes of the files' texts, or a [FileError]; other errors of parse are wrapped
-// with the first path. Later errors are logged, each once in a row. parse must not call Current, and never runs twice
-// at a time.
+// New returns the value that parse makes of the files' texts, or a [FileError]. It wraps other errors of parse in one
+// for the first file. Current logs later errors, each once in a row. parse must not call Current; no two calls of it
+// run at a time.
 func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T],
 	error) {
 	v := &Value[T]{paths: paths, parse: parse, said: said, log: log, checked: time.Now()}

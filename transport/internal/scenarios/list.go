@@ -78,7 +78,7 @@ func split(text string) (args []string) {
 	return args
 }
 
-// differs returns an error unless an answer is the one wanted, and err is nil.
+// differs returns err or, if that is nil and the answer got is not the one wanted, an error.
 func differs(want, got string, err error) error {
 	if err == nil && !same(want, got) {
 		err = fmt.Errorf("got %s", got)
@@ -86,13 +86,13 @@ func differs(want, got string, err error) error {
 	return err
 }
 
-// same compares two answers, as JSON if both are.
+// same reports whether two answers are equal, as JSON if both are JSON.
 func same(want, got string) bool {
 	w, g := decode(want), decode(got)
 	return want == got || w != nil && reflect.DeepEqual(w, g)
 }
 
-// shows says whether a view has the fields wanted; null stands for a field that is not there.
+// shows reports whether the view got has the fields of want; null there stands for no field.
 func shows(want, got string) bool {
 	w, _ := decode(want).(map[string]any)
 	g, ok := decode(got).(map[string]any)

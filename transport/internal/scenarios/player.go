@@ -45,7 +45,7 @@ func (p *player) play(ctx context.Context, s step) error {
 	return verbs[s.verb](p, ctx, s)
 }
 
-// call begins a command.
+// call starts a command of the program. The step gives waits for the answer.
 func (p *player) call(_ context.Context, s step) error {
 	args := split(s.text)
 	if args[0] == "connect" {
@@ -130,7 +130,7 @@ func (p *player) observe(ctx context.Context, s step) error {
 	}
 }
 
-// decide lets a client in, or not.
+// decide waits for a client's handshake, and accepts or refuses it.
 func (p *player) decide(ctx context.Context, s step) (err error) {
 	if p.arrived, err = arrive(ctx, s, p.server.arrivals, p.arrived); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *player) decide(ctx context.Context, s step) (err error) {
 	return err
 }
 
-// lobbyAsked lets a client follow the lobby, or not.
+// lobbyAsked waits for a request for the lobby, and refuses it if the verb is denies.
 func (p *player) lobbyAsked(ctx context.Context, s step) (err error) {
 	if s.verb == "asks" && !strings.Contains(s.text, "query=") {
 		s.text += " query=watch="

@@ -1,9 +1,9 @@
-// Package scenarios has the list of what every client of roomd has to do, and a scripted server that checks it: [Run]
-// plays the list against a client, written in any language.
+// Package scenarios has a list of scenarios that every client of roomd must pass, and a scripted server: [Run] plays
+// the list against a client, which may be written in any language.
 //
 // A test gives Run its client as a [Subject]. The subject carries out these commands of a program. An argument that
-// begins with {, [ or " is JSON. An answer is "ok" where nothing else is said, "error CODE" with the code of the
-// error, or JSON.
+// begins with {, [ or " is JSON. An answer is "ok" unless the list says something else, or "error CODE" with the code
+// of the error.
 //
 //	connect OPTIONS            as type Options; answers when connected
 //	join ROOM [{"seat":2}]     or {"history":5}; likewise watch (with history), leave, unwatch, and: ready ROOM
@@ -55,13 +55,13 @@ type Subject interface {
 type Options struct {
 	// User is for ?user=, and empty if there are tokens.
 	User string `json:"user,omitzero"`
-	// Tokens are what the callback for tokens returns, one after the other; the last one again and again. None means
+	// Tokens are the results of the callback for tokens, one after the other; the last one again and again. None means
 	// that there is no callback.
 	Tokens []string `json:"tokens,omitzero"`
 	// Base and Cap are those of the back-off.
 	Base int `json:"base"`
 	Cap  int `json:"cap"`
-	// Idle is when the heartbeat pings, and Silence how long it then waits.
+	// Idle is the silence after which the client pings, and Silence how long it then waits for an answer.
 	Idle    int `json:"idle"`
 	Silence int `json:"silence"`
 	// Wait is how long a request waits for a connection. After that it fails with the code timeout.

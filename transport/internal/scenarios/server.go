@@ -23,10 +23,10 @@ type server struct {
 	arrivals  chan *arrival
 	watchers  chan *arrival // requests for the lobby
 	peers     sync.WaitGroup
-	refused   atomic.Pointer[refusal] // what the latest handshake got, nil if it was let in
+	refused   atomic.Pointer[refusal] // the answer to the latest handshake; nil if that was accepted
 }
 
-// arrival is a handshake that waits for a decision, or a request for the lobby until its answer is over.
+// arrival is a handshake until it is decided on, or a request for the lobby until its answer is over.
 type arrival struct {
 	address int
 	w       http.ResponseWriter
@@ -70,7 +70,7 @@ func (s *server) close() {
 	s.peers.Wait()
 }
 
-// serve has the scenario decide on a handshake.
+// serve hands a handshake, or a request for the lobby, to the scenario, and waits until it is decided.
 func (s *server) serve(ctx context.Context, a *arrival) {
 	to := s.arrivals
 	switch {
@@ -100,7 +100,7 @@ func (r *refusal) write(w http.ResponseWriter) {
 		`"status":%[1]d,"code":%[2]q,"detail":%[3]q,"retry":%[4]v}`, r.status, r.code, r.message, retry)
 }
 
-// refuse does not let a client in, with a status and a code.
+// refuse refuses a request; text has the status and the code.
 func (s *server) refuse(a *arrival, text string) error {
 	status, code, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(status)
@@ -111,7 +111,7 @@ func (s *server) refuse(a *arrival, text string) error {
 	return err
 }
 
-// accept lets a client in. The connection ends with ctx at the latest.
+// accept accepts a handshake. The connection ends with ctx at the latest.
 func (s *server) accept(ctx context.Context, a *arrival) (*peer, error) {
 	defer close(a.decided)
 	s.refused.Store(nil)
@@ -193,7 +193,7 @@ func (p *peer) read(ctx context.Context) {
 	}
 }
 
-// pinged notes a ping, and answers it, unless there is silence.
+// pinged records a ping. It answers it unless the peer is silent.
 func (p *peer) pinged(answer func() error) {
 	if !p.silent.Load() {
 		_ = answer() // read notices a connection that has ended

@@ -341,6 +341,11 @@ Users c {"seat":2,"session":"s","node":"n1","at":1}`)
 	if found := w.judge(); len(found) != 0 {
 		t.Errorf("a new epoch from 1:\n%s", text(found))
 	}
+	// The second loss goes on behind a version that the first one has taken from the first epoch.
+	w = worldOf(begun + joined + strings.Repeat("\nn1", 3) + "\nepoch e2 2 2\nn1\nepoch e3 6 4\nn3 " + back)
+	if found := w.judge(); len(found) != 0 {
+		t.Errorf("a second loss:\n%s", text(found))
+	}
 }
 
 // What the journal holds cannot write to a terminal.

@@ -2,21 +2,21 @@
 // roomd.d.ts has its types, README.md the model, and PROTOCOL.md what goes over the wire.
 //
 // From the bottom up: Reader is one `for await` over a room, Mirror the copy of a room, Link one WebSocket,
-// Lobby one `for await` over the list of rooms, Session the user behind all connections. Room and Client are what the
-// program sees of Mirror and Session.
+// Lobby one `for await` over the list of rooms, Session the user behind all connections. Room and Client are the
+// program's view of Mirror and Session.
 
 const PROTOCOL = "roomd.v1"
 const MOST_LAG = 1024 // changes that a reader may be behind
-const LONGEST_FRAME = 16 * 1024 // bytes; the server closes the connection over a longer one
+const LONGEST_FRAME = 16 * 1024 // bytes; after a longer one the server closes the connection
 const SILENT_ATTEMPTS = 3 // to make the first connection, before the program is told
 const STEADY = 10_000 // ms after which a connection counts as a good one
 const CLOSE_WAIT = 2_000 // ms for the server's answer to a close
 const PROBE_WAIT = 2_000 // ms for the reason of a refusal
 const RENEWAL_FLOOR = 500 // ms between two renewals, at least
-const MOST_UNANSWERED = 64 // requests at once
+const MOST_UNANSWERED = 64 // requests under way at once
 const RATE_PAUSE = 100 // ms before a request that came too fast is sent again
-const RATE_TRIES = 30 // after which it is refused: it may be one for a room that there is not, of which a user may begin only so many a minute
-const LOBBY_SILENCE = 30_000 // ms without a word about the lobby; the server says one each 15 s
+const RATE_TRIES = 30 // how often it is sent in all; more may be useless: a user may create only so many rooms a minute
+const LOBBY_SILENCE = 30_000 // ms after which a silent lobby connection is cut; the server writes at least every 15 s
 const LONGEST_TIMER = 2 ** 31 - 1
 
 // Requests that can be repeated without harm: the client sends them again if the reply is missing.
@@ -56,7 +56,7 @@ function freeze(value) {
   return Object.freeze(value)
 }
 
-// endsOf returns when timers end, by performance.now(), from the ms that they have left. A name may be a property of Object.
+// endsOf returns when timers end, by performance.now(), from the ms that they have left. A timer can be named toString.
 function endsOf(timers) {
   const ends = Object.create(null)
   for (const [name, left] of Object.entries(timers ?? NO_TIMERS)) ends[name] = performance.now() + left
@@ -74,7 +74,7 @@ class Failure extends Error {
 class Reader {
   #mirror
   #queue = []
-  #calls = [] // of next, which wait for a change
+  #calls = [] // functions that resolve calls of next, which wait for a change
   #lagging = false // a snapshot is due before the queue
   #ended = false
 
@@ -181,8 +181,8 @@ class Mirror {
   }
 
   /**
-   * replace replaces the copy by a list, in which a member may have another seat. It tells the readers if the copy
-   * changed, or if they must know in any case.
+   * replace replaces the copy by a list, in which the client, user, may have another seat. It tells the readers if the
+   * copy changed, or if always is true.
    */
   replace(list, user, always) {
     if (this.member) this.seat = list.users?.find((other) => other.user === user)?.seat ?? this.seat
@@ -200,7 +200,7 @@ class Mirror {
     }
   }
 
-  /** hear tells the readers the earlier messages that came with the reply to a join. */
+  /** hear tells the readers the earlier messages that came with the reply to a join or a watch. */
   hear({ epoch, said = [] }) {
     this.#tell(said.map((message) => freeze({ type: "message", epoch, ...message })))
   }
@@ -234,7 +234,7 @@ class Mirror {
     return true
   }
 
-  /** lose ends the membership, or the watch, because the server ended it. It tells the readers once. */
+  /** lose ends the membership, because the server has ended that or the watch. It tells the readers once. */
   lose({ reason, text, to }) {
     const details = { reason, ...(text && { text }), ...(to && { to }) }
     const error = new RoomdError("lost", `the seat in room ${this.id} is lost: ${reason}`, details)
@@ -245,7 +245,7 @@ class Mirror {
     if (!this.watching) this.end(error)
   }
 
-  /** quit ends the membership, or the watch, for the program, and the room if neither is left. */
+  /** quit ends the membership, or with the code unwatched the watch, and the room if neither is left. */
   quit(code) {
     if (code === "unwatched") this.watching = false
     else {
@@ -357,8 +357,8 @@ function parse(text) {
 }
 
 /**
- * Link is one WebSocket, with the requests that wait for their replies, and the heartbeat. If the server refuses a
- * request because too many are in flight, Link sends it again, and sends fewer at once from then on.
+ * Link is one WebSocket, with the requests that wait for replies, and the heartbeat. If the server refuses a request
+ * because too many came at once, Link sends it again, and sends fewer at once from then on.
  */
 class Link {
   #socket
@@ -369,7 +369,7 @@ class Link {
   #pending = new Map() // by id
   #queue = [] // requests that are not sent
   #window = MOST_UNANSWERED // how many may be without a reply
-  #rest // a timer, while none is sent
+  #rest // the timer of a pause in which no request is sent
   #pinged = false
   #heard = 0 // when the last frame came
   #timer
@@ -416,7 +416,7 @@ class Link {
     this.#socket.send(`{"id":${id},${request.text.slice(1)}`)
   }
 
-  /** retry sends a request that came too fast again, before the requests that were queued after it. */
+  /** retry queues a request that came too fast again, before the requests that were asked for later, and pauses. */
   #retry(request) {
     request.sent = false
     const at = this.#queue.findIndex(({ place }) => place > request.place)
@@ -447,7 +447,7 @@ class Link {
     return reply
   }
 
-  /** takeBack returns the requests without a reply, oldest first; a refused one may be queued behind a newer one. */
+  /** takeBack removes the program's requests without a reply, and returns them in the order of asking. */
   takeBack() {
     const requests = [...this.#pending.values(), ...this.#queue].filter(({ internal, settled }) => !internal && !settled).sort((a, b) => a.place - b.place)
     this.#pending.clear()
@@ -548,7 +548,7 @@ class Lobby {
   #news = false
   #calls = [] // of next, which wait for a list
   #error
-  #over = new AbortController() // its signal is for what feeds the lobby
+  #over = new AbortController() // its signal ends the feeding by Session
   query // of the request
 
   constructor({ prefix, contains, labels = {}, free, sort = "id", ...rest } = {}) {
@@ -650,7 +650,7 @@ class Session {
   client
   #addresses
   #options
-  #link // the present one, also while it is being made
+  #link // the current one, also while it is being made
   #waiting = [] // requests that are not sent
   #refused = false // the last token was not accepted
   #degraded = false // the server says that it cannot reach Redis
@@ -726,7 +726,7 @@ class Session {
     failed(this.error)
   }
 
-  /** try makes attempt n, from 0 on, to connect. It returns undefined if that failed, and ends the client if no other may succeed. */
+  /** try makes attempt n, from 0 on, to connect. If it fails, it returns undefined, and ends the client if no other can help. */
   async #try(address, n, failed) {
     try {
       return await this.#open(address)
@@ -782,7 +782,7 @@ class Session {
     }
   }
 
-  /** listen follows the lobby on one server, until the iteration ends. It throws if the server fails. */
+  /** listen follows the lobby on one server, until that connection or the iteration ends. It throws if the server refuses. */
   async #listen(lobby, address, accepted) {
     const token = await this.#token()
     const url = new URL("api/rooms", address)
@@ -824,12 +824,12 @@ class Session {
     return Math.random() * Math.min(cap, base * 2 ** Math.min(n, 30))
   }
 
-  /** open makes a connection, and authenticates it by the token. */
+  /** open makes a connection, and authenticates it with the token. */
   async #open(address) {
     const { WebSocket, heartbeat, timeout } = this.#options
     const token = await this.#token()
     if (this.error) throw this.error
-    // A page sends it in the first frame: a failed handshake would not say why the token is refused.
+    // A page sends the token in the first frame: a failed handshake would not say why the token is refused.
     const page = globalThis.location !== undefined
     this.address = address.origin + address.pathname
     let socket
@@ -873,7 +873,7 @@ class Session {
     }
   }
 
-  /** within resolves as the promise does, or to undefined after ms, or when the client ends. It leaves no timer behind. */
+  /** within settles as the promise does, or resolves to undefined after ms or when the client ends. It leaves no timer. */
   #within(ms, ...promise) {
     let over
     const cut = new Promise((resolve) => (over = resolve))
@@ -929,7 +929,7 @@ class Session {
     if (!this.error) this.#become("reconnecting")
   }
 
-  /** final reports whether a refusal is final. The client asks for another token once if the first is refused. */
+  /** final reports whether a refusal ends the client. After the first refused token, the client asks for another one. */
   #final(error) {
     if (error.code !== "unauthorized") return !error.retry
     if (this.#refused || typeof this.#options.token !== "function") return true
@@ -967,7 +967,7 @@ class Session {
     await goodbye
   }
 
-  /** planRenewal asks the server for its time, since the server's clock decides when the token expires. */
+  /** planRenewal sets the timer of a renewal, by the server's time: the server's clock decides when the token expires. */
   async #planRenewal(link) {
     if (typeof this.#options.token !== "function" || this.#expires === undefined) return
     const reply = await link.ask({ action: "ping" })
@@ -1031,7 +1031,7 @@ class Session {
     return undefined
   }
 
-  /** request sends a frame as soon as possible. apply gets the reply before the next frame is read, with an error only if it is in errors. */
+  /** request sends a frame once it can. apply gets the reply before the next frame is read; an error only if errors has its code. */
   request(frame, { signal, apply, errors = [] } = {}) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
@@ -1092,7 +1092,7 @@ class Session {
     return mirror
   }
 
-  /** entered applies the reply to a join, a match or a watch. history: the request asked for messages. */
+  /** entered applies the reply to a join, a match or a watch. history is undefined if that asked for no messages. */
   entered(action, reply, history) {
     const mirror = this.enter(reply.room)
     if (history !== undefined) mirror.keep()
@@ -1113,7 +1113,7 @@ class Session {
       return mirror.lost
     }
     if (reply.error && mirror.lost) return mirror.lost
-    // Mirror, unless that was lost before the reply came.
+    // This is mirror, or a newer one if mirror was lost before the reply came.
     this.mirrors.get(id)?.quit("left")
     return reply.error?.code === "unknown" ? refusal(reply) : undefined
   }
@@ -1152,8 +1152,8 @@ class Session {
   }
 
   /**
-   * snapshot replaces a room. If the client is not in the room, or was told that it moved there, the snapshot decides
-   * whether it is a member: the reply to a leave may have crossed the move.
+   * snapshot replaces a room. A snapshot that lists the client makes it a member if it has no such room, or if a move
+   * there was announced: the reply to a leave may have crossed the move.
    */
   #snapshot(event) {
     let mirror = this.mirrors.get(event.room)
@@ -1229,7 +1229,8 @@ async function probe(address, token) {
   }
 }
 
-// problemOf returns an HTTP answer as an error. If it is no problem document, a proxy sent it, perhaps while servers restart.
+// problemOf returns an HTTP answer as an error. If it is no problem document, a proxy sent it, perhaps while servers
+// restart: if the lobby worked before, another attempt may succeed.
 async function problemOf(response, before) {
   const { code, detail, retry } = await response.json().catch(() => ({}))
   if (typeof code === "string") return new RoomdError(code, `${code}: ${detail}`, { retry: retry === true })
@@ -1252,8 +1253,8 @@ function textOf(frame) {
   return text
 }
 
-// condition returns the request's fields for what the caller expects. It refuses a value that is no version: without it the
-// request would be unconditional.
+// condition returns a request's fields for the version that the caller expects. It refuses a value that is no version,
+// because the request would then be unconditional.
 function condition(expect, epoch) {
   if (expect === undefined) return {}
   const position = typeof expect === "number" ? { version: expect, epoch } : expect

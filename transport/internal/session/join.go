@@ -25,7 +25,7 @@ func join(r *request) {
 	})
 }
 
-// enter runs a join, replies with the list, and returns the result. If it fails, enter calls refuse instead.
+// enter runs a join, replies with the list, and returns the result. If the join fails, it calls refuse to reply.
 func (r *request) enter(action room.Join, refuse func(room.Result, error)) (result room.Result) {
 	s := r.session
 	p, err := r.controlSubscribed()
@@ -97,8 +97,8 @@ func (r *request) doJoin(action room.Join) (room.Result, error) {
 // keptTimeout bounds the wait for a room's kept messages after a join that was written.
 const keptTimeout = 2 * time.Second
 
-// missed returns the earlier messages for the reply to a join or a watch: as many as the request asks for or, if it
-// expects a version, those after that version. A session with the room's events already has them.
+// missed returns the earlier messages for the reply to a join or a watch: at most as many as the request asks for, and
+// only those after the version that it expects, if any. A session that already had the room's events gets none.
 func (r *request) missed(now room.Snapshot) (said []protocol.Said) {
 	s, most := r.session, 0
 	switch {
@@ -181,7 +181,8 @@ func (p *presence) leave() (result room.Result, err error) {
 	return result, err
 }
 
-// notTaken records that the session could not take its user's seat before leaving. left says that it has left before.
+// notTaken records that the session could not take its user's seat before leaving, and returns the answer to the
+// leave. left says that an earlier leave was done, with result.
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()
@@ -218,8 +219,8 @@ func (p *presence) recordLeave(result room.Result, err error) (again bool) {
 	return again
 }
 
-// ifListed returns an error if a successful action's room lacks its user: another action of that commit has removed
-// the user. An event says why.
+// ifListed returns room.ErrUnknown if the result of an action lacks its user: another action of that commit has
+// removed the user. An event says why.
 func ifListed(result room.Result, user string) error {
 	if isListed(result.Snapshot, result.Seat, user) {
 		return nil

@@ -56,7 +56,7 @@ type gcra struct {
 	arrival atomic.Int64 // the theoretical arrival time
 }
 
-// take counts one request, and returns 0. If that is too many, it returns the wait instead. now is monotonic.
+// take counts one request, and returns 0. If that is too many, it only returns how long to wait. now is monotonic.
 func (g *gcra) take(l rateLimit, now time.Duration) (wait time.Duration) {
 	if l.interval == 0 {
 		return 0
@@ -106,7 +106,7 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts cost requests. It returns an error if there are too many; cutOff says to end the connection.
+// request counts a request by its cost. It returns an error if there are too many; cutOff says to end the connection.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.Limits, t.shared.Clock()
 	p := newRateLimit(limits.Rate, limits.Burst).times(cost)
@@ -142,7 +142,7 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// Users are the throttles of users. A throttle outlives the user's last connection until nothing counts any more, so
+// Users are the throttles of users. A throttle outlives the user's last connection until its limits have recovered, so
 // that a new connection brings no new burst.
 type Users struct {
 	clock func() time.Duration
@@ -196,7 +196,7 @@ func (u *Users) Penalty(name string) time.Duration {
 	return 0
 }
 
-// release ends acquire.
+// release takes back what acquire counted.
 func (u *Users) release(name string, t *userThrottle) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -204,7 +204,7 @@ func (u *Users) release(name string, t *userThrottle) {
 	u.forgetLocked(name, t)
 }
 
-// forgetLocked removes the throttle of a disconnected user, as soon as nothing counts any more.
+// forgetLocked removes the throttle of a disconnected user, as soon as its limits have recovered.
 func (u *Users) forgetLocked(name string, t *userThrottle) {
 	if t.connections > 0 || t.forgetting {
 		return
@@ -224,7 +224,7 @@ func (u *Users) forgetLocked(name string, t *userThrottle) {
 	})
 }
 
-// Access is what a connection's token allows, and until when. It is nil if the server has no key for tokens.
+// Access has the rights that a connection's token grants, and their end. It is nil if the server has no key for tokens.
 type Access struct {
 	verifier *auth.Verifier
 	named    string // the user that the URL names; "" for none

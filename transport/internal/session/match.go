@@ -34,7 +34,8 @@ func match(r *request) {
 	}
 }
 
-// mayBegin sets the settings of a new room in w, or w.NoNew if the request may create none.
+// mayBegin sets the settings of a new room in w, or w.NoNew if the user may create none. It fails if the request has
+// settings that the user may not choose.
 func (r *request) mayBegin(w *coordinator.Wanted) error {
 	s := r.session
 	if wait := s.throttle.user.newRooms.wait(s.shared.Limits.newRooms(), s.shared.Clock()); wait > 0 {
@@ -79,12 +80,10 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	return result, err
 }
 
-// MatchSettings are the settings with which players may create a room by a match. A match may use those whose labels it
-// has, too. It names one of them, or gets the first; its labels replace theirs. If there is none, it creates no room.
-// Nil lets players choose, except keep and closed, which are for admins.
+// MatchSettings are the settings with which players may create a room by a match: see transport.MatchSettings.
 type MatchSettings []room.Settings
 
-// Check returns a [room.InvalidError] if players can create no room with one of the settings.
+// Check returns a [room.InvalidError] if there are settings with which players cannot create a room.
 func (m MatchSettings) Check() error {
 	for _, s := range m {
 		if _, err := room.Check(room.Configure{Settings: s}, room.Rules{}); err != nil {
@@ -98,7 +97,7 @@ func (m MatchSettings) Check() error {
 	return nil
 }
 
-// of returns the settings for a match, without labels.
+// of returns the settings that a match with these labels may use, without their own labels.
 func (m MatchSettings) of(labels room.Labels) (allowed []room.Settings) {
 	for _, s := range m {
 		if labels.Include(s.Labels) {

@@ -20,7 +20,7 @@ import (
 //	ended          the session is no member and does not watch              are dropped (needsEvents)
 //	held           a request about the room runs (Session.serving)          come behind its reply
 //	paused         the membership asks or acts (Status.IsPaused)            wait for the recovery
-//	stale          more events wait than may (outbox.Room.Missed)           give way to a snapshot (refill)
+//	stale          too many events have waited (outbox.Room.Missed)         give way to a snapshot (refill)
 //	open           otherwise                                                are written
 //
 // Requests that may change the membership and actions of the recovery take turns:
@@ -74,8 +74,8 @@ func (p *presence) gateLocked() {
 	p.queue.Gate(p.session.serving == p.room, p.membership.Status.IsPaused())
 }
 
-// subscribe subscribes to the room's events, or makes the queue accept them again after a loss. A request about the
-// room holds them until its reply. Only requests and recoveries call subscribe, one at a time.
+// subscribe subscribes to the room's events, or makes the queue accept them again after a loss; begun says that it did
+// not accept them before. Only requests, which hold them until the reply, and recoveries call it, one at a time.
 func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
 	s.mu.Lock()
@@ -117,8 +117,8 @@ func (p *presence) endEvents() {
 	unsubscribe()
 }
 
-// receive judges an event's effect on the membership, and passes the event to the room's queue. The room calls it for
-// each event, in order; it does not block.
+// receive judges an event's effect on the membership, and passes the event to the room's queue. The coordinator calls
+// it for each event, in order; it does not block.
 func (p *presence) receive(e *room.Event) {
 	s := p.session
 	s.mu.Lock()
@@ -160,8 +160,8 @@ func (w *watching) heed(e *room.Event, user string) bool {
 	return true
 }
 
-// loseLocked tells the client that its session has lost its place, and why, and follows a move. replying says that
-// the reply to the request that found the loss comes next.
+// loseLocked tells the client why its session has lost its place, and follows a move. by is the event that shows the
+// loss, or nil. replying says that a reply comes next, to the request that found the loss.
 func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bool) {
 	s := p.session
 	if lost.Gone != (room.Gone{}) && lost.Gone == p.told {
@@ -220,7 +220,8 @@ func (s *Session) closeIfNothingLeft() bool {
 	return true
 }
 
-// tellLocked queues the last events about the room, except nil. After them the queue ends, unless the client watches.
+// tellLocked queues the last events about the room, except nil; by and replying are as in loseLocked. The queue ends
+// after them, unless the client watches.
 func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.Event) {
 	var written [][]byte
 	for _, e := range last {
@@ -255,8 +256,8 @@ func (p *presence) endWatchLocked() *protocol.Event {
 	return &protocol.Event{Event: protocol.EventUnwatched, Room: p.room, Reason: ErrorOf(why).Code}
 }
 
-// followLocked makes the session follow its user into a room. The client gets its snapshot, or is told that there
-// is no seat. The limit of rooms does not apply: the session has left another one.
+// followLocked makes the session follow its user into a room. The client gets the room's snapshot, or is told that
+// there is no seat. The limit of rooms does not apply: the session has left another one.
 func (s *Session) followLocked(id string) {
 	if s.closed {
 		return

@@ -164,8 +164,8 @@ func NewBackoff() pause.Backoff {
 // SeatWait bounds how long a request for a room's list waits for the session's seat.
 const SeatWait = 5 * time.Second
 
-// readWhole reads a room for a reply with its list. If a member is missing in the list, it waits for the recovery,
-// and reads again. It fails with [room.ErrUnavailable] if that takes too long.
+// readWhole reads a room for a reply with its list. If the session is a member and not in the list, it waits for the
+// recovery, and reads again. It fails as Rooms.Read or retryUntilMember.
 func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	lacking := s.retryUntilMember(id, func() (room.Snapshot, bool) {
 		snapshot, err = s.shared.Rooms.Read(s.shared.Life, id)
@@ -174,8 +174,8 @@ func (s *Session) readWhole(id string) (snapshot room.Snapshot, err error) {
 	return snapshot, cmp.Or(lacking, err)
 }
 
-// retryUntilMember calls try until its snapshot contains the session, waiting for recovery in between. It stops if
-// membership does not matter to try, or has ended, and fails with [room.ErrUnavailable] after SeatWait.
+// retryUntilMember calls try until the snapshot contains the session, waiting for recovery in between. It stops if try
+// returns false, or the membership ends. It fails with [room.ErrUnavailable] after SeatWait, and as doubt.
 func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, matters bool)) error {
 	ctx, cancel := context.WithTimeout(s.shared.Life, SeatWait)
 	defer cancel()
@@ -200,8 +200,8 @@ func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 	}
 }
 
-// doubt returns nil if the client may see a snapshot. If a member is missing in it, or only its user's seat is there,
-// doubt makes sure that a recovery runs, and returns its done channel. It fails if the connection ends.
+// doubt returns nil if the client may see a snapshot. If a member is not in it, or only its user's seat is, doubt
+// starts a recovery unless one runs, and returns the done channel. It fails if the connection ends.
 func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

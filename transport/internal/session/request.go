@@ -203,7 +203,7 @@ func (r *request) push(at room.Position, reply *protocol.Reply, listed bool) {
 	}
 }
 
-// positionOf returns the version that now shows.
+// positionOf returns the epoch and version of a snapshot.
 func positionOf(now room.Snapshot) room.Position {
 	return room.Position{Epoch: now.Epoch, Version: now.Version}
 }
@@ -252,7 +252,7 @@ var refusals = []struct {
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }
 
-// ErrorOf turns an error of package room into the client's error. It returns an error of the protocol as it is.
+// ErrorOf turns an error of package room into one of the protocol. It returns an error of the protocol as it is.
 func ErrorOf(err error) *protocol.Error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e
@@ -289,7 +289,7 @@ func (r *request) refusal(err error) *protocol.Reply {
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: e}
 }
 
-// refuseRate replies to a request over the rate, well-formed or not. If cutOff, it also ends the connection.
+// refuseRate refuses a request over the rate; bad is nil if it is well-formed. cutOff ends the connection, too.
 func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
 	reply := &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: refusal}
 	if bad != nil {

@@ -118,7 +118,7 @@ func (s *Session) Handle(frame []byte) {
 // Noop counts a frame without a request. It returns a *ws.CloseError if there were too many.
 func (s *Session) Noop() error { return s.throttle.noopFrame() }
 
-// Broken queues an error about a frame over a limit, before the connection is closed for it.
+// Broken counts a breach of a limit. If a frame was longer than max bytes, it queues an error about that.
 func (s *Session) Broken(broken *ws.CloseError, max int) {
 	switch broken.Code {
 	case protocol.CloseTooBig:

@@ -10,7 +10,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// Rooms is what sessions need of a *coordinator.Coordinator.
+// Rooms has the methods of a *coordinator.Coordinator that sessions call.
 type Rooms interface {
 	Do(ctx context.Context, id string, a room.Action) (room.Result, error)
 	Read(ctx context.Context, id string) (room.Snapshot, error)
@@ -53,7 +53,7 @@ func NewSharedReads(life context.Context, rooms Rooms) *SharedReads {
 }
 
 // Read reads a room. Other callers share the read, so ctx does not interrupt it: a caller whose ctx has ended gets
-// the cause of ctx afterwards. It fails with [room.ErrClosed] after Shutdown.
+// the cause of ctx afterwards. It fails as Rooms.Read, and with [room.ErrClosed] once life has ended.
 func (s *SharedReads) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	r := s.shared(id)
 	switch {
@@ -137,7 +137,7 @@ func (s *SharedReads) keep(id string, snapshot room.Snapshot) {
 
 func newRead() *read { return &read{done: make(chan struct{}), err: errReadFailed} }
 
-// run reads, and then starts the next read.
+// run reads, and then lets the next read start.
 func (s *SharedReads) run(id string, r *read) {
 	defer func() { // also after a panic
 		s.mu.Lock()

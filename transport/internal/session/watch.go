@@ -25,8 +25,8 @@ func watch(r *request) {
 	}
 }
 
-// tryWatch tries once to watch, and replies. again: it has not replied, because a member's place was lost meanwhile. For
-// a member it first waits, by readWhole, for a running recovery, which controlSubscribed would cancel.
+// tryWatch tries once to watch, and replies. If a member's place was lost meanwhile, and patient is set, it does not
+// reply, but reports true. A member first waits, by readWhole, for a recovery, which controlSubscribed would cancel.
 func (r *request) tryWatch(patient bool) (again bool) {
 	s, id := r.session, r.in.Room
 	if s.isMember(id) {

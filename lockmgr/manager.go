@@ -26,8 +26,8 @@ type Manager struct {
 // when it has to wait for a lock; [Manager.Close] ends them.
 //
 // If the client has ContextTimeoutEnabled, calls end with their contexts, at most a quarter of a second later if
-// Redis does not answer. Their requests then go on for some seconds. Without it, a call may take as long as the
-// client's ReadTimeout.
+// Redis does not answer. Their requests then go on for some seconds. Without ContextTimeoutEnabled, a call may take
+// as long as the client's ReadTimeout.
 //
 // New returns an [ErrInvalid] that names the field if client is nil or a *redis.Ring, or opts cannot be used, and
 // the client's error if it has no pipeline for Options.Pipelined. If the server says that it is older than Redis

@@ -16,7 +16,7 @@
 // When there is no value, one caller loads it and the others wait. A lock decides who
 // loads ([lockmgr.Manager.AcquireOrWait]): a caller that finds the lock held waits until
 // that hold ends, and then reads what the holder stored. If the holder stored nothing,
-// because its load was broken off, whoever gets the lock next loads.
+// because its load was broken off, the next caller to get the lock loads.
 //
 // # What it promises
 //

@@ -133,7 +133,7 @@ func (c *Cluster) BeginMove(key string) {
 }
 
 // MoveKeys moves the keys of a slot whose move has started. The slot stays with its old owner, whose clients
-// now get ASK for all of them.
+// now get ASK for all these keys.
 func (c *Cluster) MoveKeys(key string) {
 	c.tb.Helper()
 	m := c.begun(key)

@@ -59,7 +59,7 @@ func ErrorSays(tb reporter, what string, err, target error, says string) {
 	}
 }
 
-// ErrorIf fails the test with that message if something is wrong.
+// ErrorIf fails the test with that message if wrong is true.
 func ErrorIf(tb reporter, wrong bool, format string, args ...any) {
 	tb.Helper()
 	if wrong {

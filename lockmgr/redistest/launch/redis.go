@@ -27,7 +27,7 @@ type Config struct {
 	Log func(name string) io.Writer
 }
 
-// StartRedis is like Start, for a server with a client.
+// StartRedis starts a server as Start does, and makes a client of it. name is for people, and begins its errors.
 func StartRedis(ctx context.Context, name string, command Command) (*Redis, error) {
 	s, err := Start(ctx, command)
 	if err != nil {

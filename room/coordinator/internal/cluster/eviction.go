@@ -250,7 +250,7 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 	return int(members.Load()), nil
 }
 
-// evictFrom removes who's members from a room, by:<node> from the room's Meta, and the room from Node:<node>:Rooms.
+// evictFrom removes the members of who.Node from a room, by:<node> from its Meta, and it from Node:<node>:Rooms.
 // Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
 // and did not die.
 func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {

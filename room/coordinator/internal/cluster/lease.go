@@ -92,7 +92,7 @@ func newLease(st *store.Store, opts Options) *lease {
 }
 
 // refresh prolongs the lease, or begins the first one. If the lease was lost, refresh begins one under a new name,
-// and returns renewed. Only l.attempts runs it.
+// and returns true. Only l.attempts runs it.
 func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	l.mu.Lock()
 	who, until, abandoned, began := l.who, l.until, l.unfit != nil, l.began

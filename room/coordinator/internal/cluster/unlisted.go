@@ -54,7 +54,7 @@ func (n *Node) List(r *room.Room) {
 	}
 }
 
-// listUnlisted writes the records that List collected. The next call tries those again that failed.
+// listUnlisted writes the records that List collected. It keeps those that it could not write for the next call.
 func (n *Node) listUnlisted(ctx context.Context) error {
 	n.unlisted.mu.Lock()
 	all := n.unlisted.rooms

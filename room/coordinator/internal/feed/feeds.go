@@ -250,7 +250,7 @@ func (fs *Feeds) Follow(r *Replica, id string) {
 // Follows reports whether the Replica follows its room.
 func (r *Replica) Follows() bool { return r.stop != nil }
 
-// Await waits for an event that CatchUp has not handled, for the time most at most, and reports whether there is one.
+// Await waits, up to the time most, for an event that CatchUp has not handled, and reports whether there is one.
 // The Replica must follow and be in use.
 func (r *Replica) Await(most time.Duration) bool {
 	if r.HasNews() { // the usual case
@@ -268,7 +268,7 @@ func (r *Replica) Await(most time.Duration) bool {
 	return true
 }
 
-// HasNews reports whether there is an event that CatchUp has not handled.
+// HasNews reports whether there is an event that CatchUp has not handled, or one was lost.
 func (r *Replica) HasNews() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,7 @@ func (fs *Feeds) Shadow(id string) *Replica {
 	return r
 }
 
-// Has reports whether the room of a Shadow is still watched by means of the same feed.
+// Has reports whether the feed of a Shadow is still open.
 func (fs *Feeds) Has(r *Replica) bool { return fs.has(r.feed) }
 
 // Active waits until the subscription is active.

@@ -158,8 +158,8 @@ func (x *index) freeKey(labels room.Labels) string {
 // textOf returns labels in the index's form, which is never empty.
 func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
-// changes reads the changes of the index after since, by room, and its state now. anew: they replace the whole copy.
-// whole: the index has all rooms.
+// changes reads the changes of the index after since, by room. now is the state of a copy with them. anew: they replace
+// the whole copy. whole: the index has all rooms.
 func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool,
 	err error) {
 	changed, now = make(map[string]*change), since

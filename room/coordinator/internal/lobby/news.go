@@ -123,7 +123,7 @@ func (n *news) save(ctx context.Context) error {
 	return nil
 }
 
-// since returns this node's changes that perhaps were not in Redis at a moment, and the number of changes so far.
+// since returns this node's changes that may not have been in Redis at a moment, and the number of changes so far.
 func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -119,7 +119,8 @@ func (r *Relay) places(ctx context.Context, ids []string) (known []string, err e
 	return known, err
 }
 
-// readAll reads the journals of rooms in one round trip, by the command read. A foreign value counts as empty.
+// readAll reads the journals of rooms in one round trip: read sends the command for ids[i]. A foreign value counts as
+// empty.
 func (r *Relay) readAll(ctx context.Context, ids []string,
 	read func(p redis.Pipeliner, i int) *redis.XMessageSliceCmd) ([][]redis.XMessage, error) {
 	cmds := make([]*redis.XMessageSliceCmd, len(ids))

@@ -27,7 +27,7 @@ type Entry struct {
 	Gap    *Gap         // nil for a commit
 }
 
-// Read returns at most limit entries, from the one behind the id after on, or from the start if after is empty.
+// Read returns at most limit entries: those with larger ids than after, or from the start if after is empty.
 // dropped reports that the reader has missed entries: they were trimmed, or Redis lost the end of the feed, and new
 // entries came since.
 func (r *Relay) Read(ctx context.Context, after string, limit int) (entries []Entry, dropped bool, err error) {
@@ -153,7 +153,7 @@ func (r *Relay) Newest(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Await waits until the feed has an entry behind the id after, or any entry if after is empty.
+// Await waits until the feed has an entry with a larger id than after, or any entry if after is empty.
 func (r *Relay) Await(ctx context.Context, after string) error {
 	for {
 		last, err := r.Newest(ctx)

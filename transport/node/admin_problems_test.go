@@ -16,13 +16,14 @@ func inView(element string) string {
 	return `((element) => {
 		const box = element.getBoundingClientRect()
 		const top = document.elementFromPoint(box.left + 8, box.top + 8)
-		return box.height > 0 && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth && (element.contains(top) || top.contains(element))
+		return box.height > 0 && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth &&
+			(element.contains(top) || top.contains(element))
 	})(` + element + `)`
 }
 
 // problem is an expression: the line about a problem on the overview.
 func problem(title string) string {
-	return `[...document.querySelectorAll("#problems-list .problem")].find((line) => line.firstChild.textContent === ` + quote(title) + `)`
+	return `[...all("#problems-list .problem")].find((line) => line.firstChild.textContent === ` + quote(title) + `)`
 }
 
 // From the page as it opens, one click leads to what is wrong with a room, a node and a setting, on a desk and on a
@@ -39,14 +40,15 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 	join(t, nodes[0].player("李四", nil), room)
 	join(t, nodes[1].player(hostile, nil), room)
 	p := b.open("operator", "http://"+admins[0]+"/admin")
-	p.until("nothing wrong with the room", `document.querySelector('.tile[data-check="seats"]').dataset.state === "good" && `+rowOf("nodes-rows", third.addr)+`.dataset.state === "up"`)
+	p.until("nothing wrong with the room", `first('.tile[data-check="seats"]').dataset.state === "good" && `+
+		rowOf("nodes-rows", third.addr)+`.dataset.state === "up"`)
 	redis, ctx := server.Client(), t.Context()
 	redis.HSet(ctx, "Room:"+room+":Users", hostile, redis.HGet(ctx, "Room:"+room+":Users", "李四").Val())
 	_ = third.cmd.Process.Signal(syscall.SIGSTOP)
 	t.Cleanup(func() { _ = third.cmd.Process.Signal(syscall.SIGCONT) })
 	name := unquote(t, p.eval(rowOf("nodes-rows", third.addr)+`.querySelector("code").textContent`))
 	shown := func(id, words string) string {
-		return `[...document.querySelectorAll(` + quote(id) + `)].find((line) => line.textContent.includes(` +
+		return `[...all(` + quote(id) + `)].find((line) => line.textContent.includes(` +
 			quote(words) + `))`
 	}
 	for _, size := range sizes {
@@ -65,7 +67,7 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 				"%s: one has to scroll for %q", size.name, tt.title)
 			p.fits(size.name + ", overview")
 			p.click(`#problems-list li:nth-child(` + p.eval(
-				`[...document.querySelectorAll("#problems-list .problem")].indexOf(`+problem(tt.title)+`) + 1`) + `) a`)
+				`[...all("#problems-list .problem")].indexOf(`+problem(tt.title)+`) + 1`) + `) a`)
 			// the hidden view may have it already
 			p.until(fmt.Sprintf("what is wrong behind %q, without scrolling", tt.title), inView(tt.there))
 			p.fits(size.name + ", " + tt.title)
@@ -75,13 +77,13 @@ func TestOperatorsPage_OneClickToAProblem(t *testing.T) {
 			p.shot(fmt.Sprintf("problem-%s-%.7s", size.name, tt.title))
 		}
 	}
-	if found := p.eval(`document.querySelectorAll("main img").length`); found != "0" {
+	if found := p.eval(`all("main img").length`); found != "0" {
 		t.Errorf("the hostile name is not a text: %s images", found)
 	}
 	p.eval(script + "; 0")
 	for _, view := range []string{"", "room=" + room, "node=" + name, "setting=rate"} {
 		p.eval(`location.hash = ` + quote(view) + `; 0`)
-		p.until("the view", `document.querySelector(".view:not([hidden]) .problem, #view-setting:not([hidden])")`)
+		p.until("the view", `first(".view:not([hidden]) .problem, #view-setting:not([hidden])")`)
 		p.barriers(view)
 	}
 	p.silent()
@@ -116,15 +118,16 @@ func TestOperatorsPage_ManyProblems(t *testing.T) {
 	b := startBrowser(t)
 	n, _ := startNode(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
 	p := b.open("operator", "http://"+n.AdminAddr()+"/admin#rooms")
-	p.until("the rooms", `!document.getElementById("rooms-empty").hidden`)
+	p.until("the rooms", `!byId("rooms-empty").hidden`)
 	say := func(nodes string) {
-		p.eval(`window.real ??= fetch; window.fetch = (path, options) => path === "/api/nodes" ? Promise.resolve(new Response(` + quote(nodes) + `)) : real(path, options); 0`)
+		p.eval(`window.real ??= fetch; window.fetch = (path, options) => path` +
+			` === "/api/nodes" ? Promise.resolve(new Response(` + quote(nodes) + `)) : real(path, options); 0`)
 	}
 	say(manyNodes(200))
 	p.eval(`location.hash = ""; 0`)
 	p.until("all nodes, and the one that is not among them any more",
-		`document.querySelectorAll("#nodes-rows tr").length === 201`)
-	p.until("a summary", `document.getElementById("problems-count").textContent.startsWith("4,000 rooms differ, 1 node is silent or gone, 3 settings differ, 4,000 rooms wait for a lock, 200 webhooks are behind, at least 5 rooms more differ")`)
+		`all("#nodes-rows tr").length === 201`)
+	p.until("a summary", `text("problems-count").startsWith("4,000 rooms differ, 1 node is silent or gone, 3 settings differ, 4,000 rooms wait for a lock, 200 webhooks are behind, at least 5 rooms more differ")`)
 	for _, size := range sizes {
 		p.do(chromedp.EmulateViewport(size.width, size.height))
 		p.until("the size", fmt.Sprintf("innerWidth === %d", size.width))
@@ -133,17 +136,18 @@ func TestOperatorsPage_ManyProblems(t *testing.T) {
 			t.Errorf("%s: %s px too wide", size.name, wide)
 		}
 		redistest.ErrorIf(t, size.name != "small" &&
-			p.eval(inView(`document.querySelector("#problems-list .problem")`)) != "true",
+			p.eval(inView(`first("#problems-list .problem")`)) != "true",
 			"%s: one has to scroll for the first problem", size.name)
 		p.shot("many-" + size.name)
 	}
-	p.until("a few of each", `document.querySelectorAll("#problems-list .problem").length === 13 && document.querySelectorAll("#problems-list button").length === 3`)
-	p.eval(`document.querySelector("#problems-list button").click(); 0`)
-	p.until("all rooms", `document.querySelectorAll('#problems-list [data-kind="room"]').length === 4000`)
-	if at := p.eval(`document.activeElement === document.querySelectorAll('#problems-list [data-kind="room"]')[3]`); at != "true" {
+	p.until("a few of each", `all("#problems-list .problem").length === 13 && `+
+		`all("#problems-list button").length === 3`)
+	p.eval(`first("#problems-list button").click(); 0`)
+	p.until("all rooms", `all('#problems-list [data-kind="room"]').length === 4000`)
+	if at := p.eval(`document.activeElement === all('#problems-list [data-kind="room"]')[3]`); at != "true" {
 		t.Error("the focus is not at the first of the new lines")
 	}
 	say(`{"nodes":[]}`)
-	p.until("words about no nodes", `document.getElementById("problems-count").textContent.includes("gone")`)
+	p.until("words about no nodes", `text("problems-count").includes("gone")`)
 	p.silent()
 }

@@ -122,8 +122,7 @@ func textOf(n *yaml.Node, list bool) (text any, err error) {
 	return texts, err
 }
 
-// resolve is called by kong for flags that the command line lacks. It returns the value in the file, unless a
-// variable overrides it.
+// resolve is called by kong for flags that the command line lacks. A variable counts before the file.
 func (f *configFile) resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, set := os.LookupEnv(name); set {

@@ -68,8 +68,9 @@ const cardWatch = `
 		for (const { id, textContent } of document.body?.children ?? []) {
 			if (id !== "trick") window.shown.push(...(textContent.match(/[♣♦♥♠][2-9TJQKA]/g) ?? []))
 		}
-		const cards = document.querySelectorAll("#hand:not([inert]) button:enabled")
-		if (window.plays && cards.length > 0 && records.some(({ target }) => target.id === "hand")) cards[n++ % cards.length].click()
+		const cards = all("#hand:not([inert]) button:enabled")
+		if (window.plays && cards.length > 0 && records.some(({ target }) => target.id === "hand"))
+			cards[n++ % cards.length].click()
 	}).observe(document, { subtree: true, childList: true, characterData: true })`
 
 // cardPlayer is a player at a page.
@@ -86,7 +87,7 @@ func sitDown(b *browser, name, url string) *cardPlayer {
 		page.AddScriptToEvaluateOnNewDocumentParams{Source: cardWatch})
 	redistest.OK(b.t, err)
 	p.do(chromedp.Navigate(url))
-	p.until("a table", `document.querySelectorAll("#players li").length > 0`)
+	p.until("a table", `all("#players li").length > 0`)
 	p.user = unquote(b.t, p.eval(`JSON.parse(atob(JSON.parse(sessionStorage.player).token.split(".")[1])).sub`))
 	return p
 }
@@ -156,12 +157,12 @@ func TestPage_Cards(t *testing.T) {
 		players = append(players, sitDown(b, fmt.Sprint("player", i), "http://"+listen+"/"))
 	}
 	one, two := players[0], players[1]
-	two.until("four players", `document.querySelectorAll("#players li").length === 4`)
+	two.until("four players", `all("#players li").length === 4`)
 	for _, p := range players[2:] {
 		p.eval("plays = true")
 	}
 	one.click("#deal")
-	const hand = `document.querySelectorAll("#hand button").length > 0`
+	const hand = `all("#hand button").length > 0`
 	two.until("a hand", hand)
 	two.collect()
 	two.do(chromedp.Reload())
@@ -172,7 +173,7 @@ func TestPage_Cards(t *testing.T) {
 		two.shot("cards-" + size.name)
 	}
 	two.eval("plays = true") // the clock plays for the first one
-	two.until("who has won", `/ won. To deal/.test(document.getElementById("news").textContent)`)
+	two.until("who has won", `/ won. To deal/.test(text("news"))`)
 	dealt := map[string]bool{}
 	for _, p := range players {
 		p.collect()
@@ -183,9 +184,9 @@ func TestPage_Cards(t *testing.T) {
 
 	server.Pause()
 	two.do(chromedp.Reload())
-	two.until("that there is no table now", `document.getElementById("news").textContent.includes("unavailable")`)
+	two.until("that there is no table now", `text("news").includes("unavailable")`)
 	server.Resume()
-	two.until("the table", `document.querySelectorAll("#players li").length > 0`)
+	two.until("the table", `all("#players li").length > 0`)
 	for _, p := range players {
 		p.silent("WebSocket connection to", "net::ERR_", "404", "unavailable")
 	}

@@ -94,6 +94,13 @@ type tab struct {
 // difference to a page.
 const wrongClock = `{ const now = Date.now; let ahead = 86_400_000; Date.now = () => now() + (ahead += 3_600_000) }`
 
+// shortcuts are for the expressions of tests.
+const shortcuts = `
+	Object.assign(window, {
+		byId: (id) => document.getElementById(id), text: (id) => document.getElementById(id).textContent,
+		first: (selector) => document.querySelector(selector), all: (selector) => document.querySelectorAll(selector),
+	})`
+
 // open opens a page. Each tab is a browser context of its own, so tabs share no storage.
 func (b *browser) open(name, url string) *tab {
 	b.t.Helper()
@@ -108,7 +115,7 @@ func (b *browser) open(name, url string) *tab {
 	redistest.OK(b.t, chromedp.Do(ctx))
 	redistest.OK(b.t, chromedp.Listen(ctx, p.heard))
 	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument,
-		page.AddScriptToEvaluateOnNewDocumentParams{Source: wrongClock})
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: wrongClock + shortcuts})
 	redistest.OK(b.t, err)
 	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url))
 	return p
@@ -179,6 +186,13 @@ func (p *tab) eval(expression string) string {
 	return string(value)
 }
 
+// put sends the change of an operator.
+func (p *tab) put(path, body string) {
+	p.t.Helper()
+	p.eval(`fetch(` + quote(path) + `, { method: "PUT", headers: { "Content-Type": "application/json" }, body: ` +
+		quote(body) + ` }); 0`)
+}
+
 // until waits for a condition, which is looked at after each change of the document.
 func (p *tab) until(what, condition string) {
 	p.t.Helper()
@@ -206,7 +220,7 @@ func unquote(t *testing.T, value string) (text string) {
 // text returns the text of the element with an id.
 func (p *tab) text(id string) string {
 	p.t.Helper()
-	return unquote(p.t, p.eval(`document.getElementById(`+quote(id)+`).textContent`))
+	return unquote(p.t, p.eval(`byId(`+quote(id)+`).textContent`))
 }
 
 func quote(text string) string {
@@ -235,8 +249,8 @@ func (p *tab) click(selector string) {
 // take types a name, or a token, and goes in.
 func (p *tab) take(value string) {
 	p.t.Helper()
-	p.until("the form", `!document.getElementById("login").hidden`)
-	p.eval(`document.getElementById("login-value").value = ` + quote(value) + `; 0`)
+	p.until("the form", `!byId("login").hidden`)
+	p.eval(`byId("login-value").value = ` + quote(value) + `; 0`)
 	p.click("#login-go")
 }
 
@@ -274,28 +288,31 @@ func TestPage_Lobby(t *testing.T) {
 	nodes := launch(t, 2, redistest.Start(t).URL())
 	p := b.open("lobby", "http://"+nodes[0].addr+"/")
 	p.take("李四")
-	p.until("no tables", `!document.getElementById("tables-empty").hidden`)
+	p.until("no tables", `!byId("tables-empty").hidden`)
 	other := nodes[1].player("张三", nil)
 	table := func(id string) string {
-		return `[...document.querySelectorAll("#tables a")].some((a) => a.textContent.includes("` + id + `"))`
+		return `[...all("#tables a")].some((a) => a.textContent.includes("` + id + `"))`
 	}
 	join(t, other, "first")
 	p.until("a table", table("first"))
 	join(t, other, "second")
-	p.until("another table", table("second")+` && document.getElementById("lobby-count").textContent === "2 tables"`)
-	if asked := p.eval(`performance.getEntriesByType("resource").filter(({ name }) => name.includes("/api/rooms")).length`); asked != "0" {
+	p.until("another table", table("second")+` && text("lobby-count") === "2 tables"`)
+	if asked := p.eval(`performance.getEntriesByType("resource").filter(({ name }) => name` +
+		`.includes("/api/rooms")).length`); asked != "0" {
 		t.Errorf("%s answers about the rooms are over", asked)
 	}
-	const look = `Object.defineProperty(document, "hidden", { value: %, configurable: true }); document.dispatchEvent(new Event("visibilitychange")); 0`
+	const look = `Object.defineProperty(document, "hidden", { value: %, configurable: true }); ` +
+		`document.dispatchEvent(new Event("visibilitychange")); 0`
 	p.eval(strings.Replace(look, "%", "true", 1))
-	p.until("the end of the answer", `performance.getEntriesByType("resource").filter(({ name }) => name.includes("/api/rooms")).length === 1`)
+	p.until("the end of the answer", `performance.getEntriesByType("resource").filter(({ name }) => name`+
+		`.includes("/api/rooms")).length === 1`)
 	join(t, other, "third")
 	p.eval(strings.Replace(look, "%", "false", 1))
 	p.until("the third table", table("third"))
 	nodes[0].stop(syscall.SIGKILL)
-	p.until("words about the list", `document.getElementById("lobby-count").textContent.includes("not up to date")`)
+	p.until("words about the list", `text("lobby-count").includes("not up to date")`)
 	join(t, other, "fourth")
 	nodes[0].start()
-	p.until("the fourth table", table("fourth")+` && document.getElementById("lobby-count").textContent === "4 tables"`)
+	p.until("the fourth table", table("fourth")+` && text("lobby-count") === "4 tables"`)
 	p.silent("Failed to load resource", "net::ERR_", "WebSocket connection")
 }

@@ -69,24 +69,29 @@ func (p *tab) fits(view string) {
 	found := unquote(p.t, p.eval(`(() => {
 		const wrong = []
 		const seen = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 1
-		for (const row of document.querySelectorAll("main tbody tr, .problems, .tiles")) {
+		for (const row of all("main tbody tr, .problems, .tiles")) {
 			const boxes = [...row.children].filter(seen).map((cell) => [cell, cell.getBoundingClientRect()])
 			for (const [i, [cell, a]] of boxes.entries()) {
 				const words = cell.innerText.slice(0, 40)
-				if (a.right > document.documentElement.clientWidth + 1 || a.left < 0) wrong.push(words + " is outside of the window")
-				if (cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).display !== "inline") wrong.push(words + " is wider than its place")
+				if (a.right > document.documentElement.clientWidth + 1 || a.left < 0)
+					wrong.push(words + " is outside of the window")
+				if (cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).display !== "inline")
+					wrong.push(words + " is wider than its place")
 				for (const [other, b] of boxes.slice(i + 1)) {
-					if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) wrong.push(words + " covers " + other.innerText.slice(0, 40))
+					if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)
+						wrong.push(words + " covers " + other.innerText.slice(0, 40))
 				}
 			}
 		}
-		for (const { lastChild: { lastChild: label } } of document.querySelectorAll(".legend tbody th")) {
+		for (const { lastChild: { lastChild: label } } of all(".legend tbody th")) {
 			const range = document.createRange()
 			range.setStart(label, label.data.lastIndexOf(" ") + 1)
 			range.setEnd(label, label.data.length)
-			if (/average|p99/.test(range) && range.getClientRects().length > 1) wrong.push(range + " breaks inside the word")
+			if (/average|p99/.test(range) && range.getClientRects().length > 1)
+				wrong.push(range + " breaks inside the word")
 		}
-		for (const part of document.querySelectorAll(".scroll")) if (seen(part) && part.scrollWidth > part.clientWidth) wrong.push(part.getAttribute("aria-label") + " scrolls sideways")
+		for (const part of all(".scroll")) if (seen(part) && part.scrollWidth > part.clientWidth)
+			wrong.push(part.getAttribute("aria-label") + " scrolls sideways")
 		return [...new Set(wrong)].join("; ")
 	})()`))
 	redistest.ErrorIf(p.t, found != "", "%s: %s", view, found)
@@ -111,10 +116,10 @@ func TestPage_Looks(t *testing.T) {
 	b := startBrowser(t)
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--capacity", "8")
 	p := b.open("李四", nodes[0].page("42"))
-	p.until("the form", `!document.getElementById("login").hidden`)
+	p.until("the form", `!byId("login").hidden`)
 	p.look("login")
 	p.take("李四")
-	p.until("the table", `document.querySelectorAll(".seat").length === 8`)
+	p.until("the table", `all(".seat").length === 8`)
 	for i, name := range []string{"张三", "Ada Lovelace", "سارة", "王五", "Zoë"} {
 		c := nodes[0].player(name, nil)
 		join(t, c, "42")
@@ -128,18 +133,18 @@ func TestPage_Looks(t *testing.T) {
 	}
 	p.look("watching")
 	p.click(`.seat[data-seat="6"]`)
-	p.until("the own seat", own(6)+` && !document.getElementById("ready").hidden`)
+	p.until("the own seat", own(6)+` && !byId("ready").hidden`)
 	p.click("#ready")
-	p.until("the mark", `document.querySelector('.seat[data-seat="6"]').dataset.ready === "true"`)
+	p.until("the mark", `first('.seat[data-seat="6"]').dataset.ready === "true"`)
 	p.click(`.seat[data-seat="0"]`)
-	p.until("words", `document.getElementById("table-problem").textContent !== ""`)
+	p.until("words", `text("table-problem") !== ""`)
 	p.click("#facts summary")
-	p.eval(`document.getElementById("crowd").value = 8; document.getElementById("stampede-go").click(); 0`)
-	p.until("the comparison", `!document.getElementById("stampede-result").hidden`)
+	p.eval(`byId("crowd").value = 8; byId("stampede-go").click(); 0`)
+	p.until("the comparison", `!byId("stampede-result").hidden`)
 	p.look("table")
 	join(t, nodes[0].player("someone", nil), "backgammon-7")
 	p.eval(`location.hash = ""; 0`)
-	p.until("the lobby", `document.querySelectorAll("#tables a").length === 2`)
+	p.until("the lobby", `all("#tables a").length === 2`)
 	p.look("lobby")
 	p.silent()
 }
@@ -152,9 +157,10 @@ func TestPage_Keyboard(t *testing.T) {
 	p := b.open("李四", nodes[0].page("42"))
 	p.until("the form", `document.activeElement?.id === "login-value"`)
 	p.do(chromedp.KeyEvent("Li Si\r"))
-	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	p.until("the table", `all(".seat").length > 0`)
 	focus := func() string {
-		return unquote(t, p.eval(`document.activeElement.id || document.activeElement.dataset.seat || document.activeElement.className || "nothing"`))
+		return unquote(t, p.eval(`document.activeElement.id || document.activeElement.dataset.seat || `+
+			`document.activeElement.className || "nothing"`))
 	}
 	seen := map[string]bool{}
 	for range 20 {
@@ -172,7 +178,7 @@ func TestPage_Keyboard(t *testing.T) {
 	p.do(chromedp.KeyEvent("\r"))
 	p.until("the own seat", own(2))
 	redistest.ErrorIf(t, focus() != "2", "after sitting down the focus went to %q", focus())
-	p.until("what a screen reader says", `document.getElementById("live").textContent.includes("You sit at seat 2.")`)
+	p.until("what a screen reader says", `text("live").includes("You sit at seat 2.")`)
 	outline := unquote(t, p.eval(`getComputedStyle(document.activeElement).outlineStyle`))
 	redistest.ErrorIf(t, outline == "none", "the focus cannot be seen")
 	p.silent()
@@ -201,27 +207,28 @@ func TestOperatorsPage_Looks(t *testing.T) {
 	join(t, nodes[0].player("someone", nil), strings.Repeat("W", 64))
 	operate(t, admins[0], "/api/rooms/43/seats", `{"users":["王五"]}`)
 	p := b.open("operator", "http://"+admins[0]+"/admin")
-	p.until("three nodes with their load", `document.querySelectorAll('#nodes-rows tr[data-state="up"]').length === 3 && document.querySelectorAll('.tile[data-state="good"]').length === 4`)
+	p.until("three nodes with their load", `all('#nodes-rows tr[data-state="up"]').length === 3 && `+
+		`all('.tile[data-state="good"]').length === 4`)
 	p.look("admin-overview")
 	p.eval(rowOf("nodes-rows", third.addr) + `.querySelector("a").click(); 0`)
-	p.until("the node", `document.getElementById("node-settings").textContent.includes("rate20/s: most nodes have 50/s")`)
+	p.until("the node", `text("node-settings").includes("rate20/s: most nodes have 50/s")`)
 	p.look("admin-node")
 	p.eval(`location.hash = "setting=rate"; 0`)
-	p.until("the values", `document.querySelectorAll("#setting-rows tr").length === 2`)
+	p.until("the values", `all("#setting-rows tr").length === 2`)
 	p.look("admin-setting")
 	p.eval(`location.hash = "charts"; 0`)
 	p.until("lines", drawnLine)
 	p.look("admin-charts-together")
-	p.eval(`document.getElementById("charts-nodes").value = "*"; document.getElementById("charts-nodes").dispatchEvent(new Event("change")); 0`)
+	p.eval(`byId("charts-nodes").value = "*"; byId("charts-nodes").dispatchEvent(new Event("change")); 0`)
 	p.look("admin-charts")
 	p.eval(`location.hash = "rooms"; 0`)
-	p.until("the rooms", `document.querySelectorAll("#rooms-rows tr").length === 15`)
+	p.until("the rooms", `all("#rooms-rows tr").length === 15`)
 	p.look("admin-rooms")
 	p.eval(`location.hash = "room=42"; 0`)
-	p.until("the members", `document.querySelectorAll("#members-rows tr").length === 6 && document.querySelectorAll("#journal-rows tr").length > 5`)
+	p.until("the members", `all("#members-rows tr").length === 6 && all("#journal-rows tr").length > 5`)
 	p.look("admin-room")
-	p.eval(`document.querySelector("#members-rows button").click(); 0`)
-	p.until("the dialog", `document.getElementById("dialog").open`)
+	p.eval(`first("#members-rows button").click(); 0`)
+	p.until("the dialog", `byId("dialog").open`)
 	p.look("admin-dialog")
 	p.silent()
 }

@@ -18,7 +18,8 @@ import (
 // rows returns the table that compares, by the names of its rows: roomd, then no lock.
 func (p *tab) rows() map[string][2]string {
 	p.t.Helper()
-	text := unquote(p.t, p.eval(`[...document.querySelectorAll("#compare tr")].map((row) => [...row.children].map((cell) => cell.textContent).join("\t")).join("\n")`))
+	text := unquote(p.t, p.eval(`[...all("#compare tr")].map((row) => [...row.children]`+
+		`.map((cell) => cell.textContent).join("\t")).join("\n")`))
 	rows := make(map[string][2]string)
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -45,9 +46,10 @@ func TestPage_Stampede(t *testing.T) {
 			}))
 		}; 0`)
 	for _, crowd := range []string{"40", "200"} {
-		p.eval(`document.getElementById("crowd").value = ` + crowd + `; document.getElementById("crowd").oninput(); 0`)
+		p.eval(`byId("crowd").value = ` + crowd + `; byId("crowd").oninput(); 0`)
 		p.click("#stampede-go")
-		p.until("the result", `!document.getElementById("stampede-result").hidden && document.getElementById("stampede-step").textContent === "" || document.getElementById("stampede-step").textContent.includes("did not come")`)
+		p.until("the result", `!byId("stampede-result").hidden && text("stampede-step") === "" || `+
+			`text("stampede-step").includes("did not come")`)
 		rows := p.rows()
 		t.Log(rows, p.text("verdict"))
 		for name, want := range map[string]string{
@@ -65,18 +67,18 @@ func TestPage_Stampede(t *testing.T) {
 			!strings.Contains(p.text("verdict"), "seen with "+gap) {
 			t.Errorf("%s players: %s added before writing; %s", crowd, gap, p.text("verdict"))
 		}
-		if hidden := p.eval(`document.getElementById("times").hidden`); hidden != "false" {
+		if hidden := p.eval(`byId("times").hidden`); hidden != "false" {
 			t.Error("nothing says what the times are of")
 		}
 		p.do(chromedp.ScrollIntoView("#verdict"))
 		p.shot("stampede-" + crowd)
-		if n := p.eval(`document.querySelectorAll('.seat[data-kind="taken"]').length`); n != "0" {
+		if n := p.eval(`all('.seat[data-kind="taken"]').length`); n != "0" {
 			t.Errorf("%s of the crowd sit at the table that is shown", n)
 		}
 	}
 	p.eval(`location.hash = "table=43"; 0`)
 	p.until("another table", `document.title.startsWith("Table 43")`)
-	redistest.ErrorIf(t, p.eval(`document.getElementById("stampede-result").hidden`) != "false", "the result is gone")
+	redistest.ErrorIf(t, p.eval(`byId("stampede-result").hidden`) != "false", "the result is gone")
 	p.silent()
 }
 
@@ -88,10 +90,11 @@ func TestPage_StampedeSeesWhatIsWrong(t *testing.T) {
 	p := atTable(b, nodes[0], "42", "李四")
 	p.eval(`const onmessage = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage") // which the observer uses
 		const lie = (data) => data.replace(/"from":(\d+)/, (_, from) => '"from":' + (Number(from) + 1)).replace(/"users":\[\{[^}]*\},?/, '"users":[')
-		Object.defineProperty(WebSocket.prototype, "onmessage", { set(listener) { onmessage.set.call(this, (event) => listener({ data: lie(event.data) })) } })
-		document.getElementById("crowd").value = 12; 0`)
+		Object.defineProperty(WebSocket.prototype, "onmessage", {
+			set(listener) { onmessage.set.call(this, (event) => listener({ data: lie(event.data) })) } })
+		byId("crowd").value = 12; 0`)
 	p.click("#stampede-go")
-	p.until("the result", `!document.getElementById("stampede-result").hidden || document.getElementById("stampede-step").textContent.includes("did not come")`)
+	p.until("the result", `!byId("stampede-result").hidden || text("stampede-step").includes("did not come")`)
 	rows := p.rows()
 	if rows["lost players"][0] != "1" || rows["and are in the list"][0] != "5" ||
 		rows["versions missing"][0] == "0" || !strings.Contains(p.text("verdict"), "defect") {
@@ -107,14 +110,14 @@ func TestPage_Tokens(t *testing.T) {
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)
 	p := b.open("李四", nodes[0].page("42"))
 	p.take("nonsense")
-	p.until("words", `document.getElementById("login-error").textContent.includes("not a JSON Web Token")`)
+	p.until("words", `text("login-error").includes("not a JSON Web Token")`)
 	p.take(token("李四") + "x")
-	p.until("the server's refusal", `document.getElementById("login-error").textContent.includes("does not accept it")`)
+	p.until("the server's refusal", `text("login-error").includes("does not accept it")`)
 	p.take(token("李四", "--rooms", "42"))
-	p.until("the table", `document.querySelectorAll(".seat").length > 0 && document.getElementById("who-name").textContent === "李四"`)
+	p.until("the table", `all(".seat").length > 0 && text("who-name") === "李四"`)
 	p.click("#sit")
 	p.until("the own seat", own(0))
-	if p.eval(`document.getElementById("stampede-go").disabled`) != "true" ||
+	if p.eval(`byId("stampede-go").disabled`) != "true" ||
 		!strings.Contains(p.text("stampede-step"), "token") {
 		t.Error("the stampede is not off, or does not say why")
 	}
@@ -127,9 +130,9 @@ func TestPage_Tokens(t *testing.T) {
 	p.do(chromedp.Reload())
 	p.until("the seat after loading", own(0))
 	p.eval(`location.hash = ""; 0`)
-	p.until("the lobby", `document.querySelectorAll("#tables a").length === 1`)
+	p.until("the lobby", `all("#tables a").length === 1`)
 	p.eval(`location.hash = "table=43"; 0`)
-	p.until("words about another table", `document.getElementById("notice-text").textContent.includes("does not let you")`)
+	p.until("words about another table", `text("notice-text").includes("does not let you")`)
 	p.silent("Failed to load resource", "WebSocket connection to")
 }
 
@@ -142,24 +145,24 @@ func TestPage_AsksForNextToken(t *testing.T) {
 	nodes := launch(t, 1, redistest.Start(t).URL(), "--auth-secret-file", secret)
 	p := b.open("李四", nodes[0].page("42"))
 	p.take(token("李四", "--ttl", "8s")) // of which 6 s to sit
-	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	p.until("the table", `all(".seat").length > 0`)
 	p.click("#sit")
 	p.until("the own seat", own(0))
-	p.until("the question", `document.getElementById("notice-text").textContent.includes("expires soon")`)
+	p.until("the question", `text("notice-text").includes("expires soon")`)
 	p.take(token("李四", "--ttl", "8s"))
-	p.until("the answer", `document.getElementById("notice").hidden`)
-	p.until("the second question", `document.getElementById("notice-text").textContent.includes("expires soon")`)
-	if p.eval(`document.getElementById("state").dataset.state === "connected"`) != "true" {
+	p.until("the answer", `byId("notice").hidden`)
+	p.until("the second question", `text("notice-text").includes("expires soon")`)
+	if p.eval(`byId("state").dataset.state === "connected"`) != "true" {
 		t.Error("the newer token was not used in time")
 	}
-	p.eval(`document.getElementById("login-value").value = "half"; 0`)
-	p.until("the end", `document.getElementById("login-error").textContent.includes("has expired")`)
-	if p.eval(`document.getElementById("login-value").value`) != `"half"` {
+	p.eval(`byId("login-value").value = "half"; 0`)
+	p.until("the end", `text("login-error").includes("has expired")`)
+	if p.eval(`byId("login-value").value`) != `"half"` {
 		t.Error("what was being typed is gone")
 	}
 	p.take(token("李四", "--ttl", "8s"))
-	p.until("the seat", own(0)+` && document.getElementById("state-text").textContent === "connected"`)
-	p.until("a third question", `document.getElementById("notice-text").textContent.includes("expires soon") && !document.getElementById("login").hidden`)
+	p.until("the seat", own(0)+` && text("state-text") === "connected"`)
+	p.until("a third question", `text("notice-text").includes("expires soon") && !byId("login").hidden`)
 	p.silent("Failed to load resource", "WebSocket connection to")
 }
 
@@ -190,7 +193,8 @@ func TestPage_StampedeSentAway(t *testing.T) {
 	p.eval(`window.held = 0
 		const send = WebSocket.prototype.send
 		WebSocket.prototype.send = function (frame) {
-			if (this.url.includes("/ws?user=") && frame.includes('"join"')) window.someone = new URL(this.url).searchParams.get("user")
+			if (this.url.includes("/ws?user=") && frame.includes('"join"'))
+				window.someone = new URL(this.url).searchParams.get("user")
 			if (!this.url.includes("/ws?user=observer") || !frame.includes('"users"')) return send.call(this, frame)
 			held++
 			document.body.dataset.crowd = JSON.parse(frame).room
@@ -200,13 +204,13 @@ func TestPage_StampedeSentAway(t *testing.T) {
 				send.call(this, frame)
 			}, 20)
 		}
-		document.getElementById("crowd").value = document.getElementById("crowd-seats").value = 8; 0`)
+		byId("crowd").value = byId("crowd-seats").value = 8; 0`)
 	p.click("#stampede-go")
 	p.until("the crowd", `held === 1 && document.body.dataset.crowd`)
 	operate(t, admin, "/api/rooms/"+unquote(t, p.eval(`document.body.dataset.crowd`))+"/kick",
 		`{"user":`+p.eval(`someone`)+`}`)
 	p.eval(`window.go = true; 0`)
-	p.until("the result", `!document.getElementById("stampede-result").hidden || document.getElementById("stampede-step").textContent.includes("did not come")`)
+	p.until("the result", `!byId("stampede-result").hidden || text("stampede-step").includes("did not come")`)
 	rows := p.rows()
 	if rows["lost players"][0] != "0" || rows["were sent away since"][0] != "1" ||
 		rows["and are in the list"][0] != "7" || rows["same seat given again"][0] != "0" ||
@@ -233,12 +237,12 @@ func TestPage_ServerHasKeySince(t *testing.T) {
 		}
 		nodes[0].start()
 		if keyed {
-			p.until("the question for a token", `!document.getElementById("login").hidden && document.getElementById("login-title").textContent === "Show a token"`)
+			p.until("the question for a token", `!byId("login").hidden && text("login-title") === "Show a token"`)
 			p.take(token("张三"))
 		} else {
-			p.until("the question for a name", `!document.getElementById("login").hidden && document.getElementById("login-title").textContent === "Take a name"`)
+			p.until("the question for a name", `!byId("login").hidden && text("login-title") === "Take a name"`)
 			p.take("王五")
 		}
-		p.until("the table", `document.querySelectorAll(".seat").length > 0 && document.getElementById("state-text").textContent === "connected"`)
+		p.until("the table", `all(".seat").length > 0 && text("state-text") === "connected"`)
 	}
 }

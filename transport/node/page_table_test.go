@@ -21,16 +21,16 @@ func (p *process) page(table string) string {
 
 // sits is a condition: who sits there, according to the page.
 func sits(seat int, user string) string {
-	return fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"][data-kind="taken"] .name').textContent === %s`,
+	return fmt.Sprintf(`first('.seat[data-seat="%d"][data-kind="taken"] .name').textContent === %s`,
 		seat, quote(user))
 }
 
 func free(seat int) string {
-	return fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"]').dataset.kind === "free"`, seat)
+	return fmt.Sprintf(`first('.seat[data-seat="%d"]').dataset.kind === "free"`, seat)
 }
 
 func own(seat int) string {
-	return fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"]').dataset.own === "true"`, seat)
+	return fmt.Sprintf(`first('.seat[data-seat="%d"]').dataset.own === "true"`, seat)
 }
 
 // atTable is a player who has come to a table by the page of a node.
@@ -38,7 +38,7 @@ func atTable(b *browser, node *process, table, user string) *tab {
 	b.t.Helper()
 	p := b.open(user, node.page(table))
 	p.take(user)
-	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	p.until("the table", `all(".seat").length > 0`)
 	return p
 }
 
@@ -50,22 +50,22 @@ func TestPage_Table(t *testing.T) {
 	one, other := atTable(b, nodes[0], "42", "李四"), atTable(b, nodes[1], "42", "张三")
 
 	one.click(`.seat[data-seat="5"]`) // nobody has been here yet, so the page does not know the capacity
-	one.until("words about the missing seat", `document.getElementById("table-problem").textContent === "This table has no seat 5."`)
+	one.until("words about the missing seat", `text("table-problem") === "This table has no seat 5."`)
 	one.click(`.seat[data-seat="1"]`)
-	one.until("the own seat", own(1)+` && document.querySelectorAll(".seat").length === 2`)
+	one.until("the own seat", own(1)+` && all(".seat").length === 2`)
 	other.until("the other's seat", sits(1, "李四"))
 	one.click("#ready")
-	other.until("the other's mark", `document.querySelector('.seat[data-seat="1"]').dataset.ready === "true"`)
+	other.until("the other's mark", `first('.seat[data-seat="1"]').dataset.ready === "true"`)
 
 	other.click(`.seat[data-seat="1"]`)
-	other.until("words about the taken seat", `document.getElementById("table-problem").textContent.includes("Seat 1 is taken by")`)
+	other.until("words about the taken seat", `text("table-problem").includes("Seat 1 is taken by")`)
 	other.click("#sit")
 	other.until("the own seat", own(0))
 	third := atTable(b, nodes[0], "42", "王五")
-	third.until("a full table", `document.getElementById("sit").ariaDisabled === "true" && document.getElementById("centre-text").textContent.includes("full")`)
+	third.until("a full table", `byId("sit").ariaDisabled === "true" && text("centre-text").includes("full")`)
 
 	other.do(chromedp.SendKeys("#say-text", "hello\n"))
-	third.until("the message", `[...document.querySelectorAll("#talk .said")].some((line) => line.textContent === "张三 hello")`)
+	third.until("the message", `[...all("#talk .said")].some((line) => line.textContent === "张三 hello")`)
 
 	one.click("#leave")
 	other.until("a free seat", free(1))
@@ -77,7 +77,8 @@ func TestPage_Table(t *testing.T) {
 	one.until("the third player", sits(1, "王五"))
 
 	one.eval(`location.hash = ""; 0`)
-	one.until("the table in the lobby", `[...document.querySelectorAll("#tables a")].some((a) => a.textContent.includes("42") && a.textContent.includes("2 of 2 seats taken"))`)
+	one.until("the table in the lobby", `[...all("#tables a")].some((a) => a.textContent.includes("42") && `+
+		`a.textContent.includes("2 of 2 seats taken"))`)
 	for _, p := range []*tab{one, other, third} {
 		p.silent()
 	}
@@ -96,7 +97,7 @@ func TestPage_SeatTaken(t *testing.T) {
 	join(t, nodes[0].player("陈六", nil), "42")
 	p.until("the others", sits(2, "陈六"))
 	p.click(`.seat[data-seat="3"]`)
-	p.until("words", `document.getElementById("table-problem").textContent === "Seat 3 has just been taken. Choose another one."`)
+	p.until("words", `text("table-problem") === "Seat 3 has just been taken. Choose another one."`)
 	p.silent()
 }
 
@@ -110,13 +111,13 @@ func TestPage_NodeKilled(t *testing.T) {
 	one.click(`.seat[data-seat="4"]`)
 	other.until("the other's seat", sits(4, "李四"))
 	nodes[0].stop(syscall.SIGKILL)
-	one.until("the state", `document.getElementById("state-text").textContent === "reconnecting…"`)
+	one.until("the state", `text("state-text") === "reconnecting…"`)
 	nodes[0].start()
-	one.until("the connection", `document.getElementById("state-text").textContent === "connected"`)
-	one.until("the seat", own(4)+` && document.querySelector('.seat[data-seat="4"]').dataset.away === undefined`)
+	one.until("the connection", `text("state-text") === "connected"`)
+	one.until("the seat", own(4)+` && first('.seat[data-seat="4"]').dataset.away === undefined`)
 	one.click("#ready")
 	other.until("the mark of who came back", sits(4, "李四")+
-		` && document.querySelector('.seat[data-seat="4"]').dataset.ready === "true"`)
+		` && first('.seat[data-seat="4"]').dataset.ready === "true"`)
 	// A failed attempt is followed by a question by HTTP, which may find the node back already: 400.
 	one.silent("WebSocket connection to", "ERR_CONNECTION_REFUSED", "net::ERR_", "400 (Bad Request)")
 	other.silent()
@@ -131,17 +132,17 @@ func TestPage_RedisAway(t *testing.T) {
 	p := atTable(b, launch(t, 1, server.URL())[0], "42", "李四")
 	p.click("#sit")
 	p.until("the own seat", own(0))
-	quiet := p.eval(`getComputedStyle(document.querySelector("#state .dot")).backgroundColor`)
+	quiet := p.eval(`getComputedStyle(first("#state .dot")).backgroundColor`)
 	server.Kill()
-	p.until("the state", `document.getElementById("state-text").textContent === "connected, but the server cannot reach Redis"`)
-	p.until("words at the table", `document.getElementById("centre-text").textContent.startsWith("The server cannot reach Redis.")`)
-	p.until("words for screen readers", `document.getElementById("live").textContent === "The server cannot reach Redis."`)
-	if warning := p.eval(`getComputedStyle(document.querySelector("#state .dot")).backgroundColor`); warning == quiet || warning != p.eval(`getComputedStyle(document.querySelector("#state")).color`) {
+	p.until("the state", `text("state-text") === "connected, but the server cannot reach Redis"`)
+	p.until("words at the table", `text("centre-text").startsWith("The server cannot reach Redis.")`)
+	p.until("words for screen readers", `text("live") === "The server cannot reach Redis."`)
+	if warning := p.eval(`getComputedStyle(first("#state .dot")).backgroundColor`); warning == quiet || warning != p.eval(`getComputedStyle(first("#state")).color`) {
 		t.Errorf("the mark of the state is %s, as if all were well or nothing known", warning)
 	}
 	server.Restart()
-	p.until("the state", `document.getElementById("state-text").textContent === "connected"`)
-	p.until("words at the table", `document.getElementById("centre-text").textContent === "You are the first one here."`)
+	p.until("the state", `text("state-text") === "connected"`)
+	p.until("words at the table", `text("centre-text") === "You are the first one here."`)
 	p.silent("503")
 }
 
@@ -155,9 +156,9 @@ func TestPage_LoadedAgainWithoutRedis(t *testing.T) {
 	p.until("the own seat", own(2))
 	server.Pause()
 	p.do(chromedp.Reload())
-	p.until("words", `document.getElementById("notice-text").textContent === "The server cannot do what this page asks for. Trying again…"`)
+	p.until("words", `text("notice-text") === "The server cannot do what this page asks for. Trying again…"`)
 	server.Resume()
-	p.until("the seat", own(2)+` && document.getElementById("notice").hidden`)
+	p.until("the seat", own(2)+` && byId("notice").hidden`)
 	p.silent("503")
 }
 
@@ -171,27 +172,27 @@ func TestPage_LoadedAgainAndReplaced(t *testing.T) {
 	p.click(`.seat[data-seat="2"]`)
 	p.until("the own seat", own(2))
 	p.do(chromedp.Reload())
-	p.until("the seat after loading", own(2)+` && document.getElementById("state-text").textContent === "connected"`)
+	p.until("the seat after loading", own(2)+` && text("state-text") === "connected"`)
 	watcher.until("a player who is there", sits(2, "李四")+
-		` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
+		` && first('.seat[data-seat="2"]').dataset.away === undefined`)
 
 	p.do(chromedp.Navigate("about:blank")) // the browser keeps the page, with what it has open
-	watcher.until("a player who is away", `document.querySelector('.seat[data-seat="2"]').dataset.away === "true"`)
+	watcher.until("a player who is away", `first('.seat[data-seat="2"]').dataset.away === "true"`)
 	p.back()
-	p.until("the seat after coming back", own(2)+` && document.getElementById("state-text").textContent === "connected"`)
+	p.until("the seat after coming back", own(2)+` && text("state-text") === "connected"`)
 	watcher.until("a player who is there", sits(2, "李四")+
-		` && document.querySelector('.seat[data-seat="2"]').dataset.away === undefined`)
+		` && first('.seat[data-seat="2"]').dataset.away === undefined`)
 
 	join(t, nodes[0].player("李四", nil), "42")
 	p.until("why the seat is lost", elsewhere)
-	p.eval(`document.getElementById("sit").click(); 0`) // the driver does not know the nodes of a page that was kept
+	p.eval(`byId("sit").click(); 0`) // the driver does not know the nodes of a page that was kept
 	p.until("the seat", own(2))
 	p.silent()
 }
 
 // elsewhere is a condition: the page says that its user sits there in another tab, and is connected.
-const elsewhere = `document.getElementById("table-problem").textContent.includes("another tab or window") &&
-	document.getElementById("state-text").textContent === "connected"`
+const elsewhere = `text("table-problem").includes("another tab or window") &&
+	text("state-text") === "connected"`
 
 // Of two tabs of a user at three tables the second takes over the one where it sits down. The first keeps the
 // others, and can take that one back.
@@ -203,7 +204,8 @@ func TestPage_TwoTabs(t *testing.T) {
 	at := func(table string) {
 		t.Helper()
 		one.eval(fmt.Sprintf(`location.hash = "table=%s"; 0`, table))
-		one.until("table "+table, fmt.Sprintf(`document.querySelector("#facts-list dd").textContent === %q && !document.getElementById("table").hidden`, table))
+		one.until("table "+table, fmt.Sprintf(`first("#facts-list dd").textContent === %q && `+
+			`!byId("table").hidden`, table))
 	}
 	for _, table := range []string{"A", "B", "C"} {
 		at(table)
@@ -217,7 +219,7 @@ func TestPage_TwoTabs(t *testing.T) {
 	for _, table := range []string{"B", "C"} {
 		at(table)
 		one.until("the seat that is left at "+table,
-			own(0)+` && document.getElementById("state-text").textContent === "connected"`)
+			own(0)+` && text("state-text") === "connected"`)
 	}
 	at("A")
 	one.until("the seat that the second tab has", sits(0, "李四")+" && !("+own(0)+")")
@@ -242,13 +244,13 @@ func TestPage_SomebodyElse(t *testing.T) {
 	p.click("#sign-out")
 	watcher.until("a free seat", free(0))
 	p.take("王五")
-	p.until("the table", `document.querySelectorAll(".seat").length > 0 && !document.getElementById("table").hidden`)
+	p.until("the table", `all(".seat").length > 0 && !byId("table").hidden`)
 	p.click("#sit")
 	watcher.until("the new player", sits(0, "王五"))
 	p.do(chromedp.Navigate("about:blank"))
 	watcher.until("a free seat", free(0))
 	p.do(chromedp.Navigate(nodes[0].page("42")))
-	p.until("words", `document.getElementById("table-problem").textContent.includes("away for too long")`)
+	p.until("words", `text("table-problem").includes("away for too long")`)
 	p.until("a free seat", free(0))
 	p.silent()
 }
@@ -264,12 +266,12 @@ func TestPage_ServerDoesNotSay(t *testing.T) {
 			Block: true}}})
 	redistest.OK(t, err)
 	p.do(chromedp.Navigate(nodes[0].page("42")))
-	p.until("the question", `!document.getElementById("login").hidden`)
+	p.until("the question", `!byId("login").hidden`)
 	if p.eval(`fetch("/page.json").then(() => true, () => false)`) != "false" {
 		t.Fatal("the page can ask what the server is")
 	}
 	p.take("李四")
-	p.until("the table", `document.querySelectorAll(".seat").length > 0`)
+	p.until("the table", `all(".seat").length > 0`)
 	p.silent("Failed to load resource")
 }
 
@@ -288,19 +290,20 @@ func TestPage_NamesAsText(t *testing.T) {
 		join(t, c, "42")
 		redistest.OK(t, redistest.Err(c.Do(t.Context(),
 			protocol.Request{Action: protocol.ActionSay, Room: "42", Text: "<b>hello</b> from " + name})))
-		p.until("the name", fmt.Sprintf(`document.querySelector('.seat[data-seat="%d"] .name').textContent.normalize() === %s.normalize()`, seat+1, quote(name)))
+		p.until("the name", fmt.Sprintf(`first('.seat[data-seat="%d"] .name').textContent.normalize()`+
+			` === %s.normalize()`, seat+1, quote(name)))
 	}
-	p.until("the messages", `document.querySelectorAll("#talk .said").length === 5`)
-	if found := p.eval(`document.querySelectorAll("main img, main script, #talk b").length`); found != "0" {
+	p.until("the messages", `all("#talk .said").length === 5`)
+	if found := p.eval(`all("main img, main script, #talk b").length`); found != "0" {
 		t.Errorf("%s elements were made of names or messages", found)
 	}
 	if wide := p.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
 		t.Errorf("names make the page %s px too wide", wide)
 	}
-	if spilt := p.eval(`[...document.querySelectorAll(".seat .name, .who bdi")].filter((name) => getComputedStyle(name).overflow !== "hidden").length`); spilt != "0" {
+	if spilt := p.eval(`[...all(".seat .name, .who bdi")].filter((name) => getComputedStyle(name).overflow !== "hidden").length`); spilt != "0" {
 		t.Errorf("%s names can spill over what is beside them", spilt)
 	}
-	tall := p.eval(`Math.max(...[...document.querySelectorAll(".seat .name, #talk li")].map((e) => e.getBoundingClientRect().height))`)
+	tall := p.eval(`Math.max(...[...all(".seat .name, #talk li")].map((e) => e.getBoundingClientRect().height))`)
 	t.Logf("the tallest line with a name is %s px", tall)
 	p.shot("names")
 	p.silent()
@@ -316,14 +319,14 @@ func TestPage_WhoTookTheSeat(t *testing.T) {
 	p.click("#sit")
 	p.until("the own seat", own(0))
 	operate(t, admin, "/api/rooms/42/kick", `{"user":"李四","text":"too loud"}`)
-	p.until("words", `document.getElementById("table-problem").textContent.includes("You were sent away from this table. They said: “\u2068too loud\u2069”")`)
+	p.until("words", `text("table-problem").includes("You were sent away from this table. They said: “\u2068too loud\u2069”")`)
 	p.until("a free seat", free(0))
 	p.click("#sit")
-	p.until("the own seat", own(0)+` && document.getElementById("table-problem").textContent === ""`)
+	p.until("the own seat", own(0)+` && text("table-problem") === ""`)
 	operate(t, admin, "/api/rooms/42/move", `{"users":["李四"],"to":"43"}`)
-	p.until("the other table", `location.hash === "#table=43" && document.getElementById("table-title").textContent === "Table 43" && `+own(0))
+	p.until("the other table", `location.hash === "#table=43" && text("table-title") === "Table 43" && `+own(0))
 	p.do(chromedp.Reload())
-	p.until("the seat after loading", own(0)+` && document.getElementById("state-text").textContent === "connected"`)
+	p.until("the seat after loading", own(0)+` && text("state-text") === "connected"`)
 	p.silent()
 }
 
@@ -342,13 +345,13 @@ func TestPage_LargeRoom(t *testing.T) {
 		operate(t, admin, "/api/rooms/hall/seats", `{"users":[`+strings.Join(names, ",")+`]}`)
 	}
 	p := atTable(b, nodes[0], "hall", "李四")
-	p.until("all players", `document.getElementById("table-count").textContent === "3,008 players"`)
+	p.until("all players", `text("table-count") === "3,008 players"`)
 	p.click("#sit")
 	p.until("the own seat", own(3008))
-	if drawn := p.eval(`document.querySelectorAll(".seat").length`); drawn != "40" {
+	if drawn := p.eval(`all(".seat").length`); drawn != "40" {
 		t.Errorf("%s seats are drawn, want 40", drawn)
 	}
-	if free := p.eval(`document.querySelectorAll('.seat[data-kind="free"]').length`); free != "0" {
+	if free := p.eval(`all('.seat[data-kind="free"]').length`); free != "0" {
 		t.Errorf("%s chairs are drawn empty while players have no place", free)
 	}
 	if more := p.text("seats-more"); !strings.Contains(more, "2,969 more players") {

@@ -142,7 +142,7 @@ func BenchmarkAdvance(b *testing.B) {
 				for i := range n {
 					c.Updates = append(c.Updates, Update{Type: kind, User: "someone" + string(rune('a'+i)), Seat: i, Session: "b0ec48c7-6b0e-4a55-9d6b-3a8d6b7c1d2e"})
 				}
-				if !r.Advance(&Event{Epoch: "e", Version: c.Version, From: c.Version - 1, commit: c}) {
+				if !r.Advance(&Event{Epoch: "e", Version: c.Version, From: c.Version - 1, Commit: c}) {
 					b.Fatal("it does not follow")
 				}
 			}

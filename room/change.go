@@ -115,6 +115,9 @@ func (k Kind) has(t traits) bool { return k.row().traits&t != 0 }
 // OfMember reports whether updates and changes of that kind add, change or remove a member.
 func (k Kind) OfMember() bool { return k.has(ofMember) }
 
+// OfSession reports whether updates of that kind change a member's active session.
+func (k Kind) OfSession() bool { return k.has(ofSession) }
+
 // Field names the field of [State] that an update of that kind changes, as in Redis; "" for none.
 func (k Kind) Field() string { return k.row().field }
 
@@ -125,7 +128,7 @@ type Reason string
 const (
 	ReasonLeft    Reason = "left"    // the user wanted to
 	ReasonTimeout Reason = "timeout" // the user was away longer than the grace
-	reasonNode    Reason = "node"    // the user's node died
+	ReasonNode    Reason = "node"    // the user's node died
 	reasonKicked  Reason = "kicked"  // somebody with authority over the room removed the user
 	reasonClosed  Reason = "closed"  // the room was closed
 	ReasonMoved   Reason = "moved"   // the user was moved to another room
@@ -200,7 +203,7 @@ type Change struct {
 
 // Event returns the event that watchers of room id get for c. Recipients still filter its changes by [Change.IsFor].
 func (c *Commit) Event(id string) *Event {
-	e := &Event{Room: id, Epoch: c.Epoch, Version: c.Version, From: c.Version - 1, commit: c}
+	e := &Event{Room: id, Epoch: c.Epoch, Version: c.Version, From: c.Version - 1, Commit: c}
 	e.Changes = make([]Change, 0, len(c.Updates))
 	for i := range c.Updates {
 		switch u := &c.Updates[i]; u.Type {

@@ -39,9 +39,7 @@
 //
 // # Sessions
 //
-// An [Event] reports a commit in a room. A [Membership] is a session's knowledge of its membership, and
-// [Membership.After] tells what an event did to it: the session is still active, was replaced by a newer one, was
-// removed by a failure, or has ended for good.
+// An [Event] reports a commit in a room. Its Commit tells what became of a user's session, and [Event.LeaveOf] why.
 //
 // # What it promises
 //

@@ -7,8 +7,6 @@ import (
 
 // Event reports to the watchers of a room, in the order of commits, either the changes from one version to the next,
 // or (after a gap, or when the room has begun anew) the room as it is.
-//
-// [Membership.After] tells what an event means for a session.
 type Event struct {
 	Room    string
 	Epoch   string
@@ -24,13 +22,16 @@ type Event struct {
 	// Rejoin reports only that this node has a new name: every live session here has to adopt it, with [Keep].
 	Rejoin bool
 
-	commit *Commit // nil for a snapshot or a new name
+	// Commit is what Changes show; its Updates have the sessions, too. Nil for a snapshot or a new name.
+	Commit *Commit
+
+	// Missed are the events that were buffered until the snapshot was read.
+	Missed []*Event
 
 	// Only of a snapshot:
 	commitID string
 	members  map[string]Member // by user
 	alive    []string          // this node's names whose members nobody has evicted
-	missed   []*Event          // events that were buffered until the snapshot was read
 
 	once   sync.Once
 	shared any
@@ -43,7 +44,7 @@ func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	s := r.Snapshot()
 	return &Event{
 		Room: r.ID, Epoch: s.Epoch, Version: s.Version, Snapshot: &s,
-		commitID: r.CommitID, members: r.members.byUser, alive: alive, missed: missed,
+		commitID: r.CommitID, members: r.members.byUser, alive: alive, Missed: missed,
 	}
 }
 
@@ -55,8 +56,8 @@ func RejoinEvent(id string, at Position) *Event {
 // Position returns the room's position after the event.
 func (e *Event) Position() Position {
 	at := Position{e.Epoch, e.Version, e.commitID}
-	if e.commit != nil {
-		at.CommitID = e.commit.CommitID
+	if e.Commit != nil {
+		at.CommitID = e.Commit.CommitID
 	}
 	return at
 }
@@ -69,14 +70,14 @@ func (e *Event) Follows(at Position) bool {
 
 // Forks reports whether the event builds on another commit than at, although both commits have the same version.
 func (e *Event) Forks(at Position) bool {
-	return e.Epoch == at.Epoch && e.From == at.Version && e.commit != nil &&
-		e.commit.Prev != "" && at.CommitID != "" && e.commit.Prev != at.CommitID
+	return e.Epoch == at.Epoch && e.From == at.Version && e.Commit != nil &&
+		e.Commit.Prev != "" && at.CommitID != "" && e.Commit.Prev != at.CommitID
 }
 
-// SeatOf returns the user's seat in a snapshot, and whether the user has one.
-func (e *Event) SeatOf(user string) (seat int, seated bool) {
-	m, seated := e.members[user]
-	return m.Seat, seated
+// Member returns a member in a snapshot, and whether the user is one.
+func (e *Event) Member(user string) (Member, bool) {
+	m, found := e.members[user]
+	return m, found
 }
 
 // Shared returns a value that the first call makes and all calls share, such as an encoding of the event.
@@ -85,25 +86,25 @@ func (e *Event) Shared(make func() any) any {
 	return e.shared
 }
 
-// LeaveOf returns the leave that ended a session's membership: the user's first one after the session's version, also
-// among the missed events of a snapshot. If these have none, it returns the removal that the snapshot remembers.
-func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
-	for _, missed := range e.missed {
-		if leave, found = missed.LeaveOf(s); found {
+// LeaveOf returns the user's first leave after that version, also among the missed events of a snapshot. If these have
+// none, it returns the removal that the snapshot remembers.
+func (e *Event) LeaveOf(user, epoch string, version uint64) (leave Gone, found bool) {
+	for _, missed := range e.Missed {
+		if leave, found = missed.LeaveOf(user, epoch, version); found {
 			return leave, true
 		}
 	}
 	if e.Snapshot != nil {
-		return e.Snapshot.Gone(s.User)
+		return e.Snapshot.Gone(user)
 	}
-	if e.Epoch == s.Epoch && e.Version <= s.Version {
+	if e.Epoch == epoch && e.Version <= version {
 		return leave, false
 	}
-	if e.commit == nil {
+	if e.Commit == nil {
 		return leave, false
 	}
-	for i := range e.commit.Updates {
-		if u := &e.commit.Updates[i]; u.Type == KindLeave && u.User == s.User {
+	for i := range e.Commit.Updates {
+		if u := &e.Commit.Updates[i]; u.Type == KindLeave && u.User == user {
 			return u.gone(e.Version), true
 		}
 	}
@@ -112,11 +113,11 @@ func (e *Event) LeaveOf(s Membership) (leave Gone, found bool) {
 
 // Concerns reports whether the event may affect the user's sessions.
 func (e *Event) Concerns(user string) bool {
-	if e.commit == nil || e.Version == 1 {
+	if e.Commit == nil || e.Version == 1 {
 		return true // a snapshot, a new name, or a room that begins
 	}
-	for i := range e.commit.Updates { // by index: they are large, and every watcher looks at them
-		switch u := &e.commit.Updates[i]; {
+	for i := range e.Commit.Updates { // by index: they are large, and every watcher looks at them
+		switch u := &e.Commit.Updates[i]; {
 		case u.User == user && (u.Type.OfMember() || u.Type == kindBan),
 			u.Type == kindSettings && u.detail().Settings != nil && u.Settings.Watch != "":
 			return true
@@ -125,20 +126,22 @@ func (e *Event) Concerns(user string) bool {
 	return false
 }
 
-// isAway reports whether the event leaves the user away. Any node may report that, so it does not show the session's
-// node.
-func (e *Event) isAway(user string) (away bool) {
-	for i := range e.commit.Updates {
-		if u := &e.commit.Updates[i]; u.User == user && u.Type.has(ofSession) {
-			away = u.Type == kindAway
+// NodeOf returns the node of a user's active session, if the event shows it.
+func (e *Event) NodeOf(user string) (node string, shown bool) {
+	if m, found := e.members[user]; found || e.Commit == nil {
+		return m.Node, found
+	}
+	for i := range e.Commit.Updates {
+		if u := &e.Commit.Updates[i]; u.User == user && u.Type.OfSession() {
+			shown = u.Type != kindAway // which any node may report
 		}
 	}
-	return away
+	return e.Commit.Node, shown
 }
 
-// keeps reports whether nobody had evicted a node's members when the snapshot was read. If so, a missing user has left
+// Keeps reports whether nobody had evicted a node's members when the snapshot was read. If so, a missing user has left
 // or was replaced.
-func (e *Event) keeps(node string) bool { return slices.Contains(e.alive, node) }
+func (e *Event) Keeps(node string) bool { return slices.Contains(e.alive, node) }
 
 // Occupant is a user on a seat.
 type Occupant struct {
@@ -217,11 +220,11 @@ func (w WatchRule) After(e *Event, user string) WatchRule {
 	if e.Snapshot != nil {
 		return e.Snapshot.WatchRule(user)
 	}
-	if e.commit == nil {
+	if e.Commit == nil {
 		return w
 	}
-	for i := range e.commit.Updates {
-		switch u := &e.commit.Updates[i]; {
+	for i := range e.Commit.Updates {
+		switch u := &e.Commit.Updates[i]; {
 		case u.Type == kindBan && u.User == user:
 			w.until = u.detail().Until
 		case u.Type == kindSettings && u.detail().Settings != nil:

@@ -114,7 +114,7 @@ func TestMemory_Recall(t *testing.T) {
 				now.Renew()
 			}
 			now.Recall(m)
-			if changed := commitPending(now, "newer", "n"); !follower.room.Advance(&Event{Room: "42", Epoch: follower.room.Epoch, Version: changed.Version, From: follower.room.Version, commit: changed.commit}) {
+			if changed := commitPending(now, "newer", "n"); !follower.room.Advance(&Event{Room: "42", Epoch: follower.room.Epoch, Version: changed.Version, From: follower.room.Version, Commit: changed.Commit}) {
 				t.Error("nobody can follow that")
 			}
 			if got, _ := now.Settings(); got != test.want || now.State().Bans["rude"] != Forever || test.users == nil && len(now.State().Bans) > 1 {
@@ -250,7 +250,7 @@ func TestMemory_Follows(t *testing.T) {
 		t.Error("who knew nothing knows a part")
 	}
 	later := memoryOf(before)
-	if later.Follow(&Event{Room: "42", Epoch: "newer", Version: 9, From: 8, commit: left.commit}) {
+	if later.Follow(&Event{Room: "42", Epoch: "newer", Version: 9, From: 8, Commit: left.Commit}) {
 		t.Error("who has missed the epoch knows the room")
 	}
 }

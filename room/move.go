@@ -148,7 +148,7 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 	for _, o := range r.Snapshot().Users() {
 		switch m, _ := r.Member(o.User); {
 		case a.Evict != "" && m.Node == a.Evict:
-			r.update(Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: reasonNode})
+			r.update(Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: ReasonNode})
 			n++
 		case a.Stray != "" && m.Node == a.Stray && !m.Detached():
 			r.update(Update{Type: kindAway, User: o.User, Seat: m.Seat, Session: detached + m.Session, Old: m.Session})

@@ -64,18 +64,18 @@ func (r *Room) Advance(e *Event) bool {
 	switch at := e.Position(); {
 	case r.Is(at), at.Precedes(r.Position):
 		return true
-	case !r.Precedes(at), e.commit == nil, !e.Follows(r.Position):
+	case !r.Precedes(at), e.Commit == nil, !e.Follows(r.Position):
 		return false
 	}
-	for _, u := range e.commit.Updates {
+	for _, u := range e.Commit.Updates {
 		row := u.Type.row()
 		if row.traits&ofMember != 0 && u.Type != KindLeave { // a kept substring would keep the whole payload in memory
 			u.User, u.Session = strings.Clone(u.User), strings.Clone(u.Session)
-			u.node = r.names.own(cmp.Or(u.detail().Node, e.commit.Node))
+			u.node = r.names.own(cmp.Or(u.detail().Node, e.Commit.Node))
 		}
 		r.take(&u, row, e.Version)
 	}
-	r.Version, r.CommitID = e.Version, strings.Clone(e.commit.CommitID)
+	r.Version, r.CommitID = e.Version, strings.Clone(e.Commit.CommitID)
 	r.pending.clear(r)
 	return true
 }

@@ -31,12 +31,12 @@ import (
 type Membership struct {
 	Status Status
 	Seat   int // the last known seat, or room.AnySeat
-	known  room.Membership
+	known  known
 }
 
 // Of returns the membership of a session outside the room.
 func Of(user, session string) Membership {
-	return Membership{Seat: room.AnySeat, known: room.Membership{User: user, Session: session}}
+	return Membership{Seat: room.AnySeat, known: known{user: user, session: session}}
 }
 
 // Loss is the reason why a session lost its seat without leaving.
@@ -79,35 +79,21 @@ func (m *Membership) Event(e *room.Event) *Loss {
 	if !m.Status.IsMember() || m.Status == Following || m.Status == Unsure {
 		return nil
 	}
-	before := m.known
-	outcome, known := before.After(e)
-	m.known = known
-	switch outcome {
-	case room.Active:
-		if seat, seated := e.SeatOf(before.User); seated {
-			m.Seat = seat // an old copy of Redis' data may have another seat
+	before, why := m.known, missed
+	in := m.known.apply(e)
+	switch in {
+	case Seen:
+		if is, found := e.Member(before.user); found {
+			m.Seat = is.Seat // an old copy of Redis' data may have another seat
 		}
-		return m.step(Seen, Loss{})
-	case room.Replaced:
-		if before.Overtook(e) {
-			return m.step(TakenBefore, Loss{})
-		}
-		return m.step(TakenOver, replaced)
-	case room.Removed:
-		return m.step(Removed, Loss{})
-	case room.Ended:
-		why := missed
-		if leave, found := e.LeaveOf(before); found {
+	case TakenOver:
+		why = replaced
+	case Ended:
+		if leave, found := e.LeaveOf(before.user, before.epoch, before.version); found {
 			why.Gone = leave
 		}
-		return m.step(Ended, why)
-	case room.Doubtful:
-		return m.step(Contradicted, Loss{})
 	}
-	if e.Rejoin {
-		return m.step(Questioned, Loss{})
-	}
-	return nil
+	return m.step(in, why)
 }
 
 // JoinReply records the result of the client's join. It returns the loss that the result shows, or nil. The client is
@@ -116,7 +102,7 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	gone, found := m.gone(result, err)
 	switch {
 	case err == nil:
-		m.known.Out = false
+		m.known.out = false
 		m.joined(result)
 	case errors.Is(err, room.ErrUnknown):
 		return m.step(JoinUnknown, Loss{})
@@ -154,19 +140,20 @@ func (m *Membership) gone(result room.Result, err error) (room.Gone, bool) {
 	if is, ok := errors.AsType[*room.RefusedError](err); ok && is.Gone != (room.Gone{}) {
 		return is.Gone, true
 	}
-	g, found := result.Gone(m.known.User)
+	g, found := result.Gone(m.known.user)
 	return g, found && !errors.Is(err, room.ErrDuplicate) // with ErrDuplicate the user is there by another session
 }
 
 func (m *Membership) joined(result room.Result) {
-	m.known.Out = m.known.Out && m.Status != Following
+	m.known.out = m.known.out && m.Status != Following
 	m.Status = m.Status.After(Joined)
-	m.Seat, m.known = result.Seat, m.known.Joined(result)
+	m.Seat = result.Seat
+	m.known.joined(result)
 }
 
 // Next returns the action that the node has to run, and false if there is none.
 func (m *Membership) Next() (action room.Action, found bool) {
-	user, session := m.known.User, m.known.Session
+	user, session := m.known.user, m.known.session
 	switch m.Status {
 	case Doubtful, Returned, Unsure:
 		return room.Keep{User: user, Session: session}, true
@@ -214,14 +201,15 @@ func (m *Membership) absent(result room.Result, err error) (lost *Loss, wait boo
 	if found {
 		why.Gone = gone
 	}
-	outcome, known := m.known.Missing(result)
+	// An event on its way, or a snapshot, says why.
+	explained := m.known.epoch == result.Epoch && m.known.version <= result.Version
 	switch {
 	case m.Status == Missing, m.Status == Following, m.Status == Unsure && found:
 		return m.step(Ended, why), false
-	case m.Status != Unsure && outcome != room.Removed:
-		return nil, true // an event on its way, or a snapshot, says why
-	case outcome == room.Removed:
-		m.known = known
+	case m.Status != Unsure && explained:
+		return nil, true
+	case !explained:
+		m.known.record(true, result.Epoch, result.Version)
 	}
 	return m.step(Removed, Loss{}), false
 }
@@ -276,8 +264,9 @@ func (s Status) NeedsList() bool { return s >= Missing && s <= Following }
 type Input int
 
 const (
+	nothing Input = iota
 	// Joined: the session has joined, or still is a member.
-	Joined Input = iota
+	Joined
 	// JoinUnknown: a join of the client may have been written.
 	JoinUnknown
 	// Left: a leave of the client was written, or had nothing to do.
@@ -294,11 +283,13 @@ const (
 	Questioned
 	// Contradicted: a snapshot lacks the session, but is older than the version that the session knows.
 	Contradicted
-	// Removed: the session has lost its place by a failure.
+	// Removed: the user is no member any more, by any session, because of a failure: the session's node was considered
+	// dead, or Redis has lost the room. Or the user's seat is reserved again.
 	Removed
-	// Ended: the user was removed for good.
+	// Ended: the user is not to be restored: somebody with authority has removed the user, or a newer session has come
+	// and left.
 	Ended
-	// TakenOver: a newer session of the user is active.
+	// TakenOver: a newer session of the user is active, or was until it left.
 	TakenOver
 	// TakenBefore: a newer session was active before this one was brought back.
 	TakenBefore

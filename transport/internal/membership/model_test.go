@@ -209,7 +209,7 @@ func TestMembership_Model(t *testing.T) {
 
 // The table names each status that an input can meet.
 func TestStatus_Table(t *testing.T) {
-	for in := range inputs {
+	for in := nothing + 1; in < inputs; in++ {
 		if len(transitions[in]) == 0 {
 			t.Errorf("%v changes nothing", in)
 		}

@@ -145,7 +145,7 @@ func listEvent(id string, now room.Snapshot) *room.Event {
 
 // isLackedBy reports whether an event may show the room without a user.
 func isLackedBy(e *room.Event, user string) bool {
-	_, seated := e.SeatOf(user)
+	_, seated := e.Member(user)
 	return e.Snapshot != nil && !seated || e.Version == 1 ||
 		slices.ContainsFunc(e.Changes, func(c room.Change) bool { return c.Type == room.KindLeave && c.User == user })
 }

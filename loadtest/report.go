@@ -71,7 +71,7 @@ type Addition struct {
 	Facts                    []report.Fact    // facts about the proof
 	Tables                   []*report.Table  // for a terminal
 	Sections                 []report.Section // of the page
-	Repeat                   string           // command that repeats the run
+	Repeat                   []string         // command that repeats the run
 }
 
 // Outcomes are the outcomes of the actions of one kind.
@@ -188,20 +188,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"errors", r.ErrorTexts}, {"violations", r.Details}, {"undecided", r.Undecided}, {"repeat it with", r.repeat()}} {
+	}{{"errors", r.ErrorTexts}, {"violations", r.Details}, {"undecided", r.Undecided}, {"repeat it with", r.More.Repeat}} {
 		if len(list.lines) > 0 {
 			fmt.Fprintf(&b, "\n%s:\n  %s\n", list.title, strings.Join(list.lines, "\n  "))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func (r *Report) repeat() []string {
-	if r.More.Repeat == "" {
-		return nil
-	}
-	return []string{r.More.Repeat}
 }
 
 // together returns facts in one line.
@@ -339,7 +332,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			Parts: []template.HTML{report.Latency("Latency", "actions", r.curve), times.HTML()}},
 		report.Section{ID: "repeat", Title: "Repeat it",
 			About: "The seed makes the same faults, in the same order, for as long.",
-			Parts: []template.HTML{report.List(r.repeat())}})
+			Parts: []template.HTML{report.List(r.More.Repeat)}})
 	return page.Write(w)
 }
 

@@ -248,29 +248,15 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 			f.stop()
 		}
 	}()
-	journal := coordinator.MaxJournal
+	own, journal := cfg.Nodes, coordinator.MaxJournal
+	if len(cfg.Targets) > 0 {
+		own = 0
+	}
 	for _, url := range cfg.Targets {
 		f.nodes = append(f.nodes, Node{url, url})
 	}
-	start := func(admin string) (*node.Node, error) {
-		n, err := node.Start(ctx, node.Config{
-			Listen: "127.0.0.1:0", AdminListen: admin, Redis: db,
-			Room: coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules(), Journal: journal},
-			// Without Grace, so that no late leave changes the final lists. Without limits, so that players
-			// need no pauses.
-			Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("start a node: %w", err)
-		}
-		f.own = append(f.own, n)
-		return n, nil
-	}
-	for range cfg.Nodes {
-		if len(cfg.Targets) > 0 {
-			break
-		}
-		n, err := start("")
+	for range own {
+		n, err := f.start(ctx, cfg, db, "", journal)
 		if err != nil {
 			return nil, err
 		}
@@ -279,17 +265,32 @@ func startFleet(ctx context.Context, cfg Config, db *redisurl.DB) (_ *fleet, err
 	if len(mixOf(cfg.Mix, true)) == 0 || !cfg.readsStore() {
 		return f, nil
 	}
-	if len(cfg.Targets) > 0 {
+	if own == 0 {
 		if journal, err = longestJournal(ctx, cfg, db); err != nil {
 			return nil, err
 		}
 	}
-	n, err := start("127.0.0.1:0")
+	n, err := f.start(ctx, cfg, db, "127.0.0.1:0", journal)
 	if err != nil {
 		return nil, err
 	}
 	f.api = []string{"http://" + n.AdminAddr()}
 	return f, nil
+}
+
+// start starts a node without Grace, so that no late leave changes the final lists, and without limits, so that
+// players need no pauses.
+func (f *fleet) start(ctx context.Context, cfg Config, db *redisurl.DB, admin string, journal int) (*node.Node, error) {
+	n, err := node.Start(ctx, node.Config{
+		Listen: "127.0.0.1:0", AdminListen: admin, Redis: db,
+		Room:  coordinator.Options{KeyPrefix: cfg.KeyPrefix, Rules: cfg.rules(), Journal: journal},
+		Serve: transport.Options{Grace: -1, Rate: -1, MaxPerAddress: -1, MaxNewRooms: -1},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start a node: %w", err)
+	}
+	f.own = append(f.own, n)
+	return n, nil
 }
 
 // longestJournal returns the longest journal that the nodes of a Redis keep. The administrator's node must not

@@ -127,7 +127,7 @@ func (r *Report) say() {
 		nodes = ", every second one began as " + r.Other
 	}
 	r.More = loadtest.Addition{
-		Command: "chaos", Question: "What is lost when nodes and Redis fail?", Repeat: r.Repeat,
+		Command: "chaos", Question: "What is lost when nodes and Redis fail?", Repeat: []string{r.Repeat},
 		Setup: fmt.Sprintf("%s; %s, %s, %d replicas; seed %d, %d processors", nodes, r.Profile,
 			map[string]string{PersistNone: "no persistence", PersistEverysec: "AOF each second",
 				PersistAlways: "AOF always"}[r.Persist],

@@ -35,8 +35,8 @@ func (n *Node) AdminAddr() string {
 	return n.admin.Addr().String()
 }
 
-// pages serves operators. /healthz is for everybody, the page's files for everybody who could have a token, and the
-// rest for operators.
+// pages returns the handler of the operators' address. /healthz is for everybody, the page's files are for callers
+// that checkReader admits, and the rest is for operators. others, which may be nil, serves further paths.
 func (g *guard) pages(others, metrics http.Handler, rooms *api.API) http.Handler {
 	mux := http.NewServeMux()
 	files := protect(g.checkReader, g.refused, page.Admin(), refuseText)
@@ -79,10 +79,10 @@ var (
 	errNoAdmin     = errors.New("the token's role is not admin")
 )
 
-// check returns why a request is refused. With a token it may use any host name, because no other site's page knows
-// the token. Without one it must come from this machine to a loopback address, and not by a name: a page could have
-// pointed its own name here (DNS rebinding). A proxy's request is refused too, because the proxy's client may be
-// anybody.
+// check returns the HTTP status and the reason with which a request is refused; why is nil if it is not. With a
+// token a request may use any host name, because no other site's page knows the token. Without one it must come from
+// this machine to a loopback address, and not by a name: a page could have pointed its own name here (DNS rebinding).
+// It must not come from a proxy, because the proxy's client may be anybody.
 func (g *guard) check(r *http.Request) (status int, why error) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage

@@ -28,7 +28,7 @@ type checkCmd struct {
 	JSON   bool `name:"json" env:"-" help:"One JSON object instead of lines: {\"ok\":…,\"findings\":[{\"level\",\"check\",\"text\",\"do\"}]}."`
 }
 
-// Help is shown by kong after the description.
+// Help returns the text that kong shows after the description.
 func (*checkCmd) Help() string {
 	return "Give it the flags, variables and files of a node. It says what is ok, what should be changed (warn) and " +
 		"what must be (fail), and ends with 1 if something must. It serves nobody, and leaves nothing in Redis."
@@ -134,7 +134,7 @@ func (f *findings) keys(cfg config) {
 	}
 }
 
-// listen tries the address, and frees it again.
+// listen reports whether the address of a flag is free. It listens there for a moment.
 func (f *findings) listen(ctx context.Context, flag, address string) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -170,11 +170,10 @@ func (f *findings) files(wanted int) {
 	}
 }
 
-// maxNotice is how long before its end a long-lived certificate is reported.
+// maxNotice is how long before its expiry a long-lived certificate gets a warning.
 const maxNotice = 14 * 24 * time.Hour
 
-// certificates checks the certificates shown to game clients and to Redis. Unreadable files and wrong pairs are
-// reported where they are used.
+// certificates checks the certificates that clients and Redis see. It leaves files that cannot be used to parts.
 func (f *findings) certificates(cfg config, now time.Time) {
 	if cfg.TLSCert != nil {
 		if pair, err := reload.Pair(*cfg.TLSCert, *cfg.TLSKey); err == nil {
@@ -192,7 +191,7 @@ func (f *findings) certificates(cfg config, now time.Time) {
 	}
 }
 
-// certificate reports how long others will accept a certificate.
+// certificate reports how long others, who see the certificate of a flag, will accept it.
 func (f *findings) certificate(flag, others string, leaf *x509.Certificate, now time.Time) {
 	day := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 	notice := min(maxNotice, leaf.NotAfter.Sub(leaf.NotBefore)/6)

@@ -21,9 +21,9 @@ type fileFlag struct {
 
 type configPath string
 
-// BeforeResolve is called by kong if the command line or the environment names a file.
+// BeforeResolve reads the file. Kong calls it if the command line or the environment names one.
 func (configPath) BeforeResolve(ctx *kong.Context, trace *kong.Path, f *configFile) error {
-	if f.path != "" { // the variable counts for the flag of each command
+	if f.path != "" { // kong calls this for the flag of each command if the variable is set
 		return nil
 	}
 	f.path = string(ctx.FlagValue(trace.Flag).(configPath))
@@ -80,7 +80,7 @@ func (f *configFile) parse(text []byte, flags []*kong.Flag) error {
 
 var withPassword = regexp.MustCompile(`://[^/@]*:[^/@]*@|password=`)
 
-// pairs returns the keys and values of a YAML text, in turns.
+// pairs returns the keys and values of a YAML text, alternating.
 func (f *configFile) pairs(text []byte) ([]*yaml.Node, error) {
 	var documents []yaml.Node
 	err := yaml.Load(text, &documents, yaml.WithAllDocuments())
@@ -102,7 +102,7 @@ func (f *configFile) pairs(text []byte) ([]*yaml.Node, error) {
 	return root.Content, nil
 }
 
-// textOf returns a value of fileEntry. It refuses aliases and tags, so nothing is expanded.
+// textOf returns the value of a fileEntry, a list or a text. It refuses aliases and tags, which YAML would expand.
 func textOf(n *yaml.Node, list bool) (text any, err error) {
 	switch {
 	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0:
@@ -122,7 +122,7 @@ func textOf(n *yaml.Node, list bool) (text any, err error) {
 	return texts, err
 }
 
-// resolve is called by kong for flags that the command line lacks. A variable counts before the file.
+// resolve returns, for kong, the value in the file of a flag that neither the command line nor a variable has.
 func (f *configFile) resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, set := os.LookupEnv(name); set {

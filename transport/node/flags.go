@@ -35,8 +35,8 @@ type config struct {
 	file  *configFile
 }
 
-// Validate is called by kong. It checks only what other packages do not check. It also refuses zeros that they would
-// take for defaults.
+// Validate checks, for kong, only what other packages do not check, and refuses zeros that they would take for
+// defaults. It sets the default of --node-ttl.
 func (c *config) Validate(parsed *kong.Context) error {
 	if err := checkLeast(parsed.Flags()); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *config) Validate(parsed *kong.Context) error {
 	return c.webhookFlags.validate()
 }
 
-// checkLeast returns an error if a number or a time is below the tag least of its flag.
+// checkLeast returns an error if the value of a flag, a number or a time, is below the flag's tag least.
 func checkLeast(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		tag := flag.Tag.Get("least")
@@ -114,8 +114,8 @@ func fill[T any](opts *T, c *config) {
 	}
 }
 
-// nodeConfig makes the parts of a node from its flags. The caller closes the DB. An error names an unusable flag, and
-// is a UseError.
+// nodeConfig makes the parts of a node from its flags. The caller closes parts.Redis. An error names the flag, and is
+// a UseError unless a file is the reason.
 func nodeConfig(cfg config, log *slog.Logger) (parts Config, err error) {
 	parts = cfg.parts(log)
 	if parts.Serve.Auth, err = cfg.verifier(log); err != nil {
@@ -185,7 +185,7 @@ type roomFlags struct {
 	NodeTTL   time.Duration `label:"" placeholder:"5s" help:"How long a node that has stopped is taken to be alive: 5s, or --lock-ttl if that is longer."`
 }
 
-// grace returns the grace for Options, where zero means the default.
+// grace returns the grace for Options, where zero means the default and -1 none.
 func (f *roomFlags) grace() time.Duration {
 	if f.Grace == 0 {
 		return -1

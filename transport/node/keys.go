@@ -91,7 +91,7 @@ type tokenCmd struct {
 	fileFlag
 }
 
-// Help is shown by kong after the description.
+// Help returns the text that kong shows after the description.
 func (*tokenCmd) Help() string {
 	return "It prints the token alone, and nothing else, to standard output. Give it the key of the nodes: their " +
 		`secret, or the private key that belongs to their public key. For example:
@@ -101,7 +101,7 @@ func (*tokenCmd) Help() string {
 A browser sends it as new WebSocket(url, ["roomd.v1", "roomd.token." + token]).`
 }
 
-// Validate is called by kong.
+// Validate requires a key, and a --ttl of at least a second. Kong calls it.
 func (c *tokenCmd) Validate() error {
 	if c.TTL < time.Second {
 		return fmt.Errorf("--ttl is %v, it must be at least 1s", c.TTL)
@@ -148,8 +148,8 @@ type RedisFiles struct {
 	Dial redisurl.Dialer `kong:"-"` // opens the connections; may be nil
 }
 
-// Open reads the files, and opens the Redis of the flag --redis. It returns a [UseError] if the flags contradict each
-// other.
+// Open reads the files, and opens the Redis at url, the value of --redis. Its error is a [UseError], unless a file is
+// the reason.
 func (f *RedisFiles) Open(url string) (*redisurl.DB, error) {
 	opts, err := f.options()
 	if err != nil {
@@ -200,7 +200,7 @@ func (f *RedisFiles) options() (opts redisurl.Options, err error) {
 	return opts, nil
 }
 
-// ofFile returns which of two flags names the file in err.
+// ofFile returns the flag that names the file in err: one if that file is path, or err has none; otherwise other.
 func ofFile(err error, one, path, other string) string {
 	var of *reload.FileError
 	if errors.As(err, &of) && of.Path != path {

@@ -23,7 +23,7 @@ type limits struct {
 }
 
 // limitsFor returns a node's limits for this many clients and open files; 0 files means no limit. If files are scarce
-// it keeps some for Redis and the process itself.
+// it keeps some for Redis and the process itself, and fails if none is left for a client.
 func limitsFor(clients, files int) (limits, error) {
 	l := limits{clients, clients + spareFor(clients)}
 	if files == 0 {
@@ -69,7 +69,7 @@ type connection struct {
 	closed bool
 }
 
-// Read reports a client that takes too long. net/http also uses deadlines to end its own reads.
+// Read also reports a client that takes too long. net/http, too, uses deadlines, to end its own reads.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.isLate() {
@@ -78,7 +78,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isLate reports, once per request, whether it exceeds the timeout.
+// isLate reports, once per request, whether the current request exceeds the timeout.
 func (c *connection) isLate() bool {
 	l := c.listener
 	l.mu.Lock()

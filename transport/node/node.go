@@ -11,13 +11,13 @@
 // A game's rules (who may join, and when the game begins) are Config.Room.Rules: see the example. Config.AdminListen
 // opens the operators' page and metrics; Config.Registerer adds the metrics to those of a program.
 //
-// It promises that other connections do not keep game clients out. Those that are not WebSockets have few slots; each
-// TLS handshake and each request has 10 s. A new one evicts the oldest of the address (behind a trusted proxy, of the
-// client) with the most. Without Config.Serve.Auth the node believes the names that clients give, and therefore listens
-// on loopback only, unless Config.Insecure is set.
+// It promises that other connections do not keep game clients out. Connections that are not WebSockets have few slots,
+// and 10 s for each TLS handshake and request. Without a free slot, a new connection evicts the oldest of the address
+// that has the most (behind a trusted proxy, of the client). Without Config.Serve.Auth the node believes the names
+// that clients give, and therefore listens on loopback only, unless Config.Insecure is set.
 //
-// One goroutine accepts connections, and net/http has one for each that is not a WebSocket. All have ended when
-// Shutdown returns.
+// One goroutine for each address accepts connections, and net/http has one for each connection that is not a
+// WebSocket. All have ended when Shutdown returns.
 package node
 
 import (
@@ -58,9 +58,9 @@ const (
 // Config has the parts of a node.
 type Config struct {
 	// Listen is the TCP address for game clients, host:port; port 0 takes a free one. The host must be loopback
-	// unless Serve.Auth or Insecure is set, because otherwise the server believes the name that a client gives. On
+	// unless Serve.Auth or Insecure is set: without Serve.Auth the server believes the name that a client gives. On
 	// loopback without Serve.Auth it answers requests only if their Host is loopback, the host of Listen, or one of
-	// Serve.AllowOrigins, since another site's name may lead there. Probes are exempt.
+	// Serve.AllowOrigins, because another site's name may lead there. Probes are exempt.
 	Listen   string
 	Insecure bool
 
@@ -128,8 +128,8 @@ type Node struct {
 	settings map[string]string
 }
 
-// Start starts a node; the end of ctx stops the attempt. It returns an error that names the field if cfg is unusable,
-// and an error if the port is taken, Redis does not answer, or the node lacks a right in Redis.
+// Start starts a node; the end of ctx stops the attempt. If cfg is unusable, the error names the field. Start also
+// fails, for example, if the port is taken, Redis does not answer, or the node lacks a right in Redis.
 func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	wanted := cmp.Or(cfg.Serve.MaxConnections, transport.DefaultMaxConnections)
 	most, err := limitsFor(wanted, maxFiles())
@@ -293,8 +293,8 @@ func (n *Node) Name() string { return n.rooms.Node() }
 // Connections returns the number of connected game clients.
 func (n *Node) Connections() int { return n.server.Connections() }
 
-// Alive returns an error if the node has stalled for a reason of its own. It returns nil while Redis does not answer,
-// and may block.
+// Alive returns an error, or blocks, if the node has stalled for a reason of its own. While Redis does not answer, it
+// returns nil.
 func (n *Node) Alive() error {
 	n.server.Connections()
 	return n.rooms.Alive()

@@ -24,7 +24,7 @@ type Stats struct {
 	Webhooks []webhook.Stats
 }
 
-// Stats counts. It takes some milliseconds on a large node.
+// Stats returns the node's numbers. It takes some milliseconds on a large node.
 func (n *Node) Stats() Stats {
 	return Stats{n.rooms.Stats(), n.server.Stats(), *n.client.PoolStats(), n.webhooks.Stats()}
 }
@@ -54,7 +54,7 @@ func (n *Node) Settings() map[string]string { return n.settings }
 // error says why not.
 func (n *Node) Ready(ctx context.Context) error { return n.server.Ready(ctx) }
 
-// show adds the state of the node to the counts, and registers all metrics.
+// show adds the state of the node to the metrics, and registers them with Config.Registerer.
 func (n *Node) show(with prometheus.Registerer) error {
 	if n.metrics == nil {
 		return nil

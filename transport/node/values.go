@@ -121,8 +121,8 @@ func (r *receiver) UnmarshalText(text []byte) (err error) {
 // String returns the host only, because the rest may be secret.
 func (r receiver) String() string { return r.Host() }
 
-// matchSettings are the allowed settings of rooms created by a match. The flag has them as JSON, or as @ and a file
-// with JSON.
+// matchSettings are the allowed settings of rooms that a match creates. The flag has them as JSON, or as @ and the
+// name of a file with JSON.
 type matchSettings transport.MatchSettings
 
 // UnmarshalText reads a flag's value for kong.

@@ -33,7 +33,7 @@ var (
 	errTooMany = errors.New("too many lists are in use; wait a minute")
 )
 
-// admit permits the write of a list. It returns errTooMany until others expire.
+// admit counts a list that is about to be written. It returns errTooMany if maxLists others have not expired.
 func (l *lists) admit(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

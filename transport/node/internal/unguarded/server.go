@@ -61,7 +61,7 @@ func New(client redis.UniversalClient, prefix string, local func(host string) bo
 	return s
 }
 
-// Close ends all connections.
+// Close ends all connections, and waits for their goroutines.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.stop()
@@ -87,7 +87,7 @@ func (s *Server) leave() {
 	s.wait.Done()
 }
 
-// ServeHTTP is GET /unguarded?user=NAME&capacity=N&gap=MS.
+// ServeHTTP answers GET /unguarded?user=NAME&capacity=N&gap=MS.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.local(r.Host) {
 		http.Error(w, "this is for pages of this machine only", http.StatusForbidden)

@@ -74,7 +74,7 @@ func (c *conn) read() (err error) {
 
 var errDraining = protocol.NewError(protocol.CodeUnavailable, "this node is shutting down, connect to another")
 
-// connections are a server's open connections: at most max, and perAddress per address (negative: no limit).
+// connections are a server's open connections: at most max, and perAddress per address, unless that is negative.
 type connections struct {
 	max, perAddress int
 	wg              sync.WaitGroup // open connections

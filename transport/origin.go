@@ -183,7 +183,7 @@ func (s *Server) AllowsOrigin(r *http.Request) bool {
 	return false // no browser sends two Origin headers
 }
 
-// AllowsHost reports whether Options.AllowOrigins names a host, which may have a port.
+// AllowsHost reports whether Options.AllowOrigins allows an origin of a host, whose port, if any, does not matter.
 func (s *Server) AllowsHost(host string) bool { return s.origins.allowHost(host) }
 
 // refuseOrigin tells the page and the operator how to allow the origin.

@@ -33,7 +33,7 @@ func SecretSigner(secret string) (*Signer, error) {
 	return &Signer{method: jwt.SigningMethodHS256, key: []byte(secret)}, nil
 }
 
-// SecretFileSigner returns a signer for HS256 with the secret in a file: see [SecretFile].
+// SecretFileSigner returns a signer for HS256 with the secret in a file: see [SecretFile]. Its errors name the file.
 func SecretFileSigner(path string) (*Signer, error) {
 	text, err := reload.Read(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func SecretFileSigner(path string) (*Signer, error) {
 	return signer, nil
 }
 
-// PrivateKeySigner returns a signer with the private key in a PEM file. The key decides the algorithm.
+// PrivateKeySigner returns a signer with the key in a PEM file, which decides the algorithm. Its errors name the file.
 func PrivateKeySigner(path string) (*Signer, error) {
 	text, err := reload.Read(path)
 	if err != nil {

@@ -88,7 +88,7 @@ func notOfToken(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.'
 }
 
-// reasonOf translates an error of the JWT library, whose text may repeat parts of the token.
+// reasonOf translates an error of the JWT library, because its text can repeat parts of the token.
 func reasonOf(err error) error {
 	var ours reason
 	if errors.As(err, &ours) {

@@ -19,7 +19,7 @@ type DecodeError struct {
 	// ID is nil if the frame has no usable id before the point where its JSON breaks, or has more than one "id": a
 	// reply must not name a request that the client may not have meant.
 	ID *int64
-	// Room is the frame's room, under the same conditions; empty if it names none.
+	// Room is the room that the frame names before its JSON breaks; empty if it names none, or several.
 	Room string
 	// Err is never nil; its code is CodeBadRequest or CodeUnknownAction.
 	Err *Error

@@ -167,7 +167,7 @@ func AppendUsers(dst []byte, users []Seated) []byte {
 	return append(dst, ']')
 }
 
-// appendWhy writes those fields that are not empty: they say why a seat is lost.
+// appendWhy writes the fields that say why a seat is lost, without empty ones.
 func appendWhy(dst []byte, reason, text, to string) []byte {
 	return appendText(appendText(appendText(dst, `,"reason":`, reason), `,"text":`, text), `,"to":`, to)
 }

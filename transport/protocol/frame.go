@@ -21,7 +21,7 @@ const (
 	EventUnwatched = "unwatched"
 )
 
-// Frame is a server's frame: a [*Reply] or an [*Event].
+// Frame is a frame from a server: a [*Reply] or an [*Event].
 type Frame interface{ frame() }
 
 func (*Reply) frame() {}
@@ -31,13 +31,13 @@ func (*Event) frame() {}
 // CodeConflict, it also has the current Epoch, Version and Data and, for a join, Reason, Text and To. [AppendReply]
 // writes a Reply and [DecodeFrame] reads it; it has no JSON form of its own.
 type Reply struct {
-	// ID is the request's. It is nil only in the refusal of a frame whose id could not be read.
+	// ID is the request's id. It is nil only in the refusal of a frame whose id could not be read.
 	ID *int64
 	// Room is the room's id; in a refusal, the one that the request named, perhaps empty.
 	Room string
 	// Epoch is the room's life in which Version counts: versions of two epochs cannot be compared.
 	Epoch string
-	// Version is the room's after the action. It counts the room's commits from 1.
+	// Version is the version of the room after the action. It counts the room's commits from 1.
 	Version uint64
 	// Seat is the joined user's seat, from 0; nil in answers to other actions.
 	Seat *int
@@ -65,7 +65,7 @@ type State struct {
 	Count int `json:"count"`
 	// Settings are nil if all are zero.
 	Settings *room.Settings `json:"settings"`
-	// Data is the room's; empty if there is none.
+	// Data is the data of the room; empty if there is none.
 	Data JSON `json:"data"`
 	// Private are the private data that the client may see, by user: its own, or all for admins.
 	Private map[string]JSON `json:"private"`
@@ -81,9 +81,9 @@ type State struct {
 
 // Said is an earlier message that a room has kept.
 type Said struct {
-	// Epoch is the room's life in which Version counts; empty if it is the reply's.
+	// Epoch is the room's life in which Version counts; empty if it is the Epoch of the reply.
 	Epoch string `json:"epoch,omitzero"`
-	// Version is the room's at the message.
+	// Version is the version of the room in which the message was sent.
 	Version uint64 `json:"version"`
 	// User is the sender; empty for an admin who is no member.
 	User string `json:"user,omitzero"`
@@ -109,7 +109,7 @@ type Event struct {
 	Room string
 	// Epoch is the room's life in which Version and From count.
 	Epoch string
-	// Version is the room's after the event.
+	// Version is the version of the room after the event.
 	Version uint64
 	// From is the version that Changes build on. A client whose copy has another version or epoch has missed
 	// something, and asks for users. Unused in a snapshot.
@@ -228,13 +228,13 @@ type Change struct {
 	Data JSON `json:"data"`
 	// To is where a member was moved, or the recipients of a message.
 	To Target `json:"to"`
-	// Name is the timer's, in ChangeCountdown and ChangeTimer.
+	// Name is the name of the timer, in ChangeCountdown and ChangeTimer.
 	Name string `json:"name"`
 	// In is, in a ChangeCountdown, the time until the timer fires, in ms since the server sent it; nil if cancelled.
 	In *int64 `json:"in"`
 	// Version is the version of a ChangeMessage if it is not the event's; otherwise 0.
 	Version uint64 `json:"version"`
-	// Settings are the room's new ones. Only in ChangeSettings.
+	// Settings are the new settings of the room. Only in ChangeSettings.
 	Settings *room.Settings `json:"settings"`
 }
 
@@ -275,7 +275,7 @@ type Seated struct {
 	Away bool `json:"away"`
 	// Ready says whether the user declared to be ready.
 	Ready bool `json:"ready"`
-	// Data is the member's; empty if there is none.
+	// Data is the data of the member; empty if there is none.
 	Data JSON `json:"data"`
 	// Private is the member's private data, for the user and admins; empty for others, and if there is none. Frames
 	// have it in [Reply.Private] instead; package client puts it here.

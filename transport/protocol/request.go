@@ -43,8 +43,8 @@ type Request struct {
 	Seat *int
 	// Brief asks for a reply without the list. Only with ActionJoin and ActionMatch.
 	Brief bool
-	// History is how many of the room's last messages a join or a watch asks for, at most MaxHistory. Nil means none,
-	// or, with Expect, all after that version.
+	// History is how many of the room's last messages a join or a watch asks for, at most MaxHistory; with Expect, of
+	// those after that version. Nil means none or, with Expect, all of those.
 	History *int
 	// Value says whether the user is ready. Only with ActionReady.
 	Value bool
@@ -56,20 +56,20 @@ type Request struct {
 	// Settings replace all settings of the room. Only with ActionConfigure, where they are never nil, and with
 	// ActionMatch, for a room that it creates.
 	Settings *room.Settings
-	// Labels are those of the rooms that a match looks for. They are not checked here.
+	// Labels are the labels of the rooms that a match looks for. They are not checked here.
 	Labels room.Labels
 	// Key identifies a match: a repeated one with the same key finds the same room. Empty means that none is repeated.
 	Key string
-	// Text is a message's, or the reason of a kick; empty means none.
+	// Text is the text of a message, or the reason of a kick; empty means none.
 	Text string
-	// Data is a message's, or the new data of a set, where null removes the old. A message has either Data or Text.
+	// Data is the data of a message, which has no Text then, or the new data of a set, where null removes the old.
 	Data JSON
 	// To are the only users beside the sender who get a message, at most MaxTo different ones. Empty but not nil means
 	// only admins, nil everybody who gets the room's events.
 	To []string
 	// Users are the two different users who exchange their seats. Only with ActionSwap.
 	Users []string
-	// Name is a timer's. It is not checked here.
+	// Name is the name of a timer. It is not checked here.
 	Name string
 	// In is the time until a timer fires, in ms, at most MaxTimer. Nil cancels it. Only with ActionTimer.
 	In *int64

@@ -1,5 +1,5 @@
-// Package pending keeps the connections that have not earned their slots yet: they are no WebSockets so far, or have
-// shown no token. It chooses the one to evict when slots are few.
+// Package pending keeps the connections that have not earned their slots: they are not WebSockets yet, or have shown
+// no token. It chooses the connection to evict when slots are few.
 package pending
 
 import (
@@ -13,7 +13,7 @@ import (
 type Set[T any] struct {
 	addresses map[netip.Prefix]*address[T]
 	most      byCount[T]
-	added     uint64 // entries so far
+	added     uint64 // entries ever added
 	count     int
 }
 

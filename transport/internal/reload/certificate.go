@@ -24,8 +24,8 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Pair returns the certificate in one PEM file, followed by its intermediate ones, with its private key in another
-// file, or the same. It fails with a [FileError], which shows nothing of the key.
+// Pair returns the certificate in the PEM file cert, where intermediate ones follow it, with the private key in the
+// file key, which may be the same. It fails with a [FileError], which shows nothing of the key.
 func Pair(cert, key string) (*tls.Certificate, error) {
 	pair, err := New(nil, Messages{}, parsePair(cert, key), cert, key)
 	if err != nil {

@@ -53,7 +53,7 @@ type Subject interface {
 
 // Options are the argument of the command connect, in JSON. Times are in milliseconds.
 type Options struct {
-	// User is for ?user=, and empty if there are tokens.
+	// User is the value of ?user=, empty if there are tokens.
 	User string `json:"user,omitzero"`
 	// Tokens are the results of the callback for tokens, one after the other; the last one again and again. None means
 	// that there is no callback.

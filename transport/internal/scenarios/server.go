@@ -162,7 +162,7 @@ func clock() time.Time { return time.Now().Add(24 * time.Hour) }
 
 func deadline() time.Time { return time.Now().Add(patience) }
 
-// read reads what the client sends, until the connection ends.
+// read reads the client's frames until the connection ends.
 func (p *peer) read(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = p.conn.Close() })
 	defer stop()

@@ -182,7 +182,7 @@ func (p *presence) leave() (result room.Result, err error) {
 }
 
 // notTaken records that the session could not take its user's seat before leaving, and returns the answer to the
-// leave. left says that an earlier leave was done, with result.
+// leave: result if an earlier leave was done (left).
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()

@@ -32,7 +32,7 @@ type rateLimit struct {
 	burst    time.Duration // interval times the size of a burst
 }
 
-// newRateLimit sets no limit if perSecond is negative.
+// newRateLimit returns the limit of a rate; none if perSecond is negative.
 func newRateLimit(perSecond, burst int) rateLimit {
 	if perSecond < 0 {
 		return rateLimit{}
@@ -151,7 +151,7 @@ type Users struct {
 	byName map[string]*userThrottle // guarded by mu
 }
 
-// userThrottle bounds what all connections of a user send together.
+// userThrottle bounds the requests and other frames of all connections of a user together.
 type userThrottle struct {
 	requests gcra
 	noop     gcra // frames without a request, and requests over the rate
@@ -236,7 +236,7 @@ type Access struct {
 	timer   *time.Timer   // guarded by mu: ends the connection at its deadline; nil before start and after stop
 }
 
-// NewAccess returns the access of a connection without a token so far. named is the user in its URL, or "".
+// NewAccess returns the access of a connection that has shown no token yet. named is the user in its URL, or "".
 func NewAccess(verifier *auth.Verifier, named string) *Access {
 	return &Access{verifier: verifier, named: named}
 }

@@ -34,8 +34,7 @@ func match(r *request) {
 	}
 }
 
-// mayBegin sets the settings of a new room in w, or w.NoNew if the user may create none. It fails if the request has
-// settings that the user may not choose.
+// mayBegin sets w.Settings, or w.NoNew if the user may create no room. It refuses settings that are not allowed.
 func (r *request) mayBegin(w *coordinator.Wanted) error {
 	s := r.session
 	if wait := s.throttle.user.newRooms.wait(s.shared.Limits.newRooms(), s.shared.Clock()); wait > 0 {

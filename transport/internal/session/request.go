@@ -27,7 +27,7 @@ var requestPool = sync.Pool{New: func() any { return new(request) }}
 // ownAction is an action of the session itself. The others are actions of the room, which need auth.Enter.
 type ownAction struct {
 	run  func(*request)
-	use  auth.Use // what the token has to allow in the room
+	use  auth.Use // the token has to allow this use of the room
 	free bool     // allowed in any room: the client wants out, or names no room yet
 }
 

@@ -166,11 +166,14 @@ end
 -- If the caller knows a live waiter, it names that waiter's token as next. With a ttl, next
 -- has the lock at once, for the whole ttl, unless others have waited longer. If next does not
 -- get the lock and others wait, next waits behind them. Returns whether next has the lock,
--- or else its position, if it waits. A buried next gets nothing. quiet is true if the caller
--- knows that there is no queue.
-local function lock_release(at, next, ttl, quiet)
+-- or else its position, if it waits. A buried next gets nothing. waits says whether there is
+-- a queue, if the caller knows.
+local function lock_release(at, next, ttl, waits)
   local key, queue = KEYS[at], KEYS[at + 1]
-  if not quiet and redis.call('EXISTS', queue) == 1 then
+  if waits == nil then
+    waits = redis.call('EXISTS', queue) == 1
+  end
+  if waits then
     local head = lock_head(queue)
     if head and not (ttl and head == next) then
       return false, lock_queue(at, head, next)
@@ -201,10 +204,10 @@ local function lock_pass(at, token, next, ttl)
   if is[1] ~= token then
     return 0
   end
-  local quiet = not lock_waits(at, is[2])
-  local held, position = lock_release(at, next, ttl, quiet)
+  local waits = lock_waits(at, is[2])
+  local held, position = lock_release(at, next, ttl, waits)
   if held then
-    return (lock_number(at, quiet and '' or '.'))
+    return (lock_number(at, waits and '.' or ''))
   end
   return {position}
 end

@@ -6,7 +6,7 @@ if is[1] ~= ARGV[3] then
   return 0
 elseif lock_waits(1, is[2]) then
 -- lock.lua
-  lock_release(1)
+  lock_release(1, nil, nil, true)
 else
   redis.call('DEL', KEYS[1])
 end

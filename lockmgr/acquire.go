@@ -135,15 +135,17 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 			return nil, ErrClosed
 		}
 	}
+	queued := false
 	if w.handedOver {
 		// This process holds the lock and will most likely hand it to w. If it does not within a poll, w enters
-		// the queue in Redis.
+		// the queue in Redis, unless the release has put it there.
 		if g, err := w.sleep(ctx, w.m.opts.Poll); err != nil || g != nil && w.isUsable(g) {
 			return g, err
 		}
+		queued = g == nil && w.isQueued()
 	}
 	lines.enterRedis(w)
-	if g, _, err = w.acquire(ctx, false, w.ask, false); g == nil {
+	if g, _, err = w.acquire(ctx, queued, w.ask, false); g == nil {
 		g = &w.granted
 	}
 	return g, err

@@ -145,6 +145,32 @@ func TestWhoIsHandedTheLockSeesWhoWaits(t *testing.T) {
 	})
 }
 
+// Processes have the lock by turns, and a round of them takes longer than a poll. A release puts the next waiter of its
+// process into the queue, so that waiter does not ask.
+func TestWhoIsQueuedDoesNotAsk(t *testing.T) {
+	const processes, each, hold = 4, 3, 2300 * time.Microsecond
+	virtually(t, processes, Options{}, func(t *testing.T, managers []*Manager, clients []*redis.Client) {
+		loadScripts(t, clients[0])
+		asked := make([]*atomic.Int32, processes)
+		var wg sync.WaitGroup
+		for i, m := range managers {
+			asked[i] = counted(clients[i], acquireScript)
+			for range each {
+				wg.Go(func() {
+					lock := mustAcquire(t, m, "a")
+					time.Sleep(hold)
+					mustRelease(t, lock)
+				})
+			}
+		}
+		wg.Wait()
+		for i := range managers {
+			n := asked[i].Load()
+			redistest.ErrorIf(t, n >= each, "a process asked %d times for %d holds", n, each)
+		}
+	})
+}
+
 // Somebody waits for long. It asks Redis seldom if it is going to be woken, and often if it is not: the holder is another
 // program, or wake-ups do not come. Whatever ends the hold, it has the lock within a poll.
 func TestPolls(t *testing.T) {

@@ -248,8 +248,8 @@ func elsewhere(r *Room, user string, m Member) error {
 	return Refuse(reason, "%s is in room %s with another session", user, r.ID)
 }
 
-// activeMember returns the user as a member, if session is the active one. A session that was considered
-// lost, because its node had stalled, becomes active again.
+// activeMember returns the user as a member, or fails with ErrNotMember unless session is the active one. A session
+// that was considered lost, because its node had stalled, becomes active again.
 func activeMember(r *Room, user, session string, by Origin) (Member, error) {
 	m, ok := r.Member(user)
 	switch {

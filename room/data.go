@@ -89,7 +89,7 @@ func (a SetMemberData) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return m.Seat, nil
 }
 
-// Ready records whether the member with that active session is ready. [Rules.Starter] may begin a game when all are.
+// Ready records whether the member with that active session is ready. [Rules.Starter] can begin a game when all are.
 type Ready struct {
 	User, Session string
 	Value         bool
@@ -280,9 +280,9 @@ type Kept struct {
 	Said  []Said
 }
 
-// Missed returns kept messages that viewer to may see: those up to now, the room when the viewer entered, because
-// later ones come as events. If since is given they are only those after it; they are at most the last most ones.
-// Missed leaves out epochs that may be later than now's.
+// Missed returns the kept messages that viewer to may see: those up to now, the room when the viewer entered, because
+// later ones come as events. If since is given, they are only those after it. If there are more than most, they are
+// the last ones. Missed leaves out epochs that may be later than now's.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
 	if k.Epoch != now.Epoch { // the room has begun anew since the join

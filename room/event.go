@@ -111,7 +111,7 @@ func (e *Event) LeaveOf(user, epoch string, version uint64) (leave Gone, found b
 	return leave, false
 }
 
-// Concerns reports whether the event may affect the user's sessions.
+// Concerns reports whether the event can affect the user's sessions.
 func (e *Event) Concerns(user string) bool {
 	if e.Commit == nil || e.Version == 1 {
 		return true // a snapshot, a new name, or a room that begins

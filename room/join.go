@@ -112,7 +112,7 @@ func (a Join) apply(r *Room, rules Rules, by Origin) (int, error) {
 // broughtBack marks an update that undoes effects of a failure, so that the journal tells it from others.
 var broughtBack = &Detail{Again: true}
 
-// takesOver reports whether the join replaces a member's session.
+// takesOver reports whether the join makes its session the active one of m, the user's membership.
 func (a Join) takesOver(m Member, rules Rules) bool {
 	switch {
 	case m.SessionID() == a.Session:
@@ -188,7 +188,7 @@ func duplicate(r *Room, user string, m Member) error {
 		text: fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
 }
 
-// Leave removes a user whose active session in the room is Session.
+// Leave removes a user whose active session in the room is Session, or whose seat is reserved for Session.
 type Leave struct {
 	User, Session string
 	Reason        Reason // the zero value is ReasonLeft

@@ -258,7 +258,7 @@ func (s *seatMap) show(seat int, m Member) {
 	}
 }
 
-// with returns a chunk's texts with text on that seat, and whether they are others than before. Nil is all empty.
+// with returns a chunk's texts with text on that seat, and whether it was another text before. Nil is all empty.
 func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
 	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
 		return all, false

@@ -38,9 +38,9 @@ func (m *Memory) Follow(e *Event) bool {
 	return m.room != nil
 }
 
-// Outlives reports whether Redis has lost the remembered room, and now is none, an earlier copy, or one that began
-// without knowledge of the old one. An empty room that is not kept may have expired, which is no loss. An epoch that
-// began with knowledge of the old one has higher versions and keeps the settings; any other epoch shows a loss.
+// Outlives reports whether Redis, which has the room as in now, has lost the remembered one: now is empty, an earlier
+// copy, or was begun without knowledge of the old one. An empty room that is not kept may have expired, which is no
+// loss. An epoch begun with knowledge of the old one has higher versions and settings; any other epoch shows a loss.
 func (m *Memory) Outlives(now *Room) bool {
 	was := m.room
 	switch {

@@ -116,8 +116,8 @@ func (p Position) Precedes(later Position) bool {
 	return p.Epoch == later.Epoch && p.Version < later.Version
 }
 
-// Lost reports whether Redis, read at p and later at next, has lost commits in between. It does not recognise a loss
-// after which a new epoch has begun.
+// Lost reports whether Redis lost commits after a read at p and before a later one at next. It does not recognise a
+// loss after which a new epoch has begun.
 func (p Position) Lost(next Position) bool {
 	return p.Epoch == next.Epoch && !p.Is(next) && !p.Precedes(next)
 }
@@ -204,8 +204,8 @@ func (p *pending) Renewed() bool { return p.renew }
 // Confirm makes the next Commit count a version even if nothing has changed.
 func (p *pending) Confirm() { p.confirm = true }
 
-// Pending returns the commit that [Room.Commit] will make with that epoch, still without a commit id. node is that of
-// its sessions. Its Updates share the room's memory: the next action after Commit or Revert overwrites them.
+// Pending returns the commit that [Room.Commit] will make with that epoch, still without a commit id. node is the node
+// of its sessions. Its Updates share the room's memory: the next action after Commit or Revert overwrites them.
 func (r *Room) Pending(epoch, node string) *Commit {
 	return &Commit{Position{Epoch: epoch, Version: r.Next()}, r.CommitID, node, r.updates}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Rules are what rooms allow. With the zero value they have MaxSeats, and newer sessions replace older ones.
+// Rules say what rooms allow. With the zero value rooms have MaxSeats, and newer sessions replace older ones.
 type Rules struct {
 	// Name tells these rules from others, also from earlier versions: 0 to 64 of A-Z a-z 0-9 . _ -. Nodes on one
 	// Redis compare it. Empty means the Go types of Seating and Starter.
@@ -31,7 +31,7 @@ type Duplicate int
 const (
 	// Replace lets a newer session take the seat over.
 	Replace Duplicate = iota
-	// Reject refuses the newer one with ErrDuplicate, unless the older is detached, or its node's lease has expired.
+	// Reject refuses a newer session with ErrDuplicate, unless the older is detached or its node's lease has expired.
 	Reject
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// state is what a room has besides members. It is immutable: each update makes another one.
+// state has all of a room except the members. It is immutable: each update makes another one.
 type state struct {
 	settings Settings
 	settled  bool // the room has settings of its own
@@ -54,7 +54,7 @@ func (s *state) after(u *Update, field string, version uint64) *state {
 	return &next
 }
 
-// State is what a room has besides members. The zero value is a room that has nothing.
+// State has all of a room except the members. The zero value is that of a room without commits.
 type State struct {
 	Settings *Settings        // nil for none of its own
 	Data     *Value           // nil for none
@@ -64,7 +64,7 @@ type State struct {
 	Host     string           // a member; "" for none
 }
 
-// State returns what the room has besides members. It shares the room's memory: do not change it.
+// State returns all of the room except the members. It shares the room's memory: do not change it.
 func (r *Room) State() State {
 	s := State{Data: r.state.data, Bans: r.state.bans, Timers: r.state.timers, Host: r.state.host}
 	if r.state.settled {

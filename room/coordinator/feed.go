@@ -91,7 +91,6 @@ func (h *history) Feed(ctx context.Context, after string, limit int, shows func(
 	return h.roomsPage(ctx, id, from, limit, shows)
 }
 
-// feedPage returns the page of consecutive entries.
 func (h *history) feedPage(ctx context.Context, after string, entries []relay.Entry, limit int,
 	shows func(string) bool) (FeedPage, error) {
 	page := FeedPage{Next: after, More: len(entries) == limit}
@@ -124,7 +123,7 @@ func (h *history) beginList(ctx context.Context, limit int, shows func(string) b
 	return h.roomsPage(ctx, cmp.Or(id, "0-0"), "", limit, shows)
 }
 
-// roomsPage returns a part of the list of all rooms. After its end the feed continues from id.
+// roomsPage returns the part of the list of all rooms that begins at from. After the list the feed continues at id.
 func (h *history) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage,
 	error) {
 	list, err := h.relay.List(ctx, from, min(limit, maxFeedRooms))

@@ -11,7 +11,7 @@ import (
 // Lobby returns a list of the rooms that have members, and of those that were configured, except closed ones that are
 // not kept. It includes this node's commits up to now, and those of other nodes up to half a second ago; up to a
 // minute ago where Redis lost the room, or the node died while changing it. No call searches Redis: from the first
-// call on, nodes keep an index there and share it. The first call waits up to three seconds until it is complete.
+// call on, nodes keep an index there and share it. The first call waits up to three seconds for the complete index.
 //
 // It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }

@@ -44,5 +44,6 @@ func (c *Coordinator) Move(ctx context.Context, from, to, session string, users 
 	return left, joined, err
 }
 
-// ErrUndone marks the error of a Move that undid its possible writes. Seats may still be reserved.
+// ErrUndone marks the error of a Move that undid its possible writes. Seats that were reserved before can be reserved
+// for its session now: release them as after success.
 var ErrUndone = work.ErrUndone

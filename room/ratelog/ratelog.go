@@ -120,7 +120,7 @@ func (s *Set) Warn(message string) *Log { return s.add(slog.LevelWarn, message, 
 // Error adds a Log of level error.
 func (s *Set) Error(message string) *Log { return s.add(slog.LevelError, message, s.quiet) }
 
-// WarnOver is Warn for trouble that is only noticed once per round.
+// WarnOver is Warn for trouble that is noticed only once per round.
 func (s *Set) WarnOver(round time.Duration, message string) *Log {
 	return s.add(slog.LevelWarn, message, s.quiet+round)
 }

@@ -84,7 +84,7 @@ func (s *Store) RunNumber(ctx context.Context, script *redis.Script, keys []stri
 }
 
 // acked sends a script, and returns ErrUnacked unless enough replicas have its writes. WAIT covers the writes of its
-// own connection, so both use one that no other request shares meanwhile.
+// own connection, so it follows the script on conn, which no other request uses meanwhile.
 func (s *Store) acked(ctx context.Context, conn *masterConn, script *redis.Script, write []any) (cmd *redis.Cmd,
 	unacked error) {
 	var acks *redis.Cmd

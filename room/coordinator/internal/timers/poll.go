@@ -70,8 +70,8 @@ func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error
 	return full, looks.Wait()
 }
 
-// exchange writes and removes entries, as many as fit a request, and returns up to most entries of timers that
-// should have fired. full reports whether more entries of either kind may be left.
+// exchange writes missing entries and removes those that are over, as many as fit a request. due are entries of timers
+// that should have fired, not more than most. full reports whether entries of any of these kinds may be left.
 func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry, full bool, err error) {
 	t.mu.Lock()
 	missing, over := t.missing[:min(len(t.missing), maxEntries)], t.over[:min(len(t.over), maxEntries)]
@@ -172,7 +172,7 @@ var hastenScript = redis.NewScript(hastenLua)
 const deathKept = time.Minute
 
 // Died has living nodes adopt the timers that a dead node may have set, by hastening all entries: a node that looks
-// at an entry early adopts its timer. If several nodes call it, one does so. It does not wait for Redis.
+// at an entry early adopts its timer. If several nodes call Died, one of them hastens. It does not wait for Redis.
 func (t *Timers) Died(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

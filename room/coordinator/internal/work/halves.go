@@ -77,7 +77,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	return h, nil
 }
 
-// prepare applies a to the half's room, and prepares its commit.
+// prepare applies action a to the half's room, and prepares its commit.
 func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error) {
 	id, node := h.room.ID, h.result.Node
 	if h.result.Seat, err = h.room.Apply(a, m.pool.opts.Rules,

@@ -50,7 +50,7 @@ type move struct {
 	undone bool       // undo was carried out
 }
 
-// ErrUndone marks the error of a Move that undid its possible writes. Seats may still be reserved.
+// ErrUndone is coordinator.ErrUndone.
 var ErrUndone = errors.New("the move was undone")
 
 // undoneError adds ErrUndone to an error.

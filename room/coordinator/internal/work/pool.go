@@ -35,7 +35,7 @@ import (
 // CallerPatience bounds how long a caller that serves itself waits for Redis, even after its context has ended.
 const CallerPatience = 300 * time.Millisecond
 
-// Options configure a [Pool]. All of them have to be set.
+// Options configure a [Pool]. They have no defaults.
 type Options struct {
 	Rules                       room.Rules
 	LockTTL, LockPoll, LockWait time.Duration

@@ -328,8 +328,8 @@ type lookahead struct {
 	ended  time.Time     // when the last hold ended
 }
 
-// missing records that the worker has to ask for the lock. Queuing a token at the end of the last hold pays if that
-// token would still be waiting now.
+// missing records that the worker has to ask for the lock, and decides whether to queue earlier from now on: that pays
+// if a token queued at the end of the last hold would still be waiting now.
 func (l *lookahead) missing() {
 	l.queued = time.Now()
 	l.pays = l.queued.Sub(l.ended) <= l.waited

@@ -57,7 +57,7 @@ type Server interface {
 
 	// Reserve seats all of the users in a room, or none.
 	Reserve(ctx context.Context, id string, users ...string) (room.Result, error)
-	// Match seats all of the users together in a room as wanted, or none.
+	// Match seats all of the users together in one room that fits w, or none of them.
 	Match(ctx context.Context, w coordinator.Wanted, users ...string) (id string, result room.Result, err error)
 	// Move moves all of the users to another room, or none. It returns both rooms after the move.
 	Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error)

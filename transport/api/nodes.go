@@ -9,7 +9,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// node is a node's report of itself, with facts that the asked node knows about it.
+// node is the report of a node about itself, with facts that the node that was asked knows about it.
 type node struct {
 	Node     string            `json:"node" doc:"Its name. It changes when the node's lease was lost."`
 	Address  string            `json:"address" doc:"Where game clients reach it."`

@@ -72,8 +72,8 @@ func (c *Conn) Err() error {
 }
 
 // Close ends the connection: it sends a close frame, waits up to two seconds for the server's, and closes the socket.
-// It returns when the client's goroutines have ended. They may still call the callbacks, so callbacks must not call
-// Close. Waiting requests get a [*CloseError]. Closing again, or after the connection has ended, does nothing.
+// It returns when the Conn's goroutines have ended. Until then these may call the callbacks, so callbacks must not
+// call Close. Waiting requests get a [*CloseError]. Closing again, or after the connection has ended, does nothing.
 func (c *Conn) Close() {
 	c.closeOnce.Do(func() {
 		// If this fails, the server will not answer either, and hangUp ends the connection.

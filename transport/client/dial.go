@@ -23,8 +23,8 @@ import (
 // does nothing once Dial has returned. The caller must Close the Conn.
 //
 // Dial refuses bad options and a bad address before it sends anything. If the server refuses, the error's text has
-// the HTTP status, and the error wraps the [*protocol.Error] of a roomd. If the server does not accept the token, the
-// error is [ErrUnauthorized].
+// the HTTP status, and the error wraps the server's [*protocol.Error], if it sent one. If the server does not accept
+// the token, the error is [ErrUnauthorized].
 func Dial(ctx context.Context, address string, opts Options) (*Conn, error) {
 	u, err := parseURL(address, opts.User)
 	if err == nil {

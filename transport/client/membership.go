@@ -4,8 +4,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// membership says whether the client is a member of a room, watches it, or both, and has its copy. The reading
-// goroutine of the current connection changes it, frame by frame, with the link's mutex held.
+// membership says whether the client is a member of a room, watches it, or both, and has the copy of the room. The
+// reading goroutine of the current connection changes it, frame by frame, with the link's mutex held.
 //
 // The server announces a move by the `lost` of the old room, and completes it by a snapshot of the new one. The reply
 // to a join or a leave can come before, between or after these. So the reply to a leave of the new room ends the

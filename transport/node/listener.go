@@ -106,8 +106,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// receiveBuffer limits the kernel's buffer of unread bytes from a client, which may use twice as much. Without it a
-// flooding client would make the buffer grow to megabytes.
+// receiveBuffer limits the kernel's buffer of unread bytes from a client; the kernel may use twice as much. Without
+// the limit, a flooding client would make the buffer grow to megabytes.
 const receiveBuffer = 32 << 10
 
 // add counts a connection. At the limit it evicts one, and returns nil if that is the new one.

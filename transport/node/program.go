@@ -78,7 +78,7 @@ func (p program) options() []kong.Option {
 	}
 }
 
-// hideFlags hides flags in help that the rules replace. Using one still gives an error with the reason.
+// hideFlags hides, in the help, the flags that the rules replace. Using one still gives an error with the reason.
 func (p program) hideFlags(k *kong.Kong) error {
 	for _, command := range k.Model.Children {
 		for _, flag := range command.Flags {

@@ -44,7 +44,7 @@ const Retry = time.Second
 type Config struct {
 	// Client is connected with an admin's token. The server allows an admin any number of rooms and requests.
 	Client *client.Client
-	// New returns a game that has not started, for a room without data.
+	// New returns a game that has not started. If a room has data, the referee decodes it into such a game.
 	New func() Game
 	// Settings are for the game's rooms. The referee applies them to a room when it is elected, and when it has
 	// missed something, as after Redis came back empty. In between, a host or admin may change them. Whatever they

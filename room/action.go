@@ -111,9 +111,8 @@ type Result struct {
 	Snapshot        // the room right after the commit; set also if the action was refused
 }
 
-// Apply runs one action by the rules, and returns its seat. On an error ([ErrNotMember], [ErrDuplicate],
-// [ErrRoomClosed], [ErrBanned], [ErrForbidden], [ErrConflict], [ErrInvalid], or one of Rules.Seating) the room is
-// unchanged.
+// Apply runs one action by the rules, and returns the seat of its user; see [Upkeep] for its result. On an
+// error ([ErrInvalid] and those beside it, or one of Rules.Seating) the room is unchanged.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	before := len(r.updates)
 	seat, err = a.apply(r, rules, by)

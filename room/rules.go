@@ -310,5 +310,5 @@ func start(r *Room, rules Rules, first int) (err error) {
 	return nil
 }
 
-// Host returns the host of the room, "" for none. A Seating sees the host before the join.
+// Host returns the host of the room, "" for none. For a Seating it is the host as before the join.
 func (v View) Host() string { return v.room.state.host }

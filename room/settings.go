@@ -121,8 +121,8 @@ func (f Setting) normalize(choice *Choice) {
 	}
 }
 
-// Unused reports whether an empty room with these settings is of no use, and so is not listed: nobody has configured
-// it, or nobody can join it, and it is not to be kept.
+// Unused reports whether an empty room with these settings is of no use, and so is not listed: because nobody has
+// configured it, or because nobody can join it and it is not kept.
 func (s Settings) Unused() bool { return s.Default || s.Closed && !s.Keep }
 
 // Seats returns how many seats there are.

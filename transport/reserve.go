@@ -19,8 +19,8 @@ type reservation struct {
 	members          []*disconnectTimer
 }
 
-// reserve registers the timers of users before their seats are reserved: this server now answers for their session.
-// After stop it fails with room.ErrClosed.
+// reserve registers disconnect timers, not started yet, for users whose seats are about to be reserved. From now on
+// answersFor knows the session of the reservation. After stop it fails with room.ErrClosed.
 func (g *disconnectTimers) reserve(id string, users []string) (*reservation, error) {
 	r := &reservation{disconnectTimers: g, session: uuid.NewString()}
 	g.mu.Lock()

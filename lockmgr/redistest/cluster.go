@@ -119,7 +119,7 @@ func (c *Cluster) Move(key string) {
 }
 
 // BeginMove starts to move the slot of key to the next node. The old owner still serves the keys that it has.
-// For others its clients get ASK, and TRYAGAIN if a command names keys of both kinds.
+// It answers ASK to a command on another key of the slot, and TRYAGAIN to one of whose keys it has only some.
 func (c *Cluster) BeginMove(key string) {
 	c.tb.Helper()
 	to := c.servers[(slices.Index(c.servers, c.Owner(key))+1)%len(c.servers)]

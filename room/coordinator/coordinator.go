@@ -136,8 +136,8 @@ func (c *Coordinator) SetAddress(address string) error {
 // AnswerFor sets fn, which reports whether a session of this node still belongs in a room. Call it before the first
 // action; fn must return at once and may not call the Coordinator. Without fn no session is questioned.
 //
-// It is needed after Redis came back with an old copy of a room, which lists members who have left since: no other
-// node removes the members of a living one.
+// It is needed after Redis came back with an old copy of a room, which lists members who have left since: other
+// nodes do not remove the members of a node that lives.
 func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.node.AnswerFor(fn) }
 
 // Do runs an action on the room of that id and returns when it is committed or has failed. Actions of one coordinator
@@ -145,8 +145,7 @@ func (c *Coordinator) AnswerFor(fn func(room, session string) bool) { c.node.Ans
 // not answer, Do may return up to 0.3 s after the end of ctx.
 //
 // It fails with [room.ErrUnknown] if the outcome is not known. With any other error nothing was written:
-// [room.ErrInvalid], another error of the rules or of Rules.Seating (see the action and package room), [room.ErrBusy],
-// [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
+// [room.ErrInvalid] or one of those beside it, one of Rules.Seating, or the cause of ctx.
 func (c *Coordinator) Do(ctx context.Context, id string, a room.Action) (room.Result, error) {
 	start := time.Now()
 	result, err := c.do(ctx, id, a, start)

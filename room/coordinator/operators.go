@@ -103,9 +103,9 @@ func (o *operators) Drain(ctx context.Context, node string) error {
 // Checks returns the results of this node's checks. Without Options.Report nothing is checked.
 func (o *operators) Checks() map[Check]Checked { return o.checks.Results() }
 
-// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. Its error names the rights that this
-// user lacks, before a commit fails for one. It also fails with [room.ErrForeign] as CheckKeys does, or with
-// [room.ErrUnavailable]. It logs other problems that the servers report.
+// Check tries all that a coordinator will ask of Redis, and leaves nothing behind. Its error names the rights that the
+// node's user of Redis lacks, before a commit fails for one. It also fails with [room.ErrForeign] as CheckKeys does,
+// or with [room.ErrUnavailable]. It logs other problems that the servers report.
 func (o *operators) Check(ctx context.Context) error { return o.redis().Check(ctx) }
 
 // MissingRights lists the commands, each with a key or channel, that Redis forbids. It fails with

@@ -33,7 +33,7 @@ type Log struct {
 	check  *time.Timer // guarded by mu: ends the episode
 }
 
-// New returns a Log that writes message at that level. An episode is over after quiet without trouble.
+// New returns a Log that writes message at that level. An episode ends after the time quiet without trouble.
 func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration) *Log {
 	return &Log{log: log, level: level, message: message, quiet: quiet}
 }

@@ -132,7 +132,8 @@ func SecretFile(path string) KeySource {
 // EdDSA.
 func PublicKeyFile(path string) KeySource { return KeySource{path: path, parse: parsePublicKey} }
 
-// JWKSFile names a file with a JSON Web Key Set. A token selects a key by its kid, unless there is only one.
+// JWKSFile names a file with a JSON Web Key Set. A token selects a key by its kid. Without a kid it gets the only key,
+// if there is just one.
 func JWKSFile(path string) KeySource { return KeySource{path: path, parse: parseJWKS} }
 
 // keyring reads the keys of a source. current returns them, and first reads their file again if that has changed.

@@ -9,8 +9,8 @@ import (
 )
 
 // Room is a client's copy of a room that it is a member of, or watches, or both. It follows the server, also across
-// reconnects, until it ends: when the client has left and does not watch, has lost its seat, or has ended itself. A
-// client has one Room for each id at a time. It is safe for concurrent use.
+// reconnects, until it ends: when the client is no member any more and does not watch, or has ended itself. A client
+// has one Room for each id at a time. It is safe for concurrent use.
 type Room struct{ membership }
 
 // ID returns the room's id.

@@ -18,8 +18,8 @@ import (
 // maxAdmins limits the connections of operators. Beyond that the listener evicts.
 const maxAdmins = 16
 
-// guard admits operators to their address. On loopback everybody on this machine is an operator; elsewhere a request
-// needs an admin token.
+// guard decides who may use the address of --admin-listen. On loopback everybody on this machine may; elsewhere a
+// request needs an admin token.
 type guard struct {
 	named    string         // the address as configured
 	loopback bool           // only this machine can reach the address

@@ -24,9 +24,8 @@ type Cluster struct {
 	buses   []int // their bus ports
 }
 
-// StartCluster starts a number of masters, each with its part of the slots and that many replicas. It returns
-// when all is well, or with an error when ctx ends. It takes more than 2 s, because a master accepts no writes
-// before that.
+// StartCluster starts masters, each with its part of the slots and as many replicas as replicas says. It returns when
+// all is well, or with an error when ctx ends. It takes more than 2 s, because a master accepts no writes before that.
 func StartCluster(ctx context.Context, masters, replicas int, cfg Config) (_ *Cluster, err error) {
 	c := &Cluster{cfg: cfg, masters: masters}
 	defer func() {

@@ -14,7 +14,7 @@ type alarm struct {
 	file *os.File // nil before set
 }
 
-// set makes the process be awake at a time that is not over.
+// set makes the kernel wake the process at that time, if it has not passed.
 func (a *alarm) set(at time.Time) {
 	d := time.Until(at)
 	if d <= 0 {

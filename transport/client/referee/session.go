@@ -93,7 +93,8 @@ func (s *session) step(ctx context.Context) error {
 	return nil
 }
 
-// plan returns a request for the events so far, or only the first ones if not all fit, and the moves that are left.
+// plan lets the game handle the events so far, or as many as fit one request. It returns the txn with what the game
+// does, and the moves that it has not handled.
 func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
 	for most := math.MaxInt; ; {
 		t, game, fresh, err := s.open(view)

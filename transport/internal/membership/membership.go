@@ -250,7 +250,7 @@ const (
 // IsMember reports whether the session is a member for its client.
 func (s Status) IsMember() bool { return s >= Member && s <= Overtaken }
 
-// MayBeMember reports whether the stored room may have this as its user's active session.
+// MayBeMember reports whether, for all that the node knows, the session may be its user's active one in Redis.
 func (s Status) MayBeMember() bool { return s.IsMember() || s == Unknown }
 
 // IsPaused reports whether events wait until the action of Next is done.

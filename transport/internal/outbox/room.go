@@ -191,9 +191,9 @@ func (r *Room) ReplyList(at room.Position, frame []byte) {
 	}
 }
 
-// Lose queues frames that tell the client that its session has lost its seat. Pending events come first, up to the
-// first one in by, which may be pushed next, or the first that shows the room without this session. Unless the client
-// watches, the queue ends. replying says that a reply follows at once.
+// Lose queues written, the frames that tell the client of the loss of its seat. They come behind the pending events
+// before the loss: those before lack, or before the first of by, which may be pushed later. Unless the client watches,
+// the other events are dropped, and the queue ends. replying says that a reply follows at once.
 func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte) {
 	n := slices.IndexFunc(r.pending, func(e *room.Event) bool { return e == r.lack || slices.Contains(by, e) })
 	var first *room.Event

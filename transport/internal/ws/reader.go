@@ -298,8 +298,9 @@ func (s *socket) hasMore() bool { return s.buffer != nil && s.buffer.Buffered() 
 // maxPeek is how many unread bytes isOver searches.
 const maxPeek = 4 << 10
 
-// isOver reports whether the client has ended the connection behind its unused bytes, or a close frame is in the
-// first maxPeek of them; under TLS, in those already decrypted. below is the socket itself.
+// isOver reports whether the client's close waits behind bytes that are not read yet: the end of the connection, or a
+// close frame in the first maxPeek bytes. Under TLS it sees only close frames that are decrypted already. below is the
+// socket itself.
 func (s *socket) isOver(below syscall.RawConn) bool {
 	arrived, ended := unread(below, maxPeek)
 	if ended {

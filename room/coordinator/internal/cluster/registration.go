@@ -150,7 +150,7 @@ func (r *Registration) use(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the use of the room. The records stay until the next round.
+// Close ends the use of the room. Its records stay until Reconcile finds no members of the node there.
 func (r *Registration) Close() {
 	if !r.open {
 		return

@@ -159,7 +159,7 @@ func (fs *Feeds) Committed(id string, c *room.Commit) {
 	}
 }
 
-// Saw records the room as read or written in its feed, if there is one.
+// Saw tells the room's feed, if there is one, of the room as it was just read or written.
 func (fs *Feeds) Saw(r *room.Room) {
 	if f := fs.of(r.ID); f != nil {
 		fs.sawGap(f, f.saw(r))

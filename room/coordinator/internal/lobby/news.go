@@ -136,7 +136,7 @@ func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	return own, n.count
 }
 
-// overtaken drops changes of rooms of which the index has a later version.
+// overtaken drops this node's change of a room if changed has a later version of the same epoch.
 func (n *news) overtaken(changed map[string]*change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -71,8 +71,8 @@ type Hold struct {
 	OnConflict OnConflict // if Token is empty
 	Moves      bool       // the commit is part of a move
 
-	// Next is the token of the node's next hold, empty for none. A commit with a Token puts it into the queue. If no
-	// other node waits, Next gets the lock at once; with OnlyQueue the lock stays free instead.
+	// Next is the token of the node's next hold, empty for none. A commit with a Token queues it behind the other nodes
+	// that wait. If none waits, Next gets the lock at once; with OnlyQueue it gets nothing, and the lock is free.
 	Next      string
 	OnlyQueue bool
 }

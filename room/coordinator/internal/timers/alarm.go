@@ -55,9 +55,9 @@ func (t *Timers) rooms() []string {
 	return slices.Collect(maps.Keys(t.alarms))
 }
 
-// review ends the alarms of a room whose timers are gone, because another node has cancelled them or Redis has lost
-// the room. It writes the other timers' entries again, in case Redis has lost some. An alarm is set only after its
-// timer's commit, so an alarm without a timer is over.
+// review ends those alarms of a room whose own timer is gone, because another node has cancelled it or Redis has lost
+// the room. It has the entries of the others written again, in case Redis has lost some. An alarm is set only after
+// its timer's commit, so an alarm without a timer is over.
 func (t *Timers) review(ctx context.Context, id string) error {
 	t.mu.Lock()
 	before := slices.Collect(maps.Values(t.alarms[id])) // before the read, which may miss newer timers

@@ -152,7 +152,8 @@ func (t *Timers) lookAt(ctx context.Context, e entry, when int64) error {
 	return t.store.Client.ZAddXX(ctx, t.store.Space.Timers(), redis.Z{Score: float64(when), Member: e.String()}).Err()
 }
 
-// flush writes the remaining changes of entries and reads none. Nobody may add any more.
+// flush writes the changes that are left to the index, and takes no due entries. Call it when nobody adds changes any
+// more.
 func (t *Timers) flush() {
 	ctx, cancel := context.WithTimeout(t.life, flushTimeout)
 	defer cancel()

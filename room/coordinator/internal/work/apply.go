@@ -98,8 +98,8 @@ func (w *worker) apply(b *batch) {
 // MaxStale limits how often a batch is reapplied under its lock. A second time needs Redis to lose data just then.
 const MaxStale = 10
 
-// reapply applies a batch again to now, the room as the stale commit has read it under the lock, which the commit may
-// have taken. It fails with store.ErrLost or ErrUnavailable.
+// reapply applies a batch again, to the room in now: a stale commit has read it under the lock. A commit without a
+// token has taken the lock for that. reapply fails with store.ErrLost or ErrUnavailable.
 func (w *worker) reapply(b *batch, now *room.Room) error {
 	if b.hold.Token == "" { // the commit has taken the lock
 		w.status.take(metOthers)

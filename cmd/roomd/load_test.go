@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,6 +73,13 @@ func (p *process) player(name string) *client.Conn {
 	return c
 }
 
+// actionsIn returns the actions in a line such as "1 s of 20 s: 120 actions".
+func actionsIn(progress string) (n int) {
+	_, counts, _ := strings.Cut(progress, ": ")
+	_, _ = fmt.Sscan(counts, &n) // 0 for a line without them
+	return n
+}
+
 // Two nodes serve players; one of them is told to stop in the middle of it, and
 // started again. Whatever it had acknowledged is in the lists.
 func TestRestartsUnderLoadLoseNothing(t *testing.T) {
@@ -87,16 +95,16 @@ func TestRestartsUnderLoadLoseNothing(t *testing.T) {
 			}
 			playing, enough := context.WithCancel(t.Context())
 			defer enough()
-			restarts, before := 0, int64(0)
+			restarts, before := 0, 0
 			r, err := loadtest.Run(playing, loadtest.Config{
 				Targets: targets, Redis: server.URL(), Clients: 40, Rooms: 2, Duration: 20 * time.Second,
-				Progress: func(p loadtest.Progress) {
-					switch {
-					case p.Actions < before+60:
+				Progress: func(_ time.Duration, _ bool, line string) {
+					switch actions := actionsIn(line); {
+					case actions < before+60:
 					case restarts == 2:
 						enough()
 					default:
-						restarts, before = restarts+1, p.Actions
+						restarts, before = restarts+1, actions
 						nodes[0].stop(how)
 						nodes[0].start()
 					}
@@ -148,16 +156,16 @@ func playWithACL(t *testing.T, server *redistest.Server, url, members string) {
 	}
 	playing, enough := context.WithCancel(t.Context())
 	defer enough()
-	killed, before := false, int64(0)
+	killed, before := false, 0
 	r, err := loadtest.Run(playing, loadtest.Config{
 		Targets: []string{"ws://" + nodes[0].addr + "/ws", "ws://" + nodes[1].addr + "/ws"}, Clients: 30, Rooms: 2, Duration: 20 * time.Second,
-		Progress: func(p loadtest.Progress) {
-			switch {
-			case p.Actions < before+60:
+		Progress: func(_ time.Duration, _ bool, line string) {
+			switch actions := actionsIn(line); {
+			case actions < before+60:
 			case killed:
 				enough()
 			default:
-				killed, before = true, p.Actions
+				killed, before = true, actions
 				nodes[1].stop(syscall.SIGKILL)
 				nodes[1].start()
 			}

@@ -152,8 +152,8 @@ func (s *Server) closeSpread(ctx context.Context, conns []*conn) {
 	}
 }
 
-// Read reads a room as it is. Callers share a read in progress, also with clients, so ctx does not interrupt it: a
-// caller whose ctx has ended gets the cause of ctx afterwards. It fails as the Read of Rooms does, and with
+// Read reads a room as it is. Several callers, clients too, share one read, so ctx does not interrupt it: a caller
+// whose ctx has ended gets the cause of ctx afterwards. It fails as the Read of Rooms does, and with
 // [room.ErrClosed] after Shutdown.
 func (s *Server) Read(ctx context.Context, id string) (room.Snapshot, error) {
 	return s.sessions.Rooms.Read(ctx, id)

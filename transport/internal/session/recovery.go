@@ -161,7 +161,7 @@ func NewBackoff() pause.Backoff {
 	return pause.Backoff{First: firstPause, Max: LastPause, Jitter: .5}
 }
 
-// SeatWait bounds how long a request for a room's list waits for the session's seat.
+// SeatWait bounds how long a request waits until a recovery has brought the session's seat back.
 const SeatWait = 5 * time.Second
 
 // readWhole reads a room for a reply with its list. If the session is a member and not in the list, it waits for the

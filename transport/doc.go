@@ -2,16 +2,7 @@
 // a few HTTP endpoints.
 //
 // Start with [New], serve [Server.Handler] with net/http, and end with [Server.Shutdown]: net/http's own Shutdown
-// does not know the connections that became WebSockets.
-//
-// # A reader's way
-//
-// A request passes accept.go (handshake and identity), internal/ws (bytes) and internal/session: session.go and
-// request.go, which call the coordinator. An event comes back through presence.go (one session in one room),
-// internal/outbox (the queue that orders and bounds events and replies), internal/frames (encoding) and internal/ws,
-// which writes it. The table in internal/membership decides how an event or a reply changes a session's membership
-// status. In internal/session, recovery.go brings a session back after a failure or a move, and holds requests until
-// then; limits.go checks rates and the token. Here, disconnect.go keeps seats without a connection.
+// does not know the connections that became WebSockets. room/README.md leads through the code.
 //
 // # What it promises
 //

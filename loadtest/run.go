@@ -164,7 +164,7 @@ type Config struct {
 	Duration  time.Duration `default:"10s" help:"How long the players play (${default})."`
 
 	// Mix has some of MixNames, or all or none. Empty means only joins and leaves.
-	Mix []string `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ready, data, private, timer, say, host, match, configure, kick, close, seats, deal, party, move; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
+	Mix []string `default:"all" placeholder:"NAME,…" help:"What happens besides joins and leaves, separated by commas: ${mix}; all or none (${default}). What an administrator does, from configure on, needs --redis, also with --target."`
 
 	// Progress, if not nil, is called about four times a second: with the time since the start, and a line, which
 	// never has to stay.

@@ -236,7 +236,7 @@ func TestDescription_Settings(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\n")
 	for name, properties := range map[string]map[string]any{
 		"what the server sends": d.at("components", "schemas", "settings", "properties"),
-		"configure":             d.at("components", "messages", "configure", "payload", "properties", "settings", "properties"),
+		"what a client asks":    d.at("components", "schemas", "newSettings", "properties"),
 	} {
 		redistest.ErrorIf(t, len(properties) != len(room.SettingFields),
 			"%s has the settings %v", name, slices.Collect(maps.Keys(properties)))

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"roomd/loadtest"
 	"roomd/loadtest/bench"
 	"roomd/loadtest/chaos"
 	"roomd/loadtest/lab"
@@ -80,6 +81,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		kong.Name("roomload"),
 		kong.Description(description),
 		kong.DefaultEnvars("ROOMLOAD"),
+		kong.Vars{"mix": strings.Join(loadtest.MixNames, ", ")},
 		kong.Writers(stdout, stderr),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(streams{stdout, stderr}),

@@ -352,8 +352,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
   /**
    * Replaces the room's data by the result of `change`. If somebody else changes the data meanwhile, it calls
    * `change` again with the new data, so no change is lost. `change` returns a new value, because the old one is
-   * frozen, or undefined to stop.
-   * Resolves to the data that was written, or to undefined if `change` stopped.
+   * frozen, or undefined to stop. Resolves to the data that was written, or to undefined if `change` stopped.
    */
   update(change: (old: Data | undefined) => Data | null | undefined | Promise<Data | null | undefined>): Promise<Data | null | undefined>
   /**

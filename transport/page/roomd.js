@@ -1264,8 +1264,7 @@ function condition(expect, epoch) {
 
 const position = ({ epoch, version }) => ({ epoch, version })
 
-// nothingElse refuses options that a call does not have: a misplaced or misspelled one would otherwise be ignored
-// silently.
+// nothingElse refuses options that a call does not have: otherwise nobody would notice a misspelled one.
 function nothingElse(call, rest) {
   const [name] = Object.keys(rest)
   if (name !== undefined) throw new RoomdError("bad_request", `${call}: there is no option ${name}`)

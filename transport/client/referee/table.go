@@ -155,8 +155,7 @@ type mark struct {
 	Moved  uint64   `json:"moved,omitempty"`  // version of the last move
 }
 
-// stays reports whether the user has been a member since [Game].Joined. A user who left and came back has lost the
-// hand.
+// stays reports whether the user has been a member since [Game].Joined: one who left and came back has no hand.
 func (m *mark) stays(view client.View, user string) bool {
 	u, there := view.User(user)
 	return there && (u.Private != "" || !slices.Contains(m.Hands, user))

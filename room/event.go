@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -133,10 +134,10 @@ func (e *Event) NodeOf(user string) (node string, shown bool) {
 	}
 	for i := range e.Commit.Updates {
 		if u := &e.Commit.Updates[i]; u.User == user && u.Type.OfSession() {
-			shown = u.Type != kindAway // which any node may report
+			node, shown = cmp.Or(u.detail().Node, e.Commit.Node), u.Type != kindAway // which any node may report
 		}
 	}
-	return e.Commit.Node, shown
+	return node, shown
 }
 
 // Keeps reports whether nobody had evicted a node's members when the snapshot was read. If so, a missing user has left

@@ -114,7 +114,13 @@ func TestMemory_Recall(t *testing.T) {
 				now.Renew()
 			}
 			now.Recall(m)
-			if changed := commitPending(now, "newer", "n"); !follower.room.Advance(&Event{Room: "42", Epoch: follower.room.Epoch, Version: changed.Version, From: follower.room.Version, Commit: changed.Commit}) {
+			changed := commitPending(now, "newer", "restorer")
+			for user, m := range now.Members() {
+				if node, shown := changed.NodeOf(user); shown && node != m.Node {
+					t.Errorf("a session of %s, which is of node %s, is told that it is of %s", user, m.Node, node)
+				}
+			}
+			if !follower.room.Advance(&Event{Room: "42", Epoch: follower.room.Epoch, Version: changed.Version, From: follower.room.Version, Commit: changed.Commit}) {
 				t.Error("nobody can follow that")
 			}
 			if got, _ := now.Settings(); got != test.want || now.State().Bans["rude"] != Forever || test.users == nil && len(now.State().Bans) > 1 {

@@ -148,7 +148,7 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 		_, _ = e.mini.ZAdd("Lock:a:Queue", 1.5e18, token)
 	}
 	if s.quiet {
-		_ = e.mini.Set("Lock:a:Fence", "1")
+		_ = e.mini.Set("Lock:a:Fence", "1.")
 	}
 	args := []any{"PUBLISH", 60000, r.token}
 	switch r.kind {
@@ -161,7 +161,7 @@ func (e *explorer) run(t *testing.T, s *exploredState, r request) any {
 	redistest.FatalIf(t, err != nil, "%v %v", r, err)
 	s.holder, _ = e.mini.Get("Lock:a")
 	last, _ := e.mini.Get("Lock:a:Fence")
-	s.quiet = last != "" && !strings.HasSuffix(last, ".")
+	s.quiet = strings.HasSuffix(last, ".")
 	s.queue, s.buried = nil, nil
 	scores, _ := e.mini.SortedSet("Lock:a:Queue")
 	for token, score := range scores {

@@ -72,7 +72,7 @@ func TestLocksReleaseEachToItsNext(t *testing.T) {
 		awaitQueue(t, client, "own", 1)
 		awaitQueue(t, client, "other", 1)
 		client.Set(t.Context(), "Lock:broken:Queue", "no queue", 0)
-		client.Append(t.Context(), "Lock:broken:Fence", ".") // there may be a queue
+		client.Set(t.Context(), "Lock:broken:Fence", 1, time.Minute) // without the mark: there may be a queue
 		client.Set(t.Context(), "Lock:stolen", "thief", time.Minute)
 		err := locks.Release(t.Context())
 		if text := fmt.Sprint(err); !errors.Is(err, ErrStolen) || strings.Count(text, "\n") != 1 ||

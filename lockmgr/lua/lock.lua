@@ -8,7 +8,7 @@
 --                             token, for a short claim
 --   key:Queue   sorted set    the tokens that wait, by order of arrival; behind all of them
 --                             the buried tokens, see lock_bury
---   key:Fence   string, PX    the last number drawn, marked if the queue may exist; see
+--   key:Fence   string, PX    the last number drawn, marked if there is no queue; see
 --                             lock_number
 --   key:Wake:<process>   pub/sub   "<fence> <claim in ms> <token>" tells a waiter of that
 --                             process that it has the lock. A token ends in a UUID, whose
@@ -35,10 +35,12 @@ end
 -- the last one, which Redis keeps for ten minutes: a step back does harm only if the last
 -- number is lost or has expired.
 --
--- mark is '' if there is no queue, and '.' if there may be one. It stands behind the number
--- that Redis keeps, so that a script that reads the number need not look for a queue, see
--- lock_waits. To Lua the number is the same with it. Also returns what Redis kept before.
+-- mark is '.' if there is no queue, and nothing if there may be one. It stands behind the
+-- number that Redis keeps, so that a script that reads the number need not look for a queue,
+-- see lock_waits. To Lua the number is the same with it. Programs that do not know the mark
+-- keep their numbers without it. Also returns what Redis kept before.
 local function lock_number(at, mark)
+  mark = mark or ''
   local t = redis.call('TIME')
   local micros = t[2]
   while #micros < 6 do
@@ -55,7 +57,7 @@ end
 
 -- Is there a queue? last is what Redis keeps as the last number.
 local function lock_waits(at, last)
-  return (not last or string.byte(last, -1) == 46) and redis.call('EXISTS', KEYS[at + 1]) == 1
+  return (not last or string.byte(last, -1) ~= 46) and redis.call('EXISTS', KEYS[at + 1]) == 1
 end
 
 -- Returns the token at the head, or false.
@@ -78,7 +80,7 @@ local function lock_queue(at, head, token)
   local key, queue, number = KEYS[at], KEYS[at + 1], nil
   if head then
     redis.call('ZREM', queue, head)
-    number = lock_number(at, '.')
+    number = lock_number(at)
     redis.call('SET', key, head, 'PX', ARGV[2])
     redis.pcall(ARGV[1], key .. ':Wake:' .. string.sub(head, -36, -29), number .. ' ' .. ARGV[2] .. ' ' .. head)
   end
@@ -89,7 +91,7 @@ local function lock_queue(at, head, token)
   if position and position + 0 >= 1e18 then
     return
   elseif not position then
-    position = number or lock_number(at, '.')
+    position = number or lock_number(at)
     redis.call('ZADD', queue, position, token)
   end
   if redis.call('PTTL', queue) < 30000 then
@@ -144,15 +146,15 @@ end
 local function lock_acquire_fenced(at, token, ttl, wait)
   local fence, last
   if not redis.pcall('SET', KEYS[at], token, 'NX', 'PX', ttl, 'GET') then
-    fence, last = lock_number(at, '')
+    fence, last = lock_number(at, '.')
     if not lock_waits(at, last) then
       return fence
     end
     redis.call('DEL', KEYS[at]) -- others may have waited longer, or the token is buried
-    fence = lock_number(at, '.')
+    fence = lock_number(at)
   end
   local held, position = lock_stand(at, token, ttl, wait)
-  return held and (fence or lock_number(at, '.')), position
+  return held and (fence or lock_number(at)), position
 end
 
 -- Starts the TTL anew, for its holder only.
@@ -207,7 +209,7 @@ local function lock_pass(at, token, next, ttl)
   local waits = lock_waits(at, is[2])
   local held, position = lock_release(at, next, ttl, waits)
   if held then
-    return (lock_number(at, waits and '.' or ''))
+    return (lock_number(at, not waits and '.' or nil))
   end
   return {position}
 end
@@ -232,7 +234,7 @@ end
 local function lock_bury(at, token)
   local queue = KEYS[at + 1]
   redis.call('ZREM', queue, token)
-  local now = string.sub(lock_number(at, '.'), 1, 10) * 1e6
+  local now = string.sub(lock_number(at), 1, 10) * 1e6
   redis.call('ZREMRANGEBYSCORE', queue, '1e18', string.format('%.0f', 1e18 + now - 6e8))
   redis.call('ZADD', queue, string.format('%.0f', 1e18 + now), token)
   redis.call('PEXPIRE', queue, 600000)

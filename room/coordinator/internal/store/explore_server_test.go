@@ -140,7 +140,7 @@ func (x *executor) load(d *server) {
 		x.mini.SetTTL(lockKey+":Queue", time.Minute)
 	}
 	if d.fence {
-		_ = x.mini.Set(lockKey+":Fence", strconv.FormatInt(drawn, 10)+".")
+		_ = x.mini.Set(lockKey+":Fence", strconv.FormatInt(drawn, 10))
 		x.mini.SetTTL(lockKey+":Fence", time.Minute)
 	}
 	for key, fields := range map[string]map[string]string{metaKey: d.meta, usersKey: d.users} {
@@ -174,7 +174,7 @@ func (x *executor) save(before *server) (after server, fault string) {
 	if number, _ := strconv.ParseInt(last, 10, 64); before.fence && number < drawn {
 		fault = "the fence went back"
 	}
-	if after.fence && !marked && len(scores) > 0 {
+	if marked && len(scores) > 0 {
 		fault = "the last number says that there is no queue"
 	}
 	for _, key := range x.mini.Keys() {

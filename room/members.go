@@ -47,9 +47,9 @@ func (m Member) equals(other Member) bool {
 		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
 }
 
-// kept has a row for each kind of update that changes a member's data or readiness. set applies an update. all returns
-// the detail that restores them in a room that has lost the member; nil if there is nothing to restore.
-var kept = [...]struct {
+// memberData has a row for each kind of update that changes a member's data or readiness. set applies an update. all
+// returns the detail that restores them in a room that has lost the member; nil if there is nothing to restore.
+var memberData = [...]struct {
 	kind Kind
 	set  func(m Member, now Detail, version uint64) Member
 	all  func(m Member) *Detail
@@ -115,16 +115,16 @@ func (m *roster) update(u *Update, version uint64) {
 			m.seats.show(member.Seat, member)
 		}
 	default:
-		m.keep(u, version)
+		m.setData(u, version)
 	}
 }
 
-// keep applies an update of a member's data by its row in kept.
-func (m *roster) keep(u *Update, version uint64) {
+// setData applies an update of a member's data or readiness by its row in memberData.
+func (m *roster) setData(u *Update, version uint64) {
 	member, ok := m.byUser[u.User]
-	for i := range kept {
-		if kept[i].kind == u.Type && ok {
-			member = kept[i].set(member, u.detail(), version)
+	for i := range memberData {
+		if memberData[i].kind == u.Type && ok {
+			member = memberData[i].set(member, u.detail(), version)
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)
 		}

@@ -137,7 +137,7 @@ func recallMembers(r, was *Room, whole bool) {
 func seatAgain(r *Room, user string, m Member) {
 	back := &Detail{Again: true, Node: m.Node}
 	r.update(Update{Type: KindJoin, User: user, Seat: m.Seat, Session: m.Session, node: m.Node, At: m.At, Detail: back})
-	for _, row := range kept {
+	for _, row := range memberData {
 		if all := row.all(m); all != nil {
 			all.Again = true
 			r.update(Update{Type: row.kind, User: user, Seat: m.Seat, Detail: all})

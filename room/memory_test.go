@@ -280,7 +280,7 @@ func TestMember_KeepsEachField(t *testing.T) {
 		default:
 			t.Fatalf("%T has no value here", v)
 		}
-		for _, row := range kept {
+		for _, row := range memberData {
 			if all := row.all(m); all != nil {
 				back = row.set(back, *all, 7)
 			}

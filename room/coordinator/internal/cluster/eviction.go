@@ -164,7 +164,7 @@ func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) er
 		return nil
 	}
 	over, err := e.node.store.RunPlain(asking, OverScript, []string{e.node.store.Lease(node), e.node.store.Over(node)},
-		seen.lease, overKept.Milliseconds()).Int()
+		seen.lease, overTTL.Milliseconds()).Int()
 	if err != nil || over != 1 { // the node has prolonged its lease
 		return err
 	}

@@ -31,13 +31,13 @@ var (
 	EndScript   = redis.NewScript(leaseEndLua)
 )
 
-// stoppedKept is how long, after the grace, Redis remembers that a node has stopped and not died: until other nodes
+// stoppedTTL is how long, after the grace, Redis remembers that a node has stopped and not died: until other nodes
 // have removed its members.
-const stoppedKept = time.Hour
+const stoppedTTL = time.Hour
 
-// overKept is how long Redis remembers that a lease was ended: until no earlier request can arrive. Package lockmgr
+// overTTL is how long Redis remembers that a lease was ended: until no earlier request can arrive. Package lockmgr
 // assumes the same of its requests.
-const overKept = 10 * time.Minute
+const overTTL = 10 * time.Minute
 
 const (
 	// maxTags limits the other hash slots tried in one attempt.
@@ -288,6 +288,6 @@ func (l *lease) send(ctx context.Context, who *Identity, had int64) (rooms int, 
 // stopped ends a lease in Redis and leaves a record that the node stopped.
 func (l *lease) stopped(ctx context.Context, who *Identity) error {
 	keys := append(l.keysOf(who), l.store.Stopped(who.Node), l.store.Over(who.Node))
-	return l.store.RunPlain(ctx, EndScript, keys, who.Node, l.address, (stoppedKept + l.grace).Milliseconds(),
-		overKept.Milliseconds()).Err()
+	return l.store.RunPlain(ctx, EndScript, keys, who.Node, l.address, (stoppedTTL + l.grace).Milliseconds(),
+		overTTL.Milliseconds()).Err()
 }

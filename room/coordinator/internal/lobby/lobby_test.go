@@ -89,8 +89,8 @@ func TestIndex_Changes(t *testing.T) {
 		if redistest.OK(t, err); len(changed) != 1 || changed["7"].listed {
 			t.Errorf("%+v", changed)
 		}
-		time.Sleep(2 * goneKept)
-		_, err = x.store.Run(t.Context(), searchScript, x.keys, 0, 0, goneKept.Milliseconds())
+		time.Sleep(2 * goneTTL)
+		_, err = x.store.Run(t.Context(), searchScript, x.keys, 0, 0, goneTTL.Milliseconds())
 		redistest.OK(t, err)
 		if rdb.HExists(t.Context(), x.keys[0], "7").Val() || rdb.ZCard(t.Context(), x.keys[2]).Val() != 0 {
 			t.Error("the room that is gone is remembered")
@@ -223,7 +223,7 @@ func TestSearch_ForgetsAll(t *testing.T) {
 			gone[i] = &change{Listed: Listed{ID: fmt.Sprint("gone", i), Epoch: "e", Version: 2}}
 		}
 		redistest.OK(t, l.index.note(t.Context(), gone))
-		time.Sleep(goneKept + searchEvery/3 + time.Second)
+		time.Sleep(goneTTL + searchEvery/3 + time.Second)
 		for _, key := range l.index.keys[1:3] {
 			redistest.Equal(t, key, rdb.ZCard(t.Context(), key).Val(), 0)
 		}

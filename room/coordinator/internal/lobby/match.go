@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// matchKept is how long a repeated request finds the same room.
-	matchKept = time.Minute
+	// matchTTL is how long a repeated request finds the same room.
+	matchTTL = time.Minute
 
 	// maxOthers limits the other labels searched at once, maxRefused the unsuitable rooms that are skipped, and
 	// maxAllowed the suitable rooms named to the script.
@@ -103,7 +103,7 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) 
 	}
 	kept := int64(0)
 	if w.Key != "" {
-		kept = matchKept.Milliseconds()
+		kept = matchTTL.Milliseconds()
 	}
 	not = not[max(0, len(not)-maxRefused):]
 	allowed, only, id := list.allowed(w), "", ""

@@ -12,7 +12,7 @@ import (
 const (
 	newsPause = share / 2   // pause before changes are written to Redis together
 	newsRetry = time.Second // the same after a failure
-	newsKept  = timeout     // how long this node's readers may take to see a write
+	newsTTL   = timeout     // how long this node's readers may take to see a write
 
 	closeTimeout = time.Second // limits the write of Close
 )
@@ -95,7 +95,7 @@ func (n *news) scheduleLocked(pause time.Duration) {
 func (n *news) unsavedLocked() (list []*change) {
 	maps.DeleteFunc(n.rooms, func(_ string, c *novelty) bool {
 		return !c.saved.IsZero() &&
-			time.Since(c.saved) > newsKept
+			time.Since(c.saved) > newsTTL
 	})
 	for _, c := range n.rooms {
 		if c.saved.IsZero() {

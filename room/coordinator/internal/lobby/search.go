@@ -21,7 +21,7 @@ const (
 	searchEvery = 30 * time.Second       // least time from the start of one search to the next
 	searchSoon  = 5 * time.Second        // the same if no search has finished since Redis was restarted or replaced
 	searchAsk   = 500 * time.Millisecond // how often a node offers to search while rooms are missing
-	goneKept    = time.Minute            // how long the index remembers rooms that are gone
+	goneTTL     = time.Minute            // how long the index remembers rooms that are gone
 
 	scanCount = 1000 // rooms read per request
 
@@ -90,7 +90,7 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
 		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(),
-			searchSoon.Milliseconds(), goneKept.Milliseconds())
+			searchSoon.Milliseconds(), goneTTL.Milliseconds())
 		if err != nil {
 			return nil, err
 		}

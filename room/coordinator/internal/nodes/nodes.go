@@ -30,14 +30,14 @@ const (
 	beaconPause    = time.Second
 	maxBeaconPause = 3 * time.Second
 
-	// reportKept is the TTL of a report. Its remainder tells the report's age.
-	reportKept = 10 * time.Second
+	// reportTTL is the TTL of a report. Its remainder tells the report's age.
+	reportTTL = 10 * time.Second
 
 	// maxReport is longer than any report, in bytes. A longer text is not one of ours.
 	maxReport = 1 << 18
 
-	// drainKept is how long a node has to notice that it is asked to stop.
-	drainKept = 30 * time.Second
+	// drainTTL is how long a node has to notice that it is asked to stop.
+	drainTTL = 30 * time.Second
 )
 
 // ErrNoNode: no living node has that name.
@@ -87,7 +87,7 @@ func (b *Beacon) exchange(ctx context.Context, node string, report []byte) {
 	defer cancel()
 	var drain *redis.StringCmd
 	_, _ = b.store.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.Set(ctx, b.store.NodeInfo(node), report, reportKept)
+		p.Set(ctx, b.store.NodeInfo(node), report, reportTTL)
 		drain = p.Get(ctx, b.store.Drain(node))
 		return nil
 	})
@@ -108,7 +108,7 @@ func Drain(ctx context.Context, st *store.Store, from *cluster.Node, node string
 	if _, lives := living[node]; !lives {
 		return fmt.Errorf("%w: %s", ErrNoNode, node)
 	}
-	if err := st.Client.Set(ctx, st.Drain(node), "please", drainKept).Err(); err != nil {
+	if err := st.Client.Set(ctx, st.Drain(node), "please", drainTTL).Err(); err != nil {
 		return fmt.Errorf("%w: %w", room.ErrUnavailable, err)
 	}
 	return nil
@@ -147,7 +147,7 @@ func Living(ctx context.Context, st *store.Store, from *cluster.Node, timeout ti
 		text, err := texts[i].Bytes()
 		if err == nil && left[i].Err() == nil && len(text) <= maxReport && json.Unmarshal(text, report) == nil &&
 			report.Node == name {
-			info.Report, info.Age = report, max(0, reportKept-left[i].Val())
+			info.Report, info.Age = report, max(0, reportTTL-left[i].Val())
 		}
 		nodes = append(nodes, info)
 	}

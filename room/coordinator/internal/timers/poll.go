@@ -169,8 +169,8 @@ var hastenLua string
 
 var hastenScript = redis.NewScript(hastenLua)
 
-// deathKept is how long no other node hastens timers because of the same dead node.
-const deathKept = time.Minute
+// deathTTL is how long no other node hastens timers because of the same dead node.
+const deathTTL = time.Minute
 
 // Died has living nodes adopt the timers that a dead node may have set, by hastening all entries: a node that looks
 // at an entry early adopts its timer. If several nodes call Died, one of them hastens. It does not wait for Redis.
@@ -185,7 +185,7 @@ func (t *Timers) Died(node string) {
 func (t *Timers) hasten(node string) {
 	ctx, cancel := context.WithTimeout(t.open, pollTimeout)
 	defer cancel()
-	first, err := t.store.Client.SetNX(ctx, t.store.Space.TimersDied(node), 1, deathKept).Result()
+	first, err := t.store.Client.SetNX(ctx, t.store.Space.TimersDied(node), 1, deathTTL).Result()
 	for after := "-inf"; err == nil && first && after != ""; {
 		after, err = t.store.RunPlain(ctx, hastenScript, []string{t.store.Space.Timers()}, after, maxEntries).Text()
 	}

@@ -102,7 +102,7 @@ func TestAdvance_NeedsEveryEvent(t *testing.T) {
 		{event("e", 3, "old"), true, 5}, {event("e", 5, "m"), true, 5}, {event("e", 5, "another"), false, 5},
 		{event("e", 6, "next"), true, 6}, {event("e", 7, "next"), false, 5}, {event("f", 6, "next"), false, 5},
 		{&Event{Epoch: "e", Version: 6, From: 5, Snapshot: &Snapshot{}}, false, 5},
-		{RejoinEvent("42", Position{"e", 5, "m"}), true, 5},
+		{&Event{Epoch: "e", Version: 5, From: 5, Rejoin: true}, true, 5},
 	} {
 		r := NewRoom("42", Position{"e", 5, "m"}, map[string]Member{})
 		if got := r.Advance(tt.e); got != tt.advances || r.Version != tt.at {

@@ -49,11 +49,6 @@ func SnapshotEvent(r *Room, alive []string, missed []*Event) *Event {
 	}
 }
 
-// RejoinEvent returns the event that this node has a new name, for watchers of room id at that position.
-func RejoinEvent(id string, at Position) *Event {
-	return &Event{Room: id, Epoch: at.Epoch, Version: at.Version, From: at.Version, Rejoin: true}
-}
-
 // Position returns the room's position after the event.
 func (e *Event) Position() Position {
 	at := Position{e.Epoch, e.Version, e.commitID}

@@ -151,7 +151,7 @@ func (w *world) others(name string) {
 		_, _ = w.do(room.Release{Users: []string{user}, Target: "43"})
 	case "new name":
 		w.names++
-		w.told = append(w.told, room.RejoinEvent("42", w.room.Position))
+		w.told = append(w.told, &room.Event{Epoch: w.room.Epoch, Version: w.room.Version, Rejoin: true})
 	case "flushed": // what was on its way of the earlier epoch is gone with it
 		w.begin()
 		w.cut(nil)

@@ -132,7 +132,7 @@ func (f *feed) interrupt() bool {
 func (f *feed) rejoin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.publishLocked(room.RejoinEvent(f.id, f.at))
+	f.publishLocked(&room.Event{Room: f.id, Epoch: f.at.Epoch, Version: f.at.Version, From: f.at.Version, Rejoin: true})
 }
 
 // hasLost reports whether the room as read lacks commits that are known here.

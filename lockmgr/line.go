@@ -41,6 +41,13 @@ type waiter struct {
 	inRedis   bool // guarded by lines.mu: Redis may know its token
 }
 
+// isQueued reports whether Redis has answered with a position.
+func (w *waiter) isQueued() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.position != 0
+}
+
 func (ls *lines) init(max int) { ls.max, ls.byName = max, make(map[string]*line) }
 
 // join appends a waiter to the line of its lock, or returns ErrBusy.

@@ -151,13 +151,6 @@ func (s *Slot) queuedAt(token string, position int64, sent time.Time, took time.
 	s.position, s.waited, s.trip = position, sent, took
 }
 
-// isQueued reports whether Redis has answered with a position.
-func (s *Slot) isQueued() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.position != 0
-}
-
 // isUsable reports whether the slot's caller can go to work on a hold. It cannot if the hold is over; if a
 // later answer of Redis replaced the position that the hold was for; or if a claim leaves too little time to
 // extend the hold, and to try again if that fails.

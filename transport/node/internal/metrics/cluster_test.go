@@ -35,7 +35,8 @@ func TestRoundTripsOfACluster(t *testing.T) {
 	if err := c.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 640`, `roomd_redis_errors_total{reason="no_answer"} 0`)
+	// A busy machine may be too slow for a manager's first requests, which are sent again.
+	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 640`, `roomd_redis_errors_total{reason="refused"} 0`)
 	var commands, single, pipelines float64
 	for _, value := range []struct {
 		of   string

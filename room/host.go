@@ -38,8 +38,8 @@ const Forever = 253402300799000
 // Kick removes a user. The user's sessions are told why, and do not come back by themselves. It needs authority over
 // the room, or a [Claim] of its host.
 //
-// A room has at most 1,000 bans. One more lifts the expired ones, or if none is, the one that ends soonest. The host
-// may not lift that one, and fails with [ErrForbidden].
+// A room has at most 1,000 bans. Another ban lifts the expired ones. If none is expired, a Kick with authority lifts
+// the ban that ends soonest, and one by the host fails with [ErrForbidden].
 type Kick struct {
 	User string
 	Text string // the reason; everybody in the room may read it

@@ -129,8 +129,8 @@ func (g *disconnectTimers) leave(one *disconnectTimer) {
 	}
 }
 
-// detach records in the rooms that the connection has ended: others see the user as away, and another session may
-// take over. It retries until the grace is over, or stop. The returned group waits until each room was tried once.
+// detach marks the user as away in the rooms, since the connection has ended; another session may then take over. It
+// retries until the grace is over or stop is called. The returned group waits until each room was tried once.
 func (g *disconnectTimers) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
 	first = new(sync.WaitGroup)
 	for _, id := range rooms {

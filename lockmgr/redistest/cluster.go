@@ -132,8 +132,8 @@ func (c *Cluster) BeginMove(key string) {
 	})
 }
 
-// MoveKeys moves the keys of a slot whose move has started. The slot stays with its old owner, whose clients
-// now get ASK for all these keys.
+// MoveKeys moves the keys in the slot of key, after BeginMove. The slot stays with its old owner, whose clients
+// now get ASK for all of them.
 func (c *Cluster) MoveKeys(key string) {
 	c.tb.Helper()
 	m := c.begun(key)

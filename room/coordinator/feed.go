@@ -60,11 +60,11 @@ var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-
 // HasFeed reports whether this node has Options.Feed.
 func (h *history) HasFeed() bool { return h.feed > 0 }
 
-// Feed returns a page of the commits of the rooms for which shows is true. It continues at after, the Next of an
-// earlier page; "" is the first remaining entry. It looks at limit entries, from 1 to MaxFeedPage. Each room's commits
-// come in order, at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
+// Feed returns a page of the commits of the rooms for which shows is true. after is where it begins: the Next of an
+// earlier page, or "" for the first remaining entry. It looks at limit entries, from 1 to MaxFeedPage. Each room's
+// commits come in order, at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
 //
-// If entries behind that place were dropped, all rooms come first, each as a gap, between two entries with a FeedList.
+// If entries after that place were dropped, all rooms come first, each as a gap, between two entries with a FeedList.
 //
 // It fails with [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (h *history) Feed(ctx context.Context, after string, limit int, shows func(id string) bool) (page FeedPage,

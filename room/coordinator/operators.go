@@ -108,7 +108,7 @@ func (o *operators) Checks() map[Check]Checked { return o.checks.Results() }
 // or with [room.ErrUnavailable]. It logs other problems that the servers report.
 func (o *operators) Check(ctx context.Context) error { return o.redis().Check(ctx) }
 
-// MissingRights lists the commands, each with a key or channel, that Redis forbids. It fails with
+// MissingRights lists the commands that Redis forbids, most with a key or channel. It fails with
 // [room.ErrUnavailable].
 func (o *operators) MissingRights(ctx context.Context) ([]string, error) {
 	return o.redis().MissingRights(ctx)

@@ -17,7 +17,7 @@ const (
 	watchTimeout = 10 * time.Second // of a write
 )
 
-// watchBy streams the output of run until run returns, the caller leaves, the token expires or the node stops.
+// watchBy returns an answer, or a refusal. run streams it until the caller leaves, the token expires or the node stops.
 func (q *request) watchBy(run func(ctx context.Context, s *eventStream)) (*answer, error) {
 	leave, refusal := q.api.watching.enter(q.network)
 	if refusal != nil {

@@ -138,7 +138,7 @@ type Condition struct {
 // has exactly that version. The epoch must be the room's; "" stands for any.
 func Expect(epoch string, version uint64) Condition { return Condition{epoch, version} }
 
-// effect returns then as a room.Effect, nil if it is empty. It sets k.err if then cannot be used.
+// effect converts a Then to a room.Effect, nil if it is empty. It sets k.err if the Then cannot be used.
 func (k *call) effect(then Then) *room.Effect {
 	n := 0
 	for _, given := range []bool{then.Close, then.Kick != "", then.Data != nil} {

@@ -248,7 +248,7 @@ func (r *Room) enqueue() {
 	}
 }
 
-// place gives the queue a position, if it has something to write and no position yet.
+// place gives the queue a position, unless it has one, has to wait, or has nothing to write or refill.
 func (r *Room) place() (placed bool) {
 	if r.held || r.paused || r.queued || r.filling && r.Missed != nil || len(r.pending) == 0 && r.Missed == nil {
 		return false

@@ -191,9 +191,9 @@ func (r *Room) ReplyList(at room.Position, frame []byte) {
 	}
 }
 
-// Lose queues written, the frames that tell the client of the loss of its seat. They come behind the pending events
-// before the loss: those before lack, or before the first of by, which may be pushed later. Unless the client watches,
-// the other events are dropped, and the queue ends. replying says that a reply follows at once.
+// Lose queues written, the frames that tell the client of the loss of its seat or watch, before the first pending event
+// that is lack or one of by: those that may show the loss. The first of by may be pushed later. Unless the client
+// watches, that event and later ones are dropped, and the queue ends. replying says that a reply follows at once.
 func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte) {
 	n := slices.IndexFunc(r.pending, func(e *room.Event) bool { return e == r.lack || slices.Contains(by, e) })
 	var first *room.Event

@@ -200,8 +200,8 @@ func (s *Session) retryUntilMember(id string, try func() (now room.Snapshot, mat
 	}
 }
 
-// doubt returns nil if the client may see a snapshot. If a member is not in it, or only its user's seat is, doubt
-// starts a recovery unless one runs, and returns the done channel. It fails if the connection ends.
+// doubt returns nil if the client may see a snapshot. If the session is a member, but the snapshot may lack it, doubt
+// starts a recovery unless one runs, and returns its done channel. It fails if the connection ends.
 func (s *Session) doubt(id string, now room.Snapshot) (running <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -107,7 +107,7 @@ func (r *Redis) logServers(ctx context.Context) {
 	}
 }
 
-// MissingRights returns the missing rights, each as a command and a key or channel. It fails with
+// MissingRights returns the commands that Redis forbids, most with a key or channel. It fails with
 // [room.ErrUnavailable].
 func (r *Redis) MissingRights(ctx context.Context) ([]string, error) {
 	missing, err := r.missing(ctx)

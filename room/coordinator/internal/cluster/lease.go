@@ -129,8 +129,8 @@ func (l *lease) refresh(ctx context.Context) (renewed bool, err error) {
 	return err == nil, err
 }
 
-// abandon makes the next attempt move to another hash slot unless it can prolong the lease at once. An attempt that
-// already runs may miss the call.
+// abandon makes the next attempt move to another hash slot unless it gets a lease in the present one at once. It does
+// nothing if who is not the present name any more. An attempt that already runs may miss the call.
 func (l *lease) abandon(who *Identity) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,8 +46,8 @@ func (r *Replica) Adopt(is *room.Room) {
 	}
 }
 
-// Meet applies events until Room has reached is, a room read since Use, or eventLag is over. at is Room's position.
-// differences says how Room differs from is if both are at the same commit. known is false if Room is nil.
+// Meet applies events until Room is as new as a room read since Use (is), or eventLag is over. at is Room's position.
+// differences says how the two differ if both are at the same commit. known is false if Room is nil.
 func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, differences string, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, eventLag)
 	defer cancel()

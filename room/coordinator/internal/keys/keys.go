@@ -96,7 +96,7 @@ func (s Space) Feed(kind string) string {
 	return s.Prefix + "Feed:" + kind
 }
 
-// Timers returns the key of a sorted set of all rooms' timers, by when they are due.
+// Timers returns the key of a sorted set of all rooms' timers, by when a node looks at them next.
 func (s Space) Timers() string { return s.Prefix + "Timers:due" }
 
 // TimersDied returns a key that exists for a while after a dead node's timers were hastened.

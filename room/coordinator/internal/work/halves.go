@@ -147,7 +147,7 @@ func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	return err
 }
 
-// undoOf returns the action that undoes the move in the room to, which is still as before the move.
+// undoOf returns the action that undoes the move in room m.to. to is that room, still as before the move.
 func (m *move) undoOf(to *room.Room) *room.Undo {
 	undo := &room.Undo{Session: m.reserve.Session, Since: to.Next() - 1, Data: to.State().Data,
 		Were: make(map[string]room.Member), Users: m.reserve.Users}

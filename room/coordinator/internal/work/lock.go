@@ -7,7 +7,7 @@ import (
 	"roomd/lockmgr"
 )
 
-// acquire waits for the room's lock for all queued actions, until the worker has it or the first action is overdue.
+// acquire waits for the room's lock until the worker has it or queue.context ends. Other errors fail the whole queue.
 func (w *worker) acquire() {
 	w.copy.CatchUp()
 	queued := w.status == waiting && w.copy.Room != nil // without a copy the token asks again, to read the room

@@ -287,9 +287,17 @@ func TestFeed_PlaceBeyondItsEnd(t *testing.T) {
 func TestFeed_UnreadableJournal(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	c := newCoordinator(t, rdb, withFeed)
+	mustDo(t, c, "43", room.Join{User: "a", Session: "s"}) // the node begins to copy
+	var last string
 	for range 250 {
-		redistest.OK(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: c.store.KeysOf("42").Log, Values: []any{"line", "of another program"}}).Err())
+		id, err := rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: c.store.KeysOf("42").Log, Values: []any{"line", "of another program"}}).Result()
+		redistest.OK(t, err)
+		last = id
 	}
+	c.relay.Committed("42")
+	redistest.Until(t, "the feed is beyond them", func() bool {
+		return strings.HasPrefix(rdb.HGet(t.Context(), relay.KeysOf(c.store.Space).Rooms, "42").Val(), last)
+	})
 	mustDo(t, c, "42", room.Join{User: "a", Session: "s"})
 	l := listen(t, c)
 	l.until("42", at(t, c, "42"))

@@ -147,8 +147,8 @@ func (r *Relay) readAll(ctx context.Context, ids []string,
 // newsOf turns entries of a room's journal, from the known place on, into entries of the feed.
 func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.XMessage) (*news, error) {
 	n := &news{id: id, was: known, now: parsePlace(known)}
-	adjacent := known != "" && n.now.begins(messages) // there is no entry between the place and the first message
-	if adjacent {
+	there, adjacent := n.now.begins(messages) // adjacent: nothing was skipped between the place and the next message
+	if there {
 		messages = messages[1:]
 	} else if known != "" { // the entry at the place is gone
 		behind, found, err := r.goneBack(ctx, id, n.now)
@@ -177,14 +177,16 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 	return n, nil
 }
 
-// begins reports whether the first message is the entry at the place.
-func (p place) begins(messages []redis.XMessage) bool {
+// begins reports whether the first message is the entry at the place, and whether it is a commit: one that nobody can
+// read was skipped.
+func (p place) begins(messages []redis.XMessage) (there, commit bool) {
 	if len(messages) == 0 || messages[0].ID != p.id {
-		return false
+		return false, false
 	}
 	c, _, err := store.ParseEntry(messages[0])
 	// Another commit may have this id, if a server lost the journal's end and the next server's clock was behind.
-	return err != nil || c.CommitID == p.CommitID
+	same := err == nil && c.CommitID == p.CommitID
+	return err != nil || same, same
 }
 
 // follows reports whether no commit is missing between the place and c. A commit names the previous one, also the

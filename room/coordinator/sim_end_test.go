@@ -39,13 +39,13 @@ func (w *simWorld) settle() {
 	for _, p := range w.players[:simRooms] { // one of each room
 		for _, n := range nodes {
 			until(fmt.Sprintf("somebody speaks in room %s by node %d", p.room, n), func() string {
-				p.node = n
+				p.moveTo(n)
 				return simFailed(p.say(simProgress))
 			})
 		}
 	}
 	for i, p := range w.players {
-		p.node = nodes[i%len(nodes)]
+		p.moveTo(nodes[i%len(nodes)])
 		for session, last := "", "-"; ; last = session {
 			if session, _ = p.now(); session == "" || session == last {
 				break

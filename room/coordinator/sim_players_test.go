@@ -126,8 +126,15 @@ func (p *simPlayer) act(limit time.Duration) {
 		p.known = a.view.simPosition
 	}
 	if a.why == "unavailable" || a.outcome == simUnknown || a.why == "busy" || p.w.isDead(p.node) {
-		p.node = p.rng.IntN(simNodes)
+		p.moveTo(p.rng.IntN(simNodes))
 	}
+}
+
+// moveTo has the player go on at another node. Watchers read which one it is.
+func (p *simPlayer) moveTo(node int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.node = node
 }
 
 func (p *simPlayer) now() (session string, renamed bool) {

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -182,6 +183,9 @@ type Countdown struct {
 	Was  int64   `json:"was,omitzero"`  // Due of the timer that was replaced or is gone; 0 if there was none
 	Then *Effect `json:"then,omitzero"` // see Timer
 }
+
+// nodeOf returns the node of the session that an update sets.
+func (c *Commit) nodeOf(u *Update) string { return cmp.Or(u.detail().Node, c.Node) }
 
 func (u *Update) detail() Detail {
 	if u.Detail == nil {

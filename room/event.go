@@ -1,7 +1,6 @@
 package room
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 )
@@ -129,7 +128,7 @@ func (e *Event) NodeOf(user string) (node string, shown bool) {
 	}
 	for i := range e.Commit.Updates {
 		if u := &e.Commit.Updates[i]; u.User == user && u.Type.OfSession() {
-			node, shown = cmp.Or(u.detail().Node, e.Commit.Node), u.Type != kindAway // which any node may report
+			node, shown = e.Commit.nodeOf(u), u.Type != kindAway // which any node may report
 		}
 	}
 	return node, shown

@@ -1,7 +1,6 @@
 package room
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -71,7 +70,7 @@ func (r *Room) Advance(e *Event) bool {
 		row := u.Type.row()
 		if row.traits&ofMember != 0 && u.Type != KindLeave { // a kept substring would keep the whole payload in memory
 			u.User, u.Session = strings.Clone(u.User), strings.Clone(u.Session)
-			u.node = r.names.own(cmp.Or(u.detail().Node, e.Commit.Node))
+			u.node = r.names.own(e.Commit.nodeOf(&u))
 		}
 		r.take(&u, row, e.Version)
 	}

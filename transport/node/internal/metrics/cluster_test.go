@@ -21,13 +21,19 @@ func TestRoundTripsOfACluster(t *testing.T) {
 	c, err := coordinator.New(rdb, coordinator.Options{Trace: m.Rooms})
 	redistest.OK(t, err)
 	const rooms = 64
+	join := func(i int) {
+		if _, err := c.Do(t.Context(), fmt.Sprint(i), room.Join{User: "a", Session: "s"}); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range rooms { // one by one: on a busy machine a server may be too slow for its first requests together
+		join(i)
+	}
 	var wg sync.WaitGroup
 	for i := range rooms {
 		wg.Go(func() {
-			for range 10 {
-				if _, err := c.Do(t.Context(), fmt.Sprint(i), room.Join{User: "a", Session: "s"}); err != nil {
-					t.Error(err)
-				}
+			for range 9 {
+				join(i)
 			}
 		})
 	}
@@ -35,8 +41,7 @@ func TestRoundTripsOfACluster(t *testing.T) {
 	if err := c.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	// A busy machine may be too slow for a manager's first requests, which are sent again.
-	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 640`, `roomd_redis_errors_total{reason="refused"} 0`)
+	expect(t, h, `roomd_actions_total{kind="join",result="ok"} 640`, `roomd_redis_errors_total{reason="no_answer"} 0`)
 	var commands, single, pipelines float64
 	for _, value := range []struct {
 		of   string

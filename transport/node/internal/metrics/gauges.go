@@ -2,8 +2,6 @@ package metrics
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,11 +35,9 @@ type Node interface {
 
 // gauges read a node when Prometheus asks, so that nothing is counted twice.
 type gauges struct {
-	node     Node
-	settings []string // labels of roomd_config_info
-	all      []gauge
-	checks   *prometheus.Desc
-	config   *prometheus.Desc
+	node   Node
+	all    []gauge
+	checks *prometheus.Desc
 
 	requests, entries, lag *prometheus.Desc // of webhooks
 }
@@ -53,10 +49,9 @@ type gauge struct {
 }
 
 func newGauges(n Node) *gauges {
-	g := &gauges{node: n, settings: slices.Sorted(maps.Keys(n.Settings()))}
+	g := &gauges{node: n}
 	g.checks = describe("invariant_violations",
 		"Rooms of this node's clients that are not as they should be, by what was checked.", "check")
-	g.config = describe("config_info", "The settings of the node. Always 1.", g.settings...)
 	g.requests = describe("webhook_requests_total",
 		"Requests to the receivers of commits, by whether they were acknowledged.", "receiver", "result")
 	g.entries = describe("webhook_commits_total", "Commits that receivers have acknowledged, and gaps.", "receiver")
@@ -121,19 +116,14 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	for _, one := range g.all {
 		to <- one.desc
 	}
-	for _, desc := range []*prometheus.Desc{g.config, g.checks, g.requests, g.entries, g.lag} {
+	for _, desc := range []*prometheus.Desc{g.checks, g.requests, g.entries, g.lag} {
 		to <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
-	stats, settings := g.node.Stats(), g.node.Settings()
-	values := make([]string, len(g.settings))
-	for i, name := range g.settings {
-		values[i] = settings[name]
-	}
-	to <- prometheus.MustNewConstMetric(g.config, prometheus.GaugeValue, 1, values...)
+	stats := g.node.Stats()
 	for _, one := range g.all {
 		to <- prometheus.MustNewConstMetric(one.desc, one.kind, float64(one.value(&stats)))
 	}

@@ -45,15 +45,19 @@ func New() *Metrics {
 
 // CheckSettings returns an error if the name of a setting cannot be a label of roomd_config_info.
 func CheckSettings(settings map[string]string) error {
-	if err := prometheus.NewRegistry().Register(info("config_info", "", settings)); err != nil {
+	if err := prometheus.NewRegistry().Register(configInfo(settings)); err != nil {
 		return &room.InvalidError{Field: "Settings", Problem: "cannot be labels: " + err.Error()}
 	}
 	return nil
 }
 
 // Observe adds the state of a node. Its settings become labels of roomd_config_info: they must contain no secret, and
-// their names must be valid labels and not change. Call it once.
-func (m *Metrics) Observe(n Node) { m.MustRegister(newGauges(n)) }
+// their names must be valid labels. Call it once.
+func (m *Metrics) Observe(n Node) { m.MustRegister(newGauges(n), configInfo(n.Settings())) }
+
+func configInfo(settings map[string]string) prometheus.Collector {
+	return info("config_info", "The settings of the node. Always 1.", settings)
+}
 
 // Handler serves the metrics, and those of Go and the process.
 func (m *Metrics) Handler() http.Handler {

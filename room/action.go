@@ -11,11 +11,11 @@ type Action interface {
 	// about returns the action's kind, and its Subject.
 	about() (kind Kind, user string, alone bool)
 
-	// check returns the action with its names and data in their normal form, or nil if they are already. It fails
-	// with an InvalidError.
+	// check returns the action with its names and data in their normal form; nil means that the action is unchanged.
+	// It fails with an InvalidError.
 	check(rules Rules) (Action, error)
 
-	// apply applies the action, and returns the seat of its Result. If it fails, the caller undoes the updates so far.
+	// apply applies the action, and returns Result.Seat. If it fails, the caller undoes the updates so far.
 	apply(r *Room, rules Rules, by Origin) (seat int, err error)
 }
 
@@ -28,9 +28,9 @@ func KindOf(a Action) Kind {
 	return kind
 }
 
-// Subject returns the user whom an action is about, "" for nobody in particular. alone says that it may affect several
-// users, or one who did not ask for it. Such an action gets a commit of its own: each caller's answer shows the room
-// after the commit, and must still contain what the caller did.
+// Subject returns the user whom an action is about, "" for nobody in particular. alone says that it may change
+// memberships or bans of users who did not ask for it. Such an action gets a commit of its own: each caller's answer
+// shows the room after the commit, and must still contain what the caller did.
 func Subject(a Action) (user string, alone bool) {
 	_, user, alone = a.about()
 	return user, alone
@@ -67,7 +67,7 @@ func (e Expect) inEpoch(r *Room) bool {
 	return e.epoch == "" || e.epoch == r.Epoch && !r.Renewed()
 }
 
-// checkRoom fails with ErrConflict unless the room is at the expected version, without pending updates.
+// checkRoom fails with ErrConflict unless the room is at the expected version, if any, without pending updates.
 func (e Expect) checkRoom(r *Room) error {
 	if !e.given || e.version == r.Version && len(r.updates) == 0 && e.inEpoch(r) {
 		return nil
@@ -75,8 +75,8 @@ func (e Expect) checkRoom(r *Room) error {
 	return Refuse(ErrConflict, "room %s is not at version %d any more", r.ID, e.version)
 }
 
-// checkData fails with ErrConflict if data that was last set at version set has changed since the expected version, or
-// if the room is before that version or in another epoch. what names the data.
+// checkData fails with ErrConflict if set, the version at which the data was last set, is later than the expected
+// version, or if the room is before that version or in another epoch. what names the data.
 func (e Expect) checkData(r *Room, set uint64, what string) error {
 	switch {
 	case !e.given:
@@ -111,8 +111,8 @@ type Result struct {
 	Snapshot        // the room right after the commit; set also if the action was refused
 }
 
-// Apply runs one action by the rules, and returns the seat of its user; see [Upkeep] for its result. On an
-// error ([ErrInvalid] and those beside it, or one of Rules.Seating) the room is unchanged.
+// Apply runs one action by the rules, and returns the seat that it took, kept or freed, or the number that [Upkeep]
+// describes. On an error ([ErrInvalid] and those beside it, or one of Rules.Seating) the room is unchanged.
 func (r *Room) Apply(a Action, rules Rules, by Origin) (seat int, err error) {
 	before := len(r.updates)
 	seat, err = a.apply(r, rules, by)
@@ -247,8 +247,8 @@ func elsewhere(r *Room, user string, m Member) error {
 	return Refuse(reason, "%s is in room %s with another session", user, r.ID)
 }
 
-// activeMember returns the user as a member, or fails with ErrNotMember unless session is the active one. A session
-// that was considered lost, because its node had stalled, becomes active again.
+// activeMember returns the user's membership. It fails with ErrNotMember if session is not the active one. A session
+// that was marked away, such as when its node had stalled, becomes connected again.
 func activeMember(r *Room, user, session string, by Origin) (Member, error) {
 	m, ok := r.Member(user)
 	switch {

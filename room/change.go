@@ -200,7 +200,7 @@ type Change struct {
 	User   string // the affected or acting user; empty if there is none
 	Seat   int    // of a member's change: the seat that the member takes, frees or keeps; else 0
 	Reason Reason // of a leave
-	Away   bool   // of a join: the seat is reserved for a user who has not come yet
+	Away   bool   // of a join: the user has not come yet, or was restored while away
 
 	*Detail // nil for most
 }

@@ -11,7 +11,7 @@ import (
 
 // SetData replaces the room's data.
 type SetData struct {
-	// User acts by Session: without Authority, a member by the active session. Both are empty if somebody with
+	// User acts by Session. Without Authority it has to be a member's active session. Both are empty if somebody with
 	// authority over the room acts without a session.
 	User, Session string
 
@@ -280,9 +280,9 @@ type Kept struct {
 	Said  []Said
 }
 
-// Missed returns the kept messages that viewer to may see: those up to now, the room when the viewer entered, because
-// later ones come as events. If since is given, they are only those after it. If there are more than most, they are
-// the last ones. Missed leaves out epochs that may be later than now's.
+// Missed returns the kept messages that the viewer (to) may see: the last ones, at most as many as most says. now is
+// the room when the viewer entered: later messages come as events. If since is given, Missed returns only messages
+// after that version. It leaves out epochs that may be later than now's.
 func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	all := k.Said
 	if k.Epoch != now.Epoch { // the room has begun anew since the join
@@ -297,8 +297,8 @@ func (k Kept) Missed(now Snapshot, since Expect, to Viewer, most int) []Said {
 	return all[max(0, len(all)-most):]
 }
 
-// behind returns those of all messages that come after the expected version. If the expected epoch has no message
-// left, they are those from the epoch present on.
+// behind returns the messages that come after the expected version. If the expected epoch has no message left, it
+// returns those from the first of the room's epoch (present) on.
 func (e Expect) behind(all []Said, present string) []Said {
 	of := func(epoch string) int { return slices.IndexFunc(all, func(s Said) bool { return s.Epoch == epoch }) }
 	epoch := cmp.Or(e.epoch, present)

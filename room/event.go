@@ -57,8 +57,8 @@ func (e *Event) Position() Position {
 	return at
 }
 
-// Follows reports whether the event's changes build on the room at that position, which is of the same epoch. An equal
-// version is not enough: Redis may have lost the commit at that version, and have another one in its place.
+// Follows reports whether the event's changes build on the room at a position, which has to be of the same epoch. An
+// equal version is not enough: Redis may have lost the commit at that version, and have another one in its place.
 func (e *Event) Follows(at Position) bool {
 	return e.From == at.Version && !e.Forks(at)
 }

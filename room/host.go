@@ -36,7 +36,7 @@ func (c Claim) prove(r *Room, by Origin) error {
 const Forever = 253402300799000
 
 // Kick removes a user. The user's sessions are told why, and do not come back by themselves. It needs authority over
-// the room, or a [Claim] of its host.
+// the room, or a [Claim] of its host. Without a ban it fails with [ErrNotMember] if the user is not there.
 //
 // A room has at most 1,000 bans. Another ban lifts the expired ones. If none is expired, a Kick with authority lifts
 // the ban that ends soonest, and one by the host fails with [ErrForbidden].

@@ -121,8 +121,8 @@ func parseUsers(field string, names []string) ([]string, error) {
 const maxDepth = 32
 
 // parseData returns JSON without insignificant spaces, and "" for null or "". It fails with an [InvalidError] of that
-// field for JSON that not all readers understand alike (I-JSON, RFC 7493: unique names, and numbers that a double can
-// hold), and for more than limit bytes or 32 levels.
+// field for text that is no JSON or that not all readers understand alike (I-JSON, RFC 7493: unique names, and numbers
+// that a double can hold), and for more than limit bytes or 32 levels.
 func parseData(field, text string, limit int) (string, error) {
 	if len(text) > 2*limit+16 { // spaces are allowed, but not without limit
 		return "", tooLong(field, len(text), limit)

@@ -15,9 +15,9 @@ type Join struct {
 	Begin    *Settings // for a room that has none; a room with settings must have these labels: [ErrOtherLabels]
 	Yield    bool      // never replace a connected session, whatever Rules say: fail with ErrDuplicate
 
-	// Expect is the last version at which the user is known to have been a member. If somebody with authority has
-	// removed the user since, the join fails with an [ErrConflict] that has a [RefusedError].Gone, even in another
-	// epoch: it must not undo a removal that the user missed.
+	// Expect is the last version at which the user is known to have been a member. If the user was kicked or moved
+	// since, or the room was closed, the join fails with an [ErrConflict] that has a [RefusedError].Gone, even in
+	// another epoch: it must not undo a removal that the user missed.
 	Expect Expect
 
 	dead string // a node that is known to be dead; "" for none
@@ -32,11 +32,11 @@ type JoinMode int
 const (
 	// joinNew is the join of a new session: [Rules.Duplicate] decides.
 	joinNew JoinMode = iota
-	// JoinAgain restores a session that has lost its seat, even in a closed room. If the user has come with another
-	// session meanwhile, that session stays, and the join fails with [ErrDuplicate].
+	// JoinAgain restores a session that has lost its seat, even in a closed room. It fails with [ErrNotMember] if the
+	// user was taken out, and with [ErrDuplicate] if the user has come with another session meanwhile.
 	JoinAgain
-	// JoinMoved is the join of a session whose user was moved into the room. It fails with [ErrDuplicate] if the user
-	// is connected there with another session; otherwise it takes the seat over.
+	// JoinMoved is the join of a session whose user was moved into the room, and takes over the user's seat. It fails
+	// with [ErrNotMember] if the user was taken out, and with [ErrDuplicate] if another session is connected there.
 	JoinMoved
 )
 

@@ -235,7 +235,7 @@ func (s *seatMap) free(seat int) {
 	s.own(seat / chunkSeats).users[seat%chunkSeats] = ""
 }
 
-// show records what views have of the member on a seat besides the name.
+// show records for views whether the member on a seat is away and ready, and the member's data.
 func (s *seatMap) show(seat int, m Member) {
 	c := s.chunks[seat/chunkSeats]
 	away, ready := set(c.away, seat, m.Detached()), set(c.ready, seat, m.Ready)
@@ -258,7 +258,7 @@ func (s *seatMap) show(seat int, m Member) {
 	}
 }
 
-// with returns a chunk's texts with text on that seat, and whether it was another text before. Nil is all empty.
+// with returns a chunk's texts with text on that seat, and whether the seat had another text. Nil is all empty.
 func with(all *[chunkSeats]string, seat int, text string) (next *[chunkSeats]string, other bool) {
 	if all == nil && text == "" || all != nil && all[seat%chunkSeats] == text {
 		return all, false

@@ -30,7 +30,8 @@ func (m *Memory) Epoch() string {
 	return m.room.Epoch
 }
 
-// Follow applies an event, and reports whether the memory still knows the room: a gap between events makes it forget.
+// Follow applies an event, and reports whether the memory still knows the room. It forgets the room if events are
+// missing before this one, or this one is of another epoch and a higher version.
 func (m *Memory) Follow(e *Event) bool {
 	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
 		m.room = nil

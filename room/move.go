@@ -14,8 +14,8 @@ type Reserve struct {
 	Users   []string
 	Begin   *Settings // as in Join
 
-	// Carried is private data by user, from the room that the users leave, where it was checked; nil for none. A
-	// member who already has private data keeps it. Entries for other users are ignored.
+	// Carried is private data by user, from the room that the users leave, where it was checked; nil for none. A member
+	// who has private data keeps it, unless the seat is only reserved. Entries for other users are ignored.
 	Carried map[string]string
 }
 
@@ -104,8 +104,8 @@ func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// Upkeep is an action of nodes: exactly one field is set. [Check] refuses it. [Room.Apply] returns how many members or
-// timers it was about, in place of a seat.
+// Upkeep is an action of nodes: exactly one field is set. [Check] refuses it. [Room.Apply] returns how many members
+// became away or left, or how many timers fired, in place of a seat.
 type Upkeep struct {
 	// Stray names a dead node. Its members are away, as after a [Detach] of each.
 	Stray string
@@ -118,7 +118,7 @@ type Upkeep struct {
 	Renew string
 
 	// Due is a time in ms since 1970, by the clock that all nodes share. Timers that are due by then fire, in the order
-	// of their times. So each fires once, however many nodes try: later nodes find it gone, or set to another time.
+	// of their times. Each fires once, however many nodes try: later nodes find it gone, or set to another time.
 	Due int64
 
 	// Undo undoes half of a move.

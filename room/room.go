@@ -57,8 +57,8 @@ func (r *Room) Renew() {
 	r.appoint()
 }
 
-// Advance applies e if it builds on the room's version. It reports whether the room is then at e's version or a later
-// one. If not, events are missing, or e is a snapshot or of another epoch.
+// Advance applies e if it builds on the room's commit. It reports whether the room is then at e's version or a later
+// one. If not, events are missing, or e is a snapshot, of another epoch, or after a commit that the room lacks.
 func (r *Room) Advance(e *Event) bool {
 	switch at := e.Position(); {
 	case r.Is(at), at.Precedes(r.Position):

@@ -88,7 +88,8 @@ func (r Rules) Seats() int {
 	return MaxSeats
 }
 
-// seat returns a seat for a user who joins. back says that a failure had removed the user: a closed room admits them.
+// seat returns a seat for a user who joins. asked is as in Seating. back says that a failure had removed the user,
+// whom a closed room then admits.
 func (r Rules) seat(in *Room, user string, asked int, back bool) (seat int, err error) {
 	all, most := seats(in, r), r.most()
 	if in.state.settingsBy(r).Closed && !back {
@@ -178,9 +179,9 @@ func (l Limits) check() error {
 
 // Seating decides who may join a room, and on which seat. [Capacity] is one; a game's own can wrap it.
 //
-// Seat is called for each join of a user who is not in the room, with the user's name in its normal form and the
-// requested seat or [AnySeat]. It returns a free seat, or an error: [Forbid] and [Refuse] make one that the player
-// may read. The join also fails if the seat is taken or does not exist, or if Seat panics.
+// Seat is called for each user who joins or is reserved a seat and is not in the room, with the name in its normal
+// form and the requested seat or [AnySeat]. It returns a free seat, or an error: [Forbid] and [Refuse] make one that
+// the player may read. The action also fails if the seat is taken or does not exist, or if Seat panics.
 //
 // Seat must be pure: it decides at once, by its arguments and by what never changes, without locks or I/O, because
 // the room's lock is held meanwhile. It runs again if the lock was lost, and another node may decide the same join.
@@ -282,7 +283,8 @@ func (n AllReady) Start(in View) (data string, begins bool) {
 	return `{"started":true}`, true
 }
 
-// start calls the Starter after an action, whose updates begin at index first, and sets the data that it returns.
+// start calls the Starter if an update from index first on is a join, a leave, or of a member's data or readiness. It
+// sets the data that the Starter returns.
 func start(r *Room, rules Rules, first int) (err error) {
 	changed := false
 	for i := first; i < len(r.updates); i++ {

@@ -51,7 +51,7 @@ const (
 )
 
 // Adapt makes settings usable that a later version, or somebody by hand, has written to Redis: an unknown choice
-// becomes the last one, a number the nearest, and labels are left out. [Configure] refuses such settings.
+// becomes the last one, a number the nearest allowed one, and invalid labels none. [Configure] refuses such settings.
 func (s *Settings) Adapt() {
 	for _, f := range SettingFields {
 		switch value := f.In(s).(type) {

@@ -17,7 +17,7 @@ const (
 )
 
 // SetTimer sets a timer, replacing one of that name, or cancels it. Cancelling a timer that does not exist succeeds.
-// SetTimer fails with [ErrNoRoom] if the room has not begun.
+// SetTimer fails with [ErrNoRoom] if the room has not begun, and with [ErrInvalid] if it has 8 others already.
 type SetTimer struct {
 	User, Session string // as in SetData
 	Authority     bool   // as in SetData; the effects Close and Kick need authority

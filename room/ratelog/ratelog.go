@@ -39,8 +39,8 @@ func New(log *slog.Logger, level slog.Level, message string, quiet time.Duration
 }
 
 // Happened records that the trouble happened, because of err, which may be nil. pairs are names and values by turns.
-// The line that begins an episode has err and pairs. Later lines have them, too, at level debug and at most once a
-// second, and the number of lines left out before.
+// The line that begins an episode has err and pairs. Later lines, at level debug and at most one a second, have them,
+// too, and the number of lines that were left out before.
 func (l *Log) Happened(err error, pairs ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

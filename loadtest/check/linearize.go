@@ -290,7 +290,8 @@ func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 }
 
 // unfit returns the refusals that do not fit into an order between their call and return: between two steps, or
-// between the operations of one version, which is one commit.
+// between the operations of one version, which is one commit. A refusal may stand before a step that only adds
+// possibilities, and happened before its call: if the refusal fits there, it fits behind the step, too.
 func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation {
 	rooms := make([]*room, len(order)+1)
 	rooms[0] = newRoom(p)
@@ -311,7 +312,7 @@ func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation
 		fits := func(at *room) bool { return at.refuse(r.Input.(*step).op) == "" }
 		first, last := 0, len(order)
 		for i, o := range order {
-			if o.Return < r.Call {
+			if o.Return < r.Call && !o.Input.(*step).env.adds() {
 				first = i + 1
 			}
 			if o.Call > r.Return {

@@ -286,6 +286,42 @@ func TestLinearize_ManyConnectionsEnd(t *testing.T) {
 	}
 }
 
+// Nobody knows in which order the actions of one commit were done, and porcupine does not try all orders: not if a user
+// leaves whose connection before has ended, nor to fit in what was refused before the commit.
+func TestLinearize_OneCommitOfManyActions(t *testing.T) {
+	const users = 40
+	h := &History{Rooms: []string{room42}, End: ms(9000)}
+	do := func(op Op, call, end int) {
+		op.ID, op.Room, op.Call, op.Return = len(h.Ops)+1, room42, ms(call), ms(end)
+		if op.Version > 0 {
+			op.Outcome, op.Epoch = Done, epoch1
+		}
+		h.Ops = append(h.Ops, &op)
+	}
+	settings := Settings{Capacity: users}
+	left := &List{Settings: settings}
+	do(Op{Process: "administrator", Action: Configure, Version: 1, Settings: &settings}, 1, 2)
+	for i := range users {
+		user := fmt.Sprint("user ", i)
+		do(Op{Process: user, Action: Join, Seat: i, Version: uint64(2 + i)}, 10*i+10, 10*i+15)
+		do(Op{Process: user, Action: Read, Version: users + 2, List: left}, 4900+i, 8000)
+		h.Conns = append(h.Conns, Conn{User: user, From: ms(10*i + 9), Last: ms(6500)})
+		if i > 0 {
+			do(Op{Process: user, Action: Ready, Version: users + 2}, 5000+i, 8000)
+			left.Users = append(left.Users, Member{User: user, Seat: i})
+			do(Op{Process: user, Action: Ready, Version: 1}, 6000+i, 6001+i)
+			h.Ops[len(h.Ops)-1].Room = "43"
+		}
+	}
+	h.Conns = append(h.Conns, Conn{User: "user 0", From: ms(4950), Last: ms(9000), Open: true})
+	do(Op{Process: "user 0", Action: Leave, Version: users + 2}, 4990, 8000)
+	do(Op{Process: "王五", Action: Join, Outcome: Refused, Code: "room_full"}, 7000, 7500)
+	do(Op{Process: "王五", Action: Read, Version: users + 2, List: left}, 8500, 8600)
+	if v := Linearize(h, 5*time.Second); len(v.Unsure) > 0 || len(v.Violations) > 0 {
+		t.Errorf("%v, %v", v.Violations, v.Unsure)
+	}
+}
+
 // While two servers may answer for a room, a refusal may be true of either of its epochs, and what somebody is told not so any more.
 func TestLinearize_TwoServersAnswer(t *testing.T) {
 	split := []Fault{{Name: "failover", From: ms(500), To: ms(600), Splits: true, Until: ms(900)}}

@@ -77,7 +77,7 @@ type Op struct {
 // writes reports whether every execution of the action changes the room.
 func (o *Op) writes() bool {
 	switch o.Action {
-	case SetData, Say, SetMember, SetPrivate, Deal, SetTimer:
+	case Leave, SetData, Say, SetMember, SetPrivate, Deal, SetTimer:
 		return true
 	}
 	return false

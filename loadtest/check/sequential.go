@@ -24,6 +24,9 @@ const (
 	maySettings     // the settings may change
 )
 
+// adds reports whether more is possible after the change than before, and all that was.
+func (e env) adds() bool { return e != none && e != whole && e != calm && e != mayNoMore }
+
 // step is a step of the model: an operation, a list in a reply, or an env.
 type step struct {
 	op      *Op

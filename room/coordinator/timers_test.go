@@ -45,15 +45,21 @@ func watchTimers(t *testing.T, c *Coordinator) *timerLog {
 	return l
 }
 
-// expect waits for so long, and compares which timers have fired when, since the last time.
-func (l *timerLog) expect(in time.Duration, want ...string) {
-	l.t.Helper()
+// fired waits for so long, and returns which timers have fired when, since the last time.
+func (l *timerLog) fired(in time.Duration) []string {
 	time.Sleep(in)
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	redistest.ErrorIf(l.t, !slices.Equal(l.told, want), "fired: %v, want %v", l.told, want)
+	told := l.told
 	l.told = nil
+	return told
+}
+
+func (l *timerLog) expect(in time.Duration, want ...string) {
+	l.t.Helper()
+	told := l.fired(in)
+	redistest.ErrorIf(l.t, !slices.Equal(told, want), "fired: %v, want %v", told, want)
 }
 
 func setTimer(t *testing.T, c *Coordinator, name string, in time.Duration) {
@@ -180,11 +186,7 @@ func redisAway(t *testing.T, lost bool) {
 		rdb.Del(t.Context(), unprefixed.Timers())
 	}
 	away.Store(false)
-	time.Sleep(time.Second)
-	l.mu.Lock()
-	redistest.Equal(t, "timers that have fired", len(l.told), 1)
-	l.told = nil
-	l.mu.Unlock()
+	redistest.Equal(t, "timers that have fired", len(l.fired(time.Second)), 1)
 	l.expect(2 * time.Minute)
 }
 
@@ -201,10 +203,8 @@ func TestTimers_ClockOfRedis(t *testing.T) {
 		left := at - nodes[1].Now()
 		redistest.ErrorIf(t, left < 4000 || left > 5000+1500, "another node shows %d ms, and there are 5000", left)
 		behind(50 * time.Minute)
-		time.Sleep(1100 * time.Millisecond)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		redistest.Equal(t, "timers that have fired", len(l.told), 1)
+		const poll = 1250 * time.Millisecond // the longest pause between two polls of a node
+		redistest.Equal(t, "timers that have fired", len(l.fired(poll)), 1)
 	})
 }
 
@@ -279,11 +279,7 @@ func TestTimers_NothingStays(t *testing.T) {
 					t.Errorf("the node that has set the timers still has alarms: %v", alarms)
 				}
 				l := watchTimers(t, other)
-				time.Sleep(5 * time.Minute)
-				synctest.Wait()
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				redistest.Equal(t, "timers that have fired", len(l.told), len(c.left))
+				redistest.Equal(t, "timers that have fired", len(l.fired(5*time.Minute)), len(c.left))
 			})
 		})
 	}

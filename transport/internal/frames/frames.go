@@ -131,7 +131,7 @@ func (f *Shared) For(to room.Viewer, clock Clock) []byte {
 	return f.bytes
 }
 
-// showsMore reports whether a viewer may see changes that are not for everybody.
+// showsMore reports whether the event has changes for this viewer that are not for everybody.
 func (f *Shared) showsMore(to room.Viewer) bool {
 	if !f.limited {
 		return false
@@ -208,7 +208,7 @@ type encodedList struct {
 	users []byte
 
 	mu    sync.Mutex
-	of    room.Position // guarded by mu: of frame
+	of    room.Position // guarded by mu: which frame shows
 	frame []byte        // guarded by mu: the latest; nil before the first
 }
 

@@ -50,7 +50,7 @@ const ReasonReplaced room.Reason = "replaced"
 
 var replaced = Loss{Gone: room.Gone{Reason: ReasonReplaced}}
 
-// step applies an input. It returns the loss of the seat, or nil: why or, if a newer session overtook, replaced.
+// step applies an input. If the seat is lost, it returns why, or replaced if a newer session overtook; otherwise nil.
 func (m *Membership) step(in Input, why Loss) *Loss {
 	before := m.Status
 	m.Status = before.After(in)
@@ -117,7 +117,7 @@ func (m *Membership) JoinReply(result room.Result, err error) *Loss {
 	return nil
 }
 
-// LeaveReply records the result of the client's leave. It returns an earlier loss, or nil, to tell before the reply.
+// LeaveReply records the result of the client's leave. It returns an earlier loss as JoinReply does.
 func (m *Membership) LeaveReply(result room.Result, err error) *Loss {
 	switch {
 	case err == nil:
@@ -168,8 +168,8 @@ func (m *Membership) Next() (action room.Action, found bool) {
 	return nil, false
 }
 
-// Answer records the result of Next's action. wait asks for a pause before the next try, because the action failed
-// for now, or an event on its way has to come first.
+// Answer records the result of Next's action. lost is the loss that it shows, or nil. wait asks for a pause before
+// the next try, because the action failed for now, or an event on its way has to come first.
 func (m *Membership) Answer(result room.Result, err error) (lost *Loss, wait bool) {
 	absent := errors.Is(err, room.ErrNotMember) || errors.Is(err, room.ErrConflict)
 	switch {
@@ -273,7 +273,7 @@ const (
 	Left
 	// LeaveUnknown: a leave of the client may have been written.
 	LeaveUnknown
-	// Refused: the session cannot get a seat: the room is full or closed, or the user is banned.
+	// Refused: the session cannot get a seat, for example because the room is full or the user banned.
 	Refused
 	// Moved: the user was moved into the room.
 	Moved

@@ -100,7 +100,7 @@ func (o *Outbox) startLocked() {
 	}
 }
 
-// Claim makes the caller the writer. It reports false if a writer runs, or nothing is queued.
+// Claim makes the caller the writer. It reports false if a writer runs, nothing is queued, or the outbox is finished.
 func (o *Outbox) Claim() bool {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
@@ -123,8 +123,8 @@ func (o *Outbox) KeepWriting() bool {
 	return o.writing
 }
 
-// Next removes and returns the next frame, or the pending events of one room; neither if nothing is queued. The
-// events are valid until the next call of Next or Written.
+// Next removes and returns the next frame, or the pending events of one room; neither if nothing can be written now.
+// The events are valid until the next call of Next or Written.
 func (o *Outbox) Next() (frame []byte, events []*room.Event) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
@@ -184,7 +184,7 @@ func (o *Outbox) Written() {
 	o.signal()
 }
 
-// Finish queues a last frame, or none if last is nil. No writer starts after it.
+// Finish queues a last frame, unless that is nil or nothing can be written any more. No writer starts after it.
 func (o *Outbox) Finish(last []byte) {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
@@ -195,7 +195,7 @@ func (o *Outbox) Finish(last []byte) {
 	o.signal()
 }
 
-// Cut empties the queue except rest, the rest of a frame that the client has in part. If rest is nil, nothing can be
+// Cut replaces the queue by rest, the end of a frame that the client has in part. If rest is nil, nothing can be
 // written any more; otherwise only rest, and the last frame of Finish.
 func (o *Outbox) Cut(rest []byte) {
 	o.Mu.Lock()
@@ -241,7 +241,7 @@ func (r *Room) take() (events []*room.Event, size int) {
 	return events, size
 }
 
-// enqueue gives the queue a position in the outbox, and starts a writer.
+// enqueue gives the queue a position as place does. If it gets one, enqueue starts a writer.
 func (r *Room) enqueue() {
 	if r.place() {
 		r.out.startLocked()

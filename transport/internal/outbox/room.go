@@ -26,7 +26,7 @@ type Room struct {
 	lack    *room.Event   // the first pending event that shows a member the room without itself, or nil
 	notices []notice      // queued at the latest when held ends
 
-	Missed  *room.Position // of the last event that was dropped for lack of space; nil for none, or behind a snapshot
+	Missed  *room.Position // of the last event dropped for lack of space; nil for none, or once a snapshot covers it
 	filling bool           // stale was called, and Refill not yet
 }
 
@@ -71,8 +71,8 @@ func (r *Room) SetViewer(to room.Viewer) {
 }
 
 // Gate sets the reasons for which events wait. held: a request about the room runs, whose list may be older. paused:
-// the session may have lost its place. Without a reason they are written. If held was set before, and is not now, Gate
-// starts no writer: the caller writes the queue.
+// the session may have lost its place. Without a reason they are written. If held was set before, and is not now,
+// Gate starts no writer for them: the caller writes the queue.
 func (r *Room) Gate(held, paused bool) {
 	released := r.held && !held
 	r.held, r.paused = held, paused
@@ -90,7 +90,8 @@ func (r *Room) Gate(held, paused bool) {
 	}
 }
 
-// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself.
+// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself. Of several
+// events the first is marked, or the latest snapshot.
 func (r *Room) Lack(e *room.Event) {
 	over := shows(r.at, positionOf(e)) && !slices.Contains(r.pending, e)
 	if !over && (r.lack == nil || e.Snapshot != nil) { // only a snapshot replaces an earlier one
@@ -108,7 +109,8 @@ func (r *Room) End() {
 	}
 }
 
-// Push adds an event, unless the client has it. It reports false if a queue begins to drop events, for a snapshot.
+// Push adds an event, unless the queue has ended, or the client has the event or a later epoch. It reports false if a
+// queue of the outbox begins to drop events, which a snapshot will replace.
 func (r *Room) Push(e *room.Event) (fits bool) {
 	// A new epoch starts with a snapshot, or where no room was; other events of another epoch are of an earlier one.
 	late := e.Snapshot == nil && r.at.Epoch != "" && e.Epoch != r.at.Epoch && e.From > 0
@@ -130,7 +132,7 @@ func (r *Room) Push(e *room.Event) (fits bool) {
 	return fits
 }
 
-// notify queues the notices about the session's own place, each after the events that precede it.
+// notify queues the notices about the session's own place, each after the events before it. It starts a writer.
 func (r *Room) notify() {
 	for _, n := range r.notices {
 		first := slices.Index(r.pending, n.before)
@@ -148,8 +150,9 @@ func (r *Room) notify() {
 	r.notices = nil
 }
 
-// Reply queues the reply to a request that left the room at a version, or found it there: after older events and all
-// notices, before the event of that version, and before those in unclear, which may show the room without the session.
+// Reply queues the reply to a request that left the room at a version, or found it there: after all notices and older
+// events, before the event of that version and those in unclear, which may show the room without the session. While
+// the queue is paused or has dropped events, the reply comes before all events.
 func (r *Room) Reply(at room.Position, frame []byte, unclear []*room.Event) {
 	r.notify()
 	if !r.paused && r.Missed == nil {
@@ -251,8 +254,8 @@ func (r *Room) behind(at room.Position) (events []*room.Event) {
 	return events
 }
 
-// Restart replaces pending events by the snapshot in now, which an action of the session returned, if the client needs
-// it (needed) or events were dropped. If again, the client gets it even if a reply has shown that version.
+// Restart replaces the pending events that now covers, a snapshot by an action of the session, if events were dropped
+// or needed says that the client needs it. If again, it does so even if a reply has shown that version.
 func (r *Room) Restart(now *room.Event, needed, again bool) {
 	if again && r.sent == positionOf(now) {
 		r.sent = room.Position{}
@@ -263,8 +266,8 @@ func (r *Room) Restart(now *room.Event, needed, again bool) {
 	}
 }
 
-// Refill replaces dropped events by the snapshot in now. It reports false if that is older than the last of them. With
-// nil it only ends the refill; if events are still missed, the end of a pause brings a snapshot, or another refill.
+// Refill replaces dropped events by the snapshot in now. It reports false if the snapshot is older than the last of
+// them. With nil it only ends the refill: a recovery's snapshot or another refill replaces events still missed.
 func (r *Room) Refill(now *room.Event) bool {
 	if r.Missed != nil && now != nil {
 		if r.replace(now); r.Missed != nil {

@@ -63,8 +63,8 @@ type Value[T any] struct {
 type Messages struct{ Changed, Unusable string }
 
 // New returns the value that parse makes of the files' texts, or a [FileError]. It wraps other errors of parse in one
-// for the first file. Current logs later errors, each once in a row. parse must not call Current; no two calls of it
-// run at a time.
+// for the first file. Current logs later errors, each once in a row. parse must not call Current; its calls do not
+// overlap.
 func New[T any](log *slog.Logger, said Messages, parse func(texts [][]byte) (T, error), paths ...string) (*Value[T],
 	error) {
 	v := &Value[T]{paths: paths, parse: parse, said: said, log: log, checked: time.Now()}

@@ -66,7 +66,7 @@ func parse(text string) ([]scenario, error) {
 	return all, nil
 }
 
-// split returns the arguments of a command. One that begins as JSON goes to the end.
+// split returns the arguments of a command. One that begins as JSON extends to the end of the text.
 func split(text string) (args []string) {
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		if strings.ContainsRune(`{["`, rune(text[0])) {

@@ -153,7 +153,7 @@ func (p *player) lobbyAsked(ctx context.Context, s step) (err error) {
 	return err
 }
 
-// arrive waits for a client, and checks it by the words of the step. before is the one before it, or nil.
+// arrive waits for a client, and checks it by the words of the step. before is the client that came before, or nil.
 func arrive(ctx context.Context, s step, from <-chan *arrival, before *arrival) (*arrival, error) {
 	a, err := receive(ctx, from)
 	if err != nil {
@@ -243,7 +243,8 @@ func (p *player) converse(ctx context.Context, s step) error {
 	return nil
 }
 
-// finish closes the client. It fails if a call has no gives, or if the client has sent more than the scenario has.
+// finish closes the client. It fails if that or its connection's end fails, if a call has no gives, or if the client
+// has sent more than the scenario has.
 func (p *player) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -46,8 +46,8 @@ const patience = 15 * time.Second
 
 // Subject is a client under test, and the program that uses it. See the package's description.
 type Subject interface {
-	// Do carries out a command, and returns the answer. Several calls run at once. It returns at the end of ctx, with
-	// any answer.
+	// Do carries out a command, and returns the answer. Several calls run at once. It returns at the end of ctx at
+	// the latest, then with any answer.
 	Do(ctx context.Context, command string, args ...string) string
 }
 

@@ -41,7 +41,6 @@ type refusal struct {
 	message string
 }
 
-// startServer starts a server with two addresses.
 func startServer(ctx context.Context) *server {
 	s := &server{arrivals: make(chan *arrival), watchers: make(chan *arrival)}
 	for n := range 2 {
@@ -53,7 +52,6 @@ func startServer(ctx context.Context) *server {
 	return s
 }
 
-// urls returns where clients connect.
 func (s *server) urls() (all []string) {
 	for _, l := range s.listeners {
 		all = append(all, "ws"+strings.TrimPrefix(l.URL, "http")+"/ws")
@@ -92,7 +90,7 @@ func (s *server) serve(ctx context.Context, a *arrival) {
 	}
 }
 
-// write answers a handshake, or a request for the lobby.
+// write sends the refusal as the answer to a request.
 func (r *refusal) write(w http.ResponseWriter) {
 	retry := r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable
 	w.WriteHeader(r.status)
@@ -126,7 +124,6 @@ func (s *server) accept(ctx context.Context, a *arrival) (*peer, error) {
 	return p, nil
 }
 
-// tell sends an event of the lobby.
 func (a *arrival) tell(event, data string) error {
 	a.w.Header().Set("Content-Type", "text/event-stream")
 	if _, err := fmt.Fprintf(a.w, ":\n\nevent: %s\ndata: %s\n\n", event, data); err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// NoopRate, per second, and NoopBurst, at once, limit frames that carry out no request but cost time: pings, pongs,
-	// all fragments but the first, and requests over the rate. They count for the connection and for its user, so that
-	// a new connection brings no new burst.
+	// NoopRate, per second, and NoopBurst, at once, limit frames that carry out no request but cost time. Pings,
+	// pongs and all fragments but the first count for the connection and for its user, requests over the rate for the
+	// user only. So a new connection brings no new burst.
 	NoopRate  = 100
 	NoopBurst = 256
 )
@@ -179,7 +179,7 @@ func (u *Users) acquire(name string) *userThrottle {
 	return t
 }
 
-// Known returns how many users are counted.
+// Known returns how many users have a throttle.
 func (u *Users) Known() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -284,7 +284,8 @@ func (a *Access) stop() {
 	a.timer = nil
 }
 
-// renew replaces the granted identity by a newer token's, for the same user.
+// renew replaces the granted identity by that of a newer token, which must be for the same user. It fails with a
+// *protocol.Error.
 func (a *Access) renew(token string) (auth.Identity, error) {
 	identity, err := a.verify(token)
 	if err != nil {
@@ -302,7 +303,7 @@ func (a *Access) renew(token string) (auth.Identity, error) {
 	return identity, nil
 }
 
-// fresh returns an error if the client needs a token, and has none yet, or an expired one.
+// fresh returns an error if the client needs a token, and has none yet, or an expired one, which ends the connection.
 func (a *Access) fresh() error {
 	if a == nil {
 		return nil

@@ -74,8 +74,9 @@ func (p *presence) gateLocked() {
 	p.queue.Gate(p.session.serving == p.room, p.membership.Status.IsPaused())
 }
 
-// subscribe subscribes to the room's events, or makes the queue accept them again after a loss; begun says that it did
-// not accept them before. Only requests, which hold them until the reply, and recoveries call it, one at a time.
+// subscribe subscribes to the room's events, or makes the queue accept them again after a loss. begun says that the
+// queue did not accept them before. Only requests, which hold the events until the reply, and recoveries call it, one
+// at a time. It fails as Rooms.Watch.
 func (p *presence) subscribe() (begun bool, err error) {
 	s := p.session
 	s.mu.Lock()
@@ -151,7 +152,7 @@ func (p *presence) judgeLocked(e *room.Event) {
 	}
 }
 
-// heed updates the rule by an event. It reports whether the event may end the watch.
+// heed updates the watch's rule by an event. It reports whether the event may end the watch.
 func (w *watching) heed(e *room.Event, user string) bool {
 	if !w.on || e.Epoch == w.since.Epoch && e.Version <= w.since.Version {
 		return false
@@ -195,6 +196,7 @@ func (p *presence) loseLocked(lost *membership.Loss, by *room.Event, replying bo
 const LastRoomWait = time.Second
 
 // endIfNothingLeft closes the connection of a replaced session that is in no room, watches none, and follows no move.
+// While a request or a recovery may still join, it looks again later.
 func (s *Session) endIfNothingLeft() {
 	if s.closeIfNothingLeft() {
 		s.conn.End(protocol.CloseReplaced, "replaced by a newer session")
@@ -220,8 +222,8 @@ func (s *Session) closeIfNothingLeft() bool {
 	return true
 }
 
-// tellLocked queues the last events about the room, except nil; by and replying are as in loseLocked. The queue ends
-// after them, unless the client watches.
+// tellLocked queues the last events about the room, if any is not nil. The queue ends after them, unless the client
+// watches. by and replying are as in loseLocked.
 func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.Event) {
 	var written [][]byte
 	for _, e := range last {
@@ -238,7 +240,8 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	}
 }
 
-// endWatchLocked ends a non-member's watch that the room or the token forbids, and returns the event, or nil.
+// endWatchLocked ends a non-member's watch that the room or the token forbids, and returns the event for the client,
+// or nil.
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())
@@ -268,7 +271,7 @@ func (s *Session) followLocked(id string) {
 }
 
 // settleLocked brings the presence up to date after a change of the membership, the watch or busy: unless busy, it
-// judges deferred events and a move, and starts a recovery if one is needed.
+// judges deferred events and a move, then removes an unused presence, or starts a recovery if one is needed.
 func (p *presence) settleLocked() {
 	s := p.session
 	for p.busy == 0 && len(p.deferred) > 0 {
@@ -326,7 +329,6 @@ func (s *Session) control(id string) (*presence, error) {
 	return p, nil
 }
 
-// end ends the control of a request.
 func (p *presence) end() {
 	s := p.session
 	s.mu.Lock()

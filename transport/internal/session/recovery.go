@@ -45,7 +45,8 @@ func (p *presence) startRecoveryLocked() {
 	})
 }
 
-// beginAction returns the next action. If there is none, or ctx has ended, the recovery is over, and idle events end.
+// beginAction returns the next action, and the status that needs it. If there is none, it ends idle events, and the
+// recovery is over. Once ctx has ended, the recovery is over, too.
 func (r *recovery) beginAction(ctx context.Context) (status membership.Status, action room.Action, over bool) {
 	p, s := r.p, r.p.session
 	for {

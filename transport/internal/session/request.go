@@ -181,8 +181,8 @@ func authenticate(r *request) {
 	s.judgeRooms()
 }
 
-// push queues a reply in its place among the room's events; listed says that it has the room's list. If the membership
-// is not paused any more, push first ends the pause, so that earlier events come before the reply.
+// push queues a reply in its place among the room's events. at is the version that it shows, listed whether it has
+// the list. If the membership is not paused any more, push first ends the pause, so that earlier events come first.
 func (r *request) push(at room.Position, reply *protocol.Reply, listed bool) {
 	frame := frames.Reply(reply)
 	s := r.session
@@ -203,7 +203,6 @@ func (r *request) push(at room.Position, reply *protocol.Reply, listed bool) {
 	}
 }
 
-// positionOf returns the epoch and version of a snapshot.
 func positionOf(now room.Snapshot) room.Position {
 	return room.Position{Epoch: now.Epoch, Version: now.Version}
 }
@@ -252,7 +251,7 @@ var refusals = []struct {
 	{room.ErrClosed, protocol.CodeUnavailable, "this node is shutting down; nothing was written"},
 }
 
-// ErrorOf turns an error of package room into one of the protocol. It returns an error of the protocol as it is.
+// ErrorOf turns err into an error of the protocol, unless it is one. An error not in refusals gets CodeInternal.
 func ErrorOf(err error) *protocol.Error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e
@@ -289,7 +288,7 @@ func (r *request) refusal(err error) *protocol.Reply {
 	return &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: e}
 }
 
-// refuseRate refuses a request over the rate; bad is nil if it is well-formed. cutOff ends the connection, too.
+// refuseRate refuses a request over the rate; bad is nil for a well-formed one. cutOff ends the connection, too.
 func (r *request) refuseRate(bad *protocol.DecodeError, refusal *protocol.Error, cutOff bool) {
 	reply := &protocol.Reply{ID: &r.in.ID, Room: r.in.Room, Error: refusal}
 	if bad != nil {

@@ -81,7 +81,7 @@ func (s *Session) Begin() {
 	}
 }
 
-// Handle runs the request in a frame, and queues its reply.
+// Handle runs the request in a frame, and queues its reply. It ends the connection if the user is still unknown then.
 func (s *Session) Handle(frame []byte) {
 	decoded, bad := protocol.DecodeRequest(frame)
 	r := requestPool.Get().(*request)
@@ -118,7 +118,7 @@ func (s *Session) Handle(frame []byte) {
 // Noop counts a frame without a request. It returns a *ws.CloseError if there were too many.
 func (s *Session) Noop() error { return s.throttle.noopFrame() }
 
-// Broken counts a breach of a limit. If a frame was longer than max bytes, it queues an error about that.
+// Broken counts the breach if it is one of a limit. If a message was longer than max bytes, it queues an error reply.
 func (s *Session) Broken(broken *ws.CloseError, max int) {
 	switch broken.Code {
 	case protocol.CloseTooBig:
@@ -238,7 +238,7 @@ const (
 	LimitQueue    = "queue"     // bytes for a slow reader
 )
 
-// Shared is the state that a server's sessions share. Every field must be set.
+// Shared is the state that a server's sessions share. Every field except MatchSettings must be set.
 type Shared struct {
 	Life    context.Context      // of requests, and of their background work
 	Now     frames.Clock         // the clock that all nodes share
@@ -270,7 +270,6 @@ type Limits struct {
 	AuthTimeout time.Duration // from the start of a connection to its auth request
 }
 
-// newRooms is the limit of rooms that a user creates.
 func (l Limits) newRooms() rateLimit {
 	if l.MaxNewRooms < 0 {
 		return rateLimit{}
@@ -306,7 +305,7 @@ func NewDebugLog(log *slog.Logger, clock func() time.Duration) *DebugLog {
 
 func (d *DebugLog) enabled() bool { return d.log.Enabled(context.Background(), slog.LevelDebug) }
 
-// Write writes a line, unless there were too many.
+// Write writes a line, if the level is enabled and there were not too many.
 func (d *DebugLog) Write(message string, attrs ...slog.Attr) {
 	if !d.enabled() {
 		return

@@ -20,8 +20,8 @@ type Rooms interface {
 	Watch(ctx context.Context, id string, fn func(*room.Event)) (stop func(), err error)
 }
 
-// SharedReads merges concurrent reads of a room: one at a time runs, for any number of clients, and its list is encoded
-// once. A caller never gets a read that began before its call: it shares the next one.
+// SharedReads merges concurrent reads of a room: one at a time runs, for any number of clients, and its list is
+// encoded once. Read shares no read that began before the call: it waits for the next one.
 type SharedReads struct {
 	Rooms
 	life context.Context // of reads

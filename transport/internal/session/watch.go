@@ -19,7 +19,7 @@ func users(r *request) {
 	r.replyList(now, nil, false)
 }
 
-// watch begins a watch, and replies. If a member loses its place meanwhile, it tries again after the recovery.
+// watch begins a watch, and replies. If a member loses its place meanwhile, it tries again for SeatWait.
 func watch(r *request) {
 	for began := time.Now(); r.tryWatch(time.Since(began) < SeatWait); {
 	}

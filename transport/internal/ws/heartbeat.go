@@ -62,7 +62,6 @@ func (h *heartbeats) run(stop chan struct{}) {
 	}
 }
 
-// beat checks the connections of one step.
 func (h *heartbeats) beat(stop chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +126,7 @@ func (c *Conn) isReading() bool {
 	return taken > c.alive.taken && taken < c.alive.queue
 }
 
-// unsent returns how many of the bytes given to our kernel the client's has not acknowledged.
+// unsent returns how many bytes in our kernel the client's kernel has not acknowledged.
 func (c *Conn) unsent() int64 { return unsentBytes(rawOf(socketOf(c.raw))) }
 
 // wake makes the reader notice that the connection has ended.

@@ -62,7 +62,8 @@ func (r *frameReader) next() (h frameHeader, message bool, err error) {
 	return h, false, err
 }
 
-// readText appends a message that begins with h. It fails once the message is too long, or cannot become valid UTF-8.
+// readText appends a message that begins with h. It fails once the message is too long, has too many frames, or
+// cannot become valid UTF-8.
 func (r *frameReader) readText(h frameHeader, into *bytes.Buffer) error {
 	r.inMessage = true
 	defer func() { r.inMessage = false }()
@@ -292,7 +293,6 @@ func (s *socket) wait() error {
 	return s.err
 }
 
-// hasMore reports whether the buffer has unread bytes.
 func (s *socket) hasMore() bool { return s.buffer != nil && s.buffer.Buffered() > 0 }
 
 // maxPeek is how many unread bytes isOver searches.
@@ -329,7 +329,7 @@ func (s *socket) tryRead(fd uintptr) bool {
 	return true
 }
 
-// Read fills the buffer. While tryRead runs, it does not wait.
+// Read reads from the connection, for buffer. While tryRead runs, it fails with EAGAIN instead of waiting.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.trying {
 		return s.conn.Read(p)

@@ -35,7 +35,7 @@ type writer struct {
 	rest     []byte    // of the write that failed
 }
 
-// flush writes the queue once, unless a writer runs. It leaves later frames to the flusher: the reader has to read.
+// flush writes one batch of the queue, unless a writer runs. The flusher writes the rest: the reader has to read.
 func (w *writer) flush() {
 	if w.conn.out.Claim() && w.send() {
 		w.conn.startWriting()
@@ -84,7 +84,7 @@ func (w *writer) sendTaken() (more bool) {
 	return w.conn.out.KeepWriting()
 }
 
-// take fetches about batchSize of queued frames. It reports false if there are none.
+// take fetches about batchSize bytes of queued frames. It reports false if there are none.
 func (w *writer) take() bool {
 	w.frames = w.conn.handler.Take(w.frames[:0], batchSize)
 	return len(w.frames) > 0
@@ -127,7 +127,6 @@ func (w *writer) tryTaken(try *attempt) (done bool) {
 	return true
 }
 
-// written records that all fetched frames are written.
 func (w *writer) written() {
 	clear(w.frames)
 	w.conn.out.Written()
@@ -162,8 +161,8 @@ func (w *writer) writeShort(short *bytes.Buffer) error {
 	return err
 }
 
-// write writes whole frames. It fails with os.ErrDeadlineExceeded if the client reads nothing for WriteTimeout; rest
-// is then the unwritten part.
+// write writes whole frames. If it fails, rest is the unwritten part. It fails with os.ErrDeadlineExceeded if the
+// client reads nothing for WriteTimeout.
 func (w *writer) write(p []byte) (err error) {
 	for n := 0; len(p) > 0; p = p[n:] {
 		began := w.extendDeadline()
@@ -180,8 +179,8 @@ func (w *writer) write(p []byte) (err error) {
 	return nil
 }
 
-// extendDeadline gives the client WriteTimeout, or up to an eighth more, and returns the time. It does not move the
-// deadline at every write: that costs as much as encoding a frame.
+// extendDeadline gives the client WriteTimeout, or up to an eighth more, and returns the present time. It does not
+// move the deadline at every write: that costs as much as encoding a frame.
 func (w *writer) extendDeadline() time.Time {
 	now, timeout := time.Now(), w.conn.group.WriteTimeout
 	if w.deadline.Sub(now) < timeout {

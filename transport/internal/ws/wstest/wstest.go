@@ -93,7 +93,6 @@ func Gorilla(t testing.TB, conn net.Conn) *websocket.Conn {
 	return socket
 }
 
-// hijacked hands a connection to gorilla's Upgrader.
 type hijacked struct {
 	http.ResponseWriter
 	conn net.Conn

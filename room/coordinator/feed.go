@@ -32,7 +32,7 @@ type FeedEntry struct {
 // Now.
 type FeedGap struct {
 	After, Before room.Position
-	Now           *room.Snapshot // the room after the missing commits; nil if it cannot be read
+	Now           *room.Snapshot // the room after the missing commits; nil if there is none, or an [room.ErrForeign]
 	List          FeedList       // set only in an entry without a room
 }
 
@@ -157,7 +157,7 @@ func (h *history) roomsPage(ctx context.Context, id, from string, limit int, sho
 	return page, nil
 }
 
-// snapshot returns a room as it is now; nil if it does not exist or cannot be read.
+// snapshot returns a room as it is now; nil if there is none, or its key holds what roomd has not written.
 func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, error) {
 	now, err := h.read(ctx, id)
 	if errors.Is(err, room.ErrForeign) || err == nil && now.Epoch == "" {
@@ -166,8 +166,8 @@ func (h *history) snapshot(ctx context.Context, id string) (*room.Snapshot, erro
 	return &now, err
 }
 
-// AwaitFeed waits for an entry behind the place after, the Next of a page. In a list of all rooms it does not wait. It
-// fails with [room.ErrUnavailable] or the cause of ctx.
+// AwaitFeed waits for an entry that follows a page. after is the page's Next; in a list of all rooms it does not wait.
+// It fails with [room.ErrUnavailable] or the cause of ctx.
 func (h *history) AwaitFeed(ctx context.Context, after string) error {
 	if strings.Contains(after, "~") {
 		return nil

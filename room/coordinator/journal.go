@@ -36,9 +36,9 @@ type JournalEntry struct {
 // entryID matches the id of a stream's entry: ms since 1970, and a number.
 var entryID = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}$`)
 
-// Journal returns at most limit entries of a room's journal, oldest first. They begin after the entry whose ID is
-// after, or with the first remaining one if after is empty. limit is from 1 to MaxJournalPage. Nodes without
-// Options.Journal can read a journal, too.
+// Journal returns at most limit entries of a room's journal, oldest first. after is the ID of the entry before them, or
+// "" to begin with the first remaining one. limit is from 1 to MaxJournalPage. Nodes without Options.Journal can read a
+// journal, too.
 //
 // It fails with [room.ErrInvalid], [room.ErrForeign], [room.ErrUnavailable] or the cause of ctx.
 func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]JournalEntry, error) {

@@ -8,10 +8,10 @@ import (
 	"roomd/room/coordinator/internal/lobby"
 )
 
-// Lobby returns a list of the rooms that have members, and of those that were configured, except closed ones that are
-// not kept. It includes this node's commits up to now, and those of other nodes up to half a second ago; up to a
-// minute ago where Redis lost the room, or the node died while changing it. No call searches Redis: from the first
-// call on, nodes keep an index there and share it. The first call waits up to three seconds for the complete index.
+// Lobby returns a list of the rooms that have members, and of the empty rooms that were configured and are kept or not
+// closed. It includes this node's commits up to now, and those of other nodes up to half a second ago; up to a minute
+// ago where Redis lost the room, or the node died while changing it. No call searches Redis: nodes keep an index there
+// and share it. The first call waits up to three seconds for the complete index.
 //
 // It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }
@@ -38,9 +38,9 @@ const maxMatches = 20
 // players join rooms with these labels in no other way, all rooms except the last are full.
 //
 // Usually that is two requests: one finds the room and claims the seats, the other is the join. If the join fails
-// without writing, Match releases the claim; after [room.ErrUnknown] the next search of the index releases it. Match
-// fails with the error of join in a new room or in the last one tried; with Wanted.NoNew or [room.ErrForbidden] if
-// none may begin; or with [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
+// without writing, Match releases the claim; after [room.ErrUnknown] the next search for missing rooms releases it.
+// Match fails with the error of the last join; with Wanted.NoNew or [room.ErrForbidden] if no room is found and none
+// may begin; or with [room.ErrInvalid], [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Match(ctx context.Context, w Wanted,
 	join func(ctx context.Context, id string, begin *room.Settings) (room.Result, error)) error {
 	if w.Settings.Capacity == 0 {

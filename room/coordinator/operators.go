@@ -117,9 +117,9 @@ func (o *operators) MissingRights(ctx context.Context) ([]string, error) {
 // CheckKeys fails with [room.ErrForeign] if a key that all rooms share holds something that roomd has not written.
 func (o *operators) CheckKeys(ctx context.Context) error { return o.redis().CheckKeys(ctx) }
 
-// FindForeign calls found for each key of a room that another program has written, one after the other. In such a
-// room every action fails with [room.ErrForeign]. It looks at every key of every server, so use it now and then, by
-// hand. It fails with an error of Redis.
+// FindForeign calls found for each key of a room's members that another program has written, one after the other. In
+// such a room every action fails with [room.ErrForeign]. It looks at every key of every server, so use it now and
+// then, by hand. It fails with an error of Redis.
 func (o *operators) FindForeign(ctx context.Context, found func(Foreign)) error {
 	return o.store.FindForeign(ctx, found)
 }

@@ -113,8 +113,8 @@ func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays
 	return ""
 }
 
-// record stores a check's results. A fault counts once further checks confirm it; with sure, a wrong version counts at
-// once.
+// record stores a check's results. A fault counts once further checks confirm it. sure says that a wrong version counts
+// at once.
 func (v *Checks) record(id string, all verdicts, sure bool, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

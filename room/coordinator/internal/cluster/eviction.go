@@ -22,13 +22,13 @@ var (
 	//go:embed lua/lease_over.lua
 	leaseOverLua string
 
-	// OverScript ends the lease of a node that has died.
+	// OverScript ends a lease, unless the lease has changed since the caller saw it.
 	OverScript = redis.NewScript(leaseOverLua)
 
 	//go:embed lua/lease_unlist.lua
 	leaseUnlistLua string
 
-	// UnlistScript removes a dead node from the list of nodes that may have members.
+	// UnlistScript removes a dead node from its list of nodes, unless the node has a lease or recorded rooms.
 	UnlistScript = redis.NewScript(leaseUnlistLua)
 )
 
@@ -36,7 +36,7 @@ var (
 // not delay the others.
 const maxEvictions = 128
 
-// evictor removes the members of other nodes that died or stopped. Only its loop uses it.
+// evictor removes the members of nodes that died or stopped, and of this node's former names. Only its loop uses it.
 type evictor struct {
 	node  *Node
 	lists []*sightings // by list of nodes
@@ -250,7 +250,7 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 	return int(members.Load()), nil
 }
 
-// evictFrom removes the members of who.Node from a room, by:<node> from its Meta, and it from Node:<node>:Rooms.
+// evictFrom removes the members of who.Node from a room, by:<node> from its Meta, and the room from Node:<node>:Rooms.
 // Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
 // and did not die.
 func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {

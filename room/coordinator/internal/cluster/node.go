@@ -153,7 +153,7 @@ func (n *Node) Refuse() {
 // Wait waits for the loops, which end with the open context of New.
 func (n *Node) Wait() { n.loops.Wait() }
 
-// End releases the lease: the grace of its members begins.
+// End releases the lease: the grace of the node's members begins. It has its own timeout, and ignores the end of ctx.
 func (n *Node) End(ctx context.Context) error { return n.lease.end(ctx) }
 
 // Vanish stops the node like a crash, without releasing the lease. Call it after the open context has ended. It is

@@ -117,7 +117,7 @@ func (r *Registration) Open(ctx context.Context) error {
 	return nil
 }
 
-// register records a room that is new to the node. On a Cluster it gives up when the lease is over.
+// register records a room under the name who. On a Cluster it gives up when the lease is over.
 func (n *Node) register(ctx context.Context, who *Identity, id string) error {
 	if n.store.Cluster {
 		_, until := n.lease.held()

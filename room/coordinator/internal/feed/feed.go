@@ -143,7 +143,7 @@ func (f *feed) hasLost(now *room.Room) bool {
 }
 
 // beginsAnewLocked reports whether epoch differs from the last epoch of the room that is known here. Watchers may know
-// that one even before the first event.
+// the last epoch even before the first event.
 func (f *feed) beginsAnewLocked(epoch string) bool {
 	was := f.memory.Epoch()
 	return was != "" && was != epoch

@@ -151,8 +151,8 @@ func (fs *Feeds) message(f *feed, payload string) {
 	fs.sawGap(f, f.receive(c.Event(f.id), len(payload)))
 }
 
-// Committed publishes a commit of this node to its watchers without waiting for Redis, if they know the previous one.
-// Otherwise the commit arrives through Redis like any event.
+// Committed publishes a commit of this node to the room's watchers here, if they know the previous one, without waiting
+// for Redis. Otherwise the commit arrives through Redis like any event.
 func (fs *Feeds) Committed(id string, c *room.Commit) {
 	if f := fs.of(id); f != nil {
 		f.committed(c)

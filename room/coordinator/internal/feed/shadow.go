@@ -73,7 +73,7 @@ func (r *Replica) Meet(ctx context.Context, is *room.Room) (at room.Position, di
 	}
 }
 
-// Gap returns a gap found between two events since the last call, or "".
+// Gap describes the last gap between two events that was found since the last call; "" if none was.
 func (r *Replica) Gap() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

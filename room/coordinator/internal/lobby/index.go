@@ -139,8 +139,8 @@ const readChunk = 1000
 
 // known identifies the state of the index that a copy has.
 type known struct {
-	run    string
-	number string
+	run    string // names the life of the index, which ends when Redis is restarted or replaced
+	number string // of the last change
 }
 
 func (x *index) explain(ctx context.Context, err error, rooms []*change) error {

@@ -35,7 +35,7 @@ const NewIDLength = 10
 // Wanted describes the room that a player looks for.
 type Wanted struct {
 	Labels   room.Labels   // labels that the room must have, perhaps among others; not empty
-	Seats    int           // number of seats in one room
+	Seats    int           // number of free seats that the room must have
 	Settings room.Settings // of a new room; its labels are Labels
 	Prefix   string        // of a new room's id, followed by NewIDLength characters; empty if no room may be created
 	NoNew    error         // the error if no room is found and a reason other than Prefix forbids a new one; else nil
@@ -151,7 +151,7 @@ type Tried struct {
 	Settings room.Settings
 }
 
-// Settle frees claimed seats that were not used, because the members already sat in the room r.
+// Settle frees claimed seats that were not used, because the users already sat in the room.
 func (l *Lobby) Settle(r Tried) {
 	if r.At.Version > 0 {
 		l.news.put(changeOf(r.Room, r.At, r.Members, r.Settings))

@@ -85,8 +85,8 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 	return err == nil, err
 }
 
-// turn removes from the index the rooms that have long been gone. It returns the run of the index that this node must
-// compare with all rooms; nil if it is not this node's turn.
+// turn removes from the index the rooms that have long been gone. It returns the index's run (see known) if this node
+// must compare the index with all rooms; nil if it is not this node's turn.
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
 		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(),
@@ -168,7 +168,7 @@ func (s *search) differs(c *change) bool {
 	return !c.listed || is != *was || c.Labels != ""
 }
 
-// read returns a room from its fields of Meta, nil if they are no room's, or unreadable.
+// read returns a room from its fields of Meta; nil if they are unreadable, or neither Redis nor the index has the room.
 func (s *search) read(key string, meta []any) *change {
 	c := &change{Listed: Listed{ID: s.index.store.RoomOf(key, keys.Meta)}}
 	if len(meta) != 4 || room.CheckID(c.ID) != nil {

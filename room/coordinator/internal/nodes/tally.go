@@ -105,7 +105,7 @@ func (t *Tally) Turn() P99 {
 // Trace holds functions that a coordinator calls when something happens that an operator counts; a nil function is
 // skipped. They must return at once, may not call the coordinator, and are called from many goroutines.
 type Trace struct {
-	// Done is called when a call of Do returns. err is its error, took its duration.
+	// Done is called when a call of Do or Move returns. err is its error, took its duration. A Move's kind is "move".
 	Done func(kind room.Kind, err error, took time.Duration)
 
 	// Acquired is called for each hold of a room's lock, before Ended. waited is the time since the hold's first

@@ -177,8 +177,8 @@ func (r *Relay) newsOf(ctx context.Context, id, known string, messages []redis.X
 	return n, nil
 }
 
-// begins reports whether the first message is the entry at the place, and whether it is a commit: one that nobody can
-// read was skipped.
+// begins reports whether the first message is the entry at the place, and whether that entry can be read: if not, it
+// was skipped.
 func (p place) begins(messages []redis.XMessage) (there, commit bool) {
 	if len(messages) == 0 || messages[0].ID != p.id {
 		return false, false

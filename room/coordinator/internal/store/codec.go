@@ -15,7 +15,8 @@ import (
 	"roomd/room"
 )
 
-// ParseCommit reads an event, and may share its memory. It fails if payload is no event, or the version is 0.
+// ParseCommit reads an event. The commit may share payload's memory. It fails if payload is no event, or the version
+// is 0.
 func ParseCommit(payload string) (*room.Commit, error) {
 	c := new(room.Commit)
 	if s := (scanner{rest: payload}); !s.commit(c) {
@@ -119,7 +120,7 @@ func appendMember(dst []byte, m room.Member) []byte {
 	return append(dst, '}')
 }
 
-// ParseMember reads a member as Redis holds it. It fails if the seat is out of range.
+// ParseMember reads a member as Redis holds it. It fails if text is no member, or the seat is out of range.
 func ParseMember(text string) (m room.Member, err error) {
 	if err = json.Unmarshal([]byte(text), &m); err == nil && (m.Seat < 0 || m.Seat >= room.MaxSeats) {
 		err = fmt.Errorf("seat %d", m.Seat)

@@ -290,8 +290,8 @@ func (c *Commit) asking(full string) []any {
 const inScript = "script: "
 
 // Send sends a commit. A nil error means that it is written, by this or an earlier sending. at tells where the next
-// token is. now is the room in Redis after ErrConflict, except with WaitOnConflict, and after ErrStale: then the
-// commit's Token, or else the slot's, has the lock. Without a Token Send fails with ErrQueued instead of ErrLost.
+// token is. now is the room in Redis after ErrStale, and after ErrConflict unless with WaitOnConflict. After ErrStale
+// the commit's Token, or the slot's if it has none, has the lock. Without a Token ErrQueued comes instead of ErrLost.
 func (s *Store) Send(ctx context.Context, slot *lockmgr.Slot, c *Commit) (at NextToken, now *room.Room, err error) {
 	reply, err := s.run(ctx, c.keys.Meta, CommitScript, func(script *redis.Script) (*redis.Cmd, error) {
 		switch {

@@ -124,8 +124,8 @@ func newServers(client redis.UniversalClient) *Servers {
 	return &Servers{client: client, known: make(map[string]answer)}
 }
 
-// Incarnation returns the cached incarnation of the master that has key, and asks if there is none. With fresh, the
-// answer is at most freshAnswer old.
+// Incarnation returns the cached incarnation of the master that has key, and asks if there is none. fresh says that a
+// cached one may be at most freshAnswer old.
 func (i *Servers) Incarnation(ctx context.Context, key string, fresh bool) (string, error) {
 	at := redisconn.MasterOf(ctx, i.client, key)
 	i.mu.Lock()

@@ -228,7 +228,7 @@ func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, a
 	return cmd, nil
 }
 
-// NodeRecord is a room's information about a node.
+// NodeRecord tells what a room in Redis has of a node.
 type NodeRecord struct {
 	Member   bool          // the node has members in the room
 	Position room.Position // of the room, without the commit id
@@ -300,7 +300,7 @@ const saidField = "message"
 // JournalField is the field of a journal's entry that holds the commit, encoded as its event.
 const JournalField = "commit"
 
-// Journal reads up to limit entries of a room's journal, oldest first. from is where they begin, as XRANGE has it.
+// Journal reads at most limit entries of a room's journal, oldest first. from is the start of XRANGE, such as "-".
 func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messages []redis.XMessage, err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
 		messages, err = s.Client.XRangeN(ctx, s.KeysOf(id).Log, from, "+", int64(limit)).Result()

@@ -68,7 +68,7 @@ type Timers struct {
 	closed  bool                         // guarded by mu
 }
 
-// New returns Timers that send nothing yet. A commit that sets a timer is decided within settled after Announce.
+// New returns Timers that send nothing yet. settled is how long after Announce the timer's commit may still be decided.
 func New(open, life context.Context, st *store.Store, actions Actions, settled time.Duration,
 	set *ratelog.Set) *Timers {
 	return &Timers{

@@ -77,7 +77,7 @@ func (m *move) load(ctx context.Context, id, node string) (*half, error) {
 	return h, nil
 }
 
-// prepare applies action a to the half's room, and prepares its commit.
+// prepare applies action a to the half's room, and prepares its commit. It fails with a ruledOut.
 func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error) {
 	id, node := h.room.ID, h.result.Node
 	if h.result.Seat, err = h.room.Apply(a, m.pool.opts.Rules,
@@ -89,7 +89,7 @@ func (m *move) prepare(h *half, a room.Action, locks *lockmgr.Locks) (err error)
 	return nil
 }
 
-// committed publishes written halves on this node.
+// committed informs this node of written halves, and completes their results.
 func (m *move) committed(halves ...*half) {
 	for _, h := range halves {
 		if h.later != nil {
@@ -118,8 +118,8 @@ func (m *move) describe(reason, why error) error {
 }
 
 // commitEach writes the two halves one after the other, since no script reaches two masters. No other move of the
-// users can come in between: it would need the locks, and when a lock is lost the second script writes nothing.
-// commitEach fails as commit does; m.undo is then set if something has to be undone.
+// users can come in between: it would need the locks, and when a lock is lost the second script writes nothing. If
+// commitEach fails, it sets m.undo if the reservation was written, or may have been.
 func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	if to.commit.Event != nil { // else all users are members there already
 		err := m.commit(to)
@@ -159,7 +159,7 @@ func (m *move) undoOf(to *room.Room) *room.Undo {
 	return undo
 }
 
-// takeBack undoes the reservation in the room to. The users are still in the room from.
+// takeBack undoes the reservation in room m.to. The users are still in room m.from.
 func (m *move) takeBack() error {
 	ctx, cancel := context.WithTimeout(m.pool.life, m.pool.opts.LockWait)
 	defer cancel()
@@ -171,8 +171,8 @@ func (m *move) takeBack() error {
 var errUnanswered = errors.New("no answer")
 
 // commit writes halves of a move atomically. It sends them again until Redis says whether they were written, or until
-// the locks have expired: then no copy of the request can take effect any more. It fails with store.ErrLost,
-// store.ErrStale or store.ErrRefused, and then nothing is written once the locks are released; or with errUnanswered.
+// the locks have expired: then no copy of the request can take effect any more. With errUnanswered the outcome is open.
+// After another error, such as store.ErrLost, ErrStale or ErrRefused, nothing is written once the locks are released.
 func (m *move) commit(halves ...*half) error {
 	commits := make([]*store.Commit, len(halves))
 	for i, h := range halves {
@@ -207,7 +207,7 @@ func (m *move) commit(halves ...*half) error {
 }
 
 // resolve decides a commit that lost its locks before Redis answered: Redis no longer knows the request, and another
-// move may have come since. Users who are still in the room from have not left.
+// move may have come since. Users who are still in room m.from have not left.
 func (m *move) resolve(ctx context.Context, last *half, why error) error {
 	if last.room.ID != m.from {
 		return fmt.Errorf("%w: %w", errUnanswered, why)

@@ -74,7 +74,7 @@ func (w *worker) abandon() {
 	}
 }
 
-// waitAhead waits for the lock before there is an action, until one comes, or for twice the usual wait.
+// waitAhead waits for the lock although no action waits: until one comes, at most for twice the last wait for the lock.
 func (w *worker) waitAhead() {
 	end := time.Now().Add(min(2*w.lookahead.waited, lockmgr.DefaultClaim))
 	for w.queue.empty() && !w.status.holds() && w.pool.open.Err() == nil && time.Now().Before(end) {

@@ -46,7 +46,7 @@ type move struct {
 	release  room.Release
 	reserve  room.Reserve
 
-	undo   *room.Undo // on Cluster: undoes a half that room to has, or may have, while from is unchanged
+	undo   *room.Undo // on Cluster: undoes a reservation that was written, or may be, without the release
 	undone bool       // undo was carried out
 }
 

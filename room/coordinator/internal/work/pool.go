@@ -1,7 +1,7 @@
-// Package work runs actions on rooms. Each waits in its room's queue (queue.go). A worker serves the queue (worker.go),
-// with or without the room's lock (lock.go), depending on its status. The worker applies the actions to its copy of
-// the room (apply.go), sends the commit, and repeats it if Redis does not answer (retry.go). A move does the same with
-// two rooms and their locks (move.go, halves.go).
+// Package work runs actions on rooms. An action waits in its room's queue (queue.go). A worker serves the queue
+// (worker.go), with or without the room's lock (lock.go). It applies the actions to its copy of the room (apply.go),
+// sends the commit, and repeats it if Redis does not answer (retry.go). A move does the same with two rooms and their
+// locks (move.go, halves.go).
 //
 // Start with [New] and [Pool.Run]. A Pool also creates the feeds, node, timers, lobby and relay, and informs them of
 // commits.
@@ -126,7 +126,7 @@ func (p *Pool) Lost(ctx context.Context, now *room.Room) { p.Node.RemoveUnanswer
 // KeptNames returns this node's name, and those earlier names whose members nobody has removed yet.
 func (p *Pool) KeptNames() []string { return p.Node.KeptNames() }
 
-// RunSince is Run for a caller that already knows the time now.
+// RunSince is Run for a caller that has read this node's clock: now is the present time.
 func (p *Pool) RunSince(ctx context.Context, id string, a room.Action, now time.Time) (room.Result, error) {
 	r := p.requests.Get().(*request)
 	r.set(a, p.Timers.Now(), now, p.opts.LockWait)

@@ -224,7 +224,7 @@ func call(fn func()) {
 // status is a worker's state with regard to its room's lock and other nodes that use the room:
 //
 //	status         the worker's token               what the worker does next
-//	shared         is not in Redis                  commits where the lock is free; without a copy it asks for both
+//	shared         is not in Redis                  commits where the lock is free; without a copy it asks for the lock
 //	alone          is not in Redis; the last        the same
 //	               hold met no other node
 //	waiting        waits in the queue, or may       waits for the lock

@@ -21,7 +21,7 @@ import (
 	"roomd/transport/protocol"
 )
 
-// accept turns a request for /ws into a connection with its own goroutine, so that net/http frees its buffers.
+// accept refuses a request for /ws, or gives its connection a goroutine of its own: so net/http frees its buffers.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	joinProtocols(r.Header)
 	if !s.AllowsOrigin(r) {
@@ -77,7 +77,7 @@ func joinProtocols(h http.Header) {
 	}
 }
 
-// reserve registers a connection, or returns the HTTP status and error of its refusal.
+// reserve registers a connection, or returns the status and error of its refusal. It may abort another to make room.
 func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	evicted, refusal := s.conns.add(c)
 	if evicted != nil {
@@ -98,7 +98,8 @@ func (s *Server) reserve(c *conn) (status int, refusal *protocol.Error) {
 	return http.StatusServiceUnavailable, refusal
 }
 
-// identify returns the client's user, "" before its first token, and its access, nil without Options.Auth.
+// identify returns the client's user, "" before its first token, and its access, nil without Options.Auth. It fails
+// with a *protocol.Error.
 func (s *Server) identify(r *http.Request) (user string, a *session.Access, err error) {
 	named, err := userOf(r, s.opts.Auth == nil)
 	if err != nil {
@@ -201,7 +202,7 @@ func entriesBackward(list string) func(yield func(string) bool) {
 	}
 }
 
-// parseAddress reads an address, which may have brackets and a port. IPv4 in IPv6 becomes IPv4.
+// parseAddress reads an address, perhaps with brackets and a port. IPv4 in IPv6 becomes IPv4; a zone is dropped.
 func parseAddress(text string) (netip.Addr, bool) {
 	bare := text
 	if inside, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inside, "]") {

@@ -45,8 +45,9 @@ func newDisconnectTimers(s *Server) *disconnectTimers {
 	return g
 }
 
-// begin starts the timer of a session, and makes its rooms show the user as away. After stop it starts no timer, and
-// tells the rooms only under room.Reject: the node restarts, and its users come back elsewhere.
+// begin starts the timer of a session, and makes its rooms show the user as away. A negative grace makes the user
+// leave at once. After stop it starts no timer, and tells the rooms only under room.Reject: users come back
+// elsewhere.
 func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	draining := !g.start(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
 	switch {
@@ -90,7 +91,7 @@ func (g *disconnectTimers) armLocked(one *disconnectTimer, length time.Duration)
 	})
 }
 
-// has reports whether a timer of the session runs in a room.
+// has reports whether the session has a timer for a room, even one that is not started yet.
 func (g *disconnectTimers) has(room, session string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -103,7 +103,7 @@ func SecureHeaders(next http.Handler) http.Handler {
 	})
 }
 
-// ErrorOf turns an error of package room into one of the protocol. It returns an error of the protocol as it is.
+// ErrorOf turns err into an error of the protocol, unless it is one. Errors unknown to package room get CodeInternal.
 func ErrorOf(err error) *protocol.Error { return session.ErrorOf(err) }
 
 // retryAfter is the pause asked of refused clients, in seconds: it spreads a crowd, and is shorter than the grace.

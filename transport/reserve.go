@@ -64,8 +64,9 @@ func (r *reservation) settle(err error) {
 	}
 }
 
-// Reserve seats users who have not come yet: all of them, or none. Each is shown as away, and keeps the seat for
-// Options.Grace, until a session of the user joins. It fails as [Rooms].Do, and after Shutdown with room.ErrClosed.
+// Reserve seats users who have not come yet: all of them, or none. Until a session joins, each user is shown as away,
+// and keeps the seat for Options.Grace, or 5 s if that is negative. It fails as [Rooms].Do, and after Shutdown with
+// room.ErrClosed.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
 	return s.seatParty(ctx, id, nil, users)
 }
@@ -82,7 +83,7 @@ func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings,
 }
 
 // Move moves users to another room: all of them, or none. Their sessions join that room by themselves. Without a
-// session, a user keeps the seat for Options.Grace. Move fails as [Rooms].Move, and after Shutdown with room.ErrClosed.
+// session, a user keeps the seat as after Reserve. It fails as [Rooms].Move, and after Shutdown with room.ErrClosed.
 func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
 	held, err := s.disconnectTimers.reserve(to, users)
 	if err != nil {
@@ -93,7 +94,8 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	return left, joined, err
 }
 
-// Match is [Server.Reserve] in the room that Rooms.Match finds: it seats all users there, or none.
+// Match is [Server.Reserve] in the room that Rooms.Match finds. It sets w.Seats to the number of users, and fails as
+// Rooms.Match.
 func (s *Server) Match(
 	ctx context.Context, w coordinator.Wanted, users ...string,
 ) (id string, result room.Result, err error) {

@@ -166,7 +166,7 @@ type Stats struct {
 	Rooms           int // rooms with members or watchers among the connections
 	Members         int // seats of the connections' users; a user in two rooms counts twice
 	Watchers        int // watches of connections; a member who watches counts in both
-	Graces          int // ended sessions whose users keep their seats
+	Graces          int // disconnect timers: of ended sessions, and of users with reserved seats
 	Queued          int // bytes waiting to be written, without snapshots
 	MostQueued      int // the largest part of Queued that is for one connection
 }
@@ -189,7 +189,7 @@ func (s *Server) Stats() Stats {
 // Draining reports whether Retire or Shutdown was called.
 func (s *Server) Draining() bool { return s.retired.Load() || s.conns.isDraining() }
 
-// Ready returns nil if new clients should come to this server: it does not drain, and Redis answers.
+// Ready returns nil if new clients should come to this server: it does not drain, and Rooms.Ready succeeds.
 func (s *Server) Ready(ctx context.Context) error {
 	if s.Draining() {
 		return errDraining

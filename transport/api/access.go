@@ -59,7 +59,8 @@ func (q *request) lists(id string) bool {
 	return q.token.May(auth.Enter, id, false) == nil || q.token.May(auth.Watch, id, false) == nil
 }
 
-// identify sets the caller's identity. On a node with a key, only operators and open operations need no token.
+// identify sets the caller's identity. On a node with a key, only operators and open operations need no token. An
+// operator's token must be an admin's.
 func (q *request) identify(open bool) error {
 	if q.operator {
 		q.token.Role = auth.RoleAdmin

@@ -236,7 +236,7 @@ func (q *request) watchFeed(r *FeedReader) (*answer, error) {
 	})
 }
 
-// writeFeed writes entries, and then the place passed, if any.
+// writeFeed writes entries, and then the place in passed, unless that is empty.
 func (s *eventStream) writeFeed(entries []coordinator.FeedEntry, passed string, now int64) error {
 	var text strings.Builder
 	for i := range entries {

@@ -133,7 +133,7 @@ func (a *API) Refuse(w http.ResponseWriter, r *http.Request, status int, why err
 // retryAfter is the pause that a refused caller is asked for.
 const retryAfter = 5 * time.Second
 
-// setRetry tells the caller when to try again, and tells Options.Refused if err is a limit's.
+// setRetry tells the caller of a 429 or 503 when to try again. It calls Options.Refused if err is a limit's.
 func (q *request) setRetry(status int, err error) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return

@@ -199,7 +199,7 @@ func readTime(value jsontext.Value) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(part*1e9)), true
 }
 
-// The JWT library compares these with the time and its options.
+// GetExpirationTime and the methods after it return what the JWT library compares with the time and its options.
 
 func (c *claims) GetExpirationTime() (*jwt.NumericDate, error) {
 	if c.identity.Expires.IsZero() {

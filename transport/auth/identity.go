@@ -83,7 +83,7 @@ func (i *Identity) Only() func(id string) bool {
 }
 
 // Prefix returns a prefix for the id of a new room; more is the number of characters that follow it. If Rooms is nil,
-// that is the argument named otherwise; else that of the first fitting pattern like "table-*", or "" if none fits.
+// it returns the argument otherwise, else the prefix of the first fitting pattern like "table-*", or "".
 func (i *Identity) Prefix(otherwise string, more int) string {
 	if i.Rooms == nil {
 		return otherwise

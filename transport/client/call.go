@@ -159,7 +159,7 @@ func (k *call) effect(then Then) *room.Effect {
 	return e
 }
 
-// jsonOf returns the JSON form of data without escapes for HTML, which would make it longer.
+// jsonOf returns the JSON form of data without escapes for HTML, which would make it longer, or sets k.err.
 func (k *call) jsonOf(data any) protocol.JSON {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -190,7 +190,7 @@ func newConnector(cfg *Config) connector {
 }
 
 // attempt calls dial with the next address and a token, which is empty if there is none. final says that no other
-// attempt can succeed.
+// attempt is to be made.
 func (k *connector) attempt(ctx context.Context,
 	dial func(address, token string, opts Options) error) (final bool, err error) {
 	address, token := k.cfg.Addresses[k.next%len(k.cfg.Addresses)], ""

@@ -82,8 +82,8 @@ type LostError struct {
 	// Room is the room's id.
 	Room string
 	// Reason is one of protocol's reasons, such as protocol.ReasonKicked; protocol.LostReplaced if a newer session of
-	// the user has taken over the seat; or the error code with which the server refused the client after a reconnect,
-	// such as protocol.CodeSeatTaken.
+	// the user has taken over the seat; or the error code with which the server refuses a seat after a failure, or
+	// the watch.
 	Reason string
 	// Text explains the reason. It may be empty.
 	Text string

@@ -101,7 +101,7 @@ func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error
 	}
 }
 
-// follow runs a follower until ctx or the client ends.
+// follow starts a follower, which runs until ctx or the client ends.
 func (l *link) follow(ctx context.Context, f *lobbyFollower) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +220,6 @@ func (f *lobbyFollower) read(stream *lobbyStream) {
 	}
 }
 
-// apply applies an event.
 func (f *lobbyFollower) apply(e lobbyEvent) {
 	if e.name == lobbyWhole || f.rooms == nil {
 		f.rooms = make(map[string]LobbyRoom, len(e.Rooms))

@@ -185,7 +185,7 @@ func (r *membership) endIfUnusedLocked(why error) {
 	}
 }
 
-// endLocked ends the room.
+// endLocked ends the room for the reason why, unless it has ended.
 func (r *membership) endLocked(why error) {
 	if r.err != nil {
 		return

@@ -105,7 +105,8 @@ func (s *session) renew() {
 	}
 }
 
-// remaining returns how long a token lasts by the server's clock, which decides; 0 if it does not tell the time.
+// remaining returns how long a token lasts by the server's clock, which decides; 0 if the server does not tell the
+// time.
 func (s *session) remaining(expires time.Time) time.Duration {
 	reply, err := s.conn.Do(s.ctx, protocol.Request{Action: protocol.ActionPing})
 	if err != nil {

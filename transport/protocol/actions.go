@@ -258,8 +258,8 @@ func setting(in *Request, by Actor) room.Action {
 
 func valueOf[T any](p *T) (value T) { return *cmp.Or(p, &value) }
 
-// ActionBy returns by's action in the room. It fails with CodeUnknownAction if the session itself handles the action,
-// and with the error of RequireAuthority if only admins may do it.
+// ActionBy returns the request's action in the room, done by that Actor. It fails with CodeUnknownAction if the
+// action is unknown or the session itself handles it, and with the error of RequireAuthority if by must be an admin.
 func (r *Request) ActionBy(by Actor) (room.Action, error) {
 	a := ActionNamed(r.Action)
 	switch {

@@ -246,7 +246,7 @@ type Target struct {
 	Users []string
 }
 
-// MarshalJSON returns an array if there are users.
+// MarshalJSON returns an array if Users is not nil, otherwise a string.
 func (t Target) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
 
 // UnmarshalJSON takes a string or an array of strings.

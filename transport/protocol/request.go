@@ -108,7 +108,7 @@ func AppendRequest(dst []byte, r *Request) []byte {
 	return appendRest(append(appendInt(dst, `{"id":`, r.ID), ','), r, 0)
 }
 
-// appendRest writes the rest of a request's object, without id and the fields in without.
+// appendRest writes a request's object after its id, except the fields in without.
 func appendRest(dst []byte, r *Request, without fieldSet) []byte {
 	dst = appendString(append(dst, `"action":`...), r.Action)
 	var required fieldSet

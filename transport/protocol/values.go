@@ -131,7 +131,8 @@ func (d *decoder) parts(value jsontext.Value) (parts []Request) {
 	return parts
 }
 
-// elements returns the elements of an array, or none if their number is not allowed. what names them in a fault.
+// elements returns the elements of an array, or none if their number is not allowed. what is the word for them in a
+// fault.
 func (d *decoder) elements(f field, what string, value jsontext.Value) (list []jsontext.Value) {
 	if value.Kind() != jsontext.KindBeginArray {
 		d.bad(f, "must be an array of "+what+", not "+kindNames[value.Kind()])

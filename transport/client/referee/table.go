@@ -64,7 +64,7 @@ func (t *Table) Deal(user string, hand any) {
 	}
 }
 
-// Hand decodes the private data of a member into *hand, or fails. Without data it changes nothing.
+// Hand decodes the private data of a member into *hand, or null if there is none. It fails if they do not fit.
 func (t *Table) Hand(user string, hand any) error {
 	data, dealt := t.hands[user]
 	if u, there := t.view.User(user); there && !dealt {

@@ -25,8 +25,7 @@ type AcquireOptions struct {
 	// [Manager.Acquire]. Zero means as long as ctx.
 	Wait time.Duration
 
-	// TTL is how long this hold lasts. Whole milliseconds, not shorter than Options.Claim. Zero means
-	// Options.TTL.
+	// TTL is how long this hold lasts. Whole milliseconds, not shorter than Options.Claim. Zero means Options.TTL.
 	TTL time.Duration
 }
 

@@ -71,9 +71,8 @@ func (o Outcome) String() string {
 // queue, AcquireOrWait waits for that hold to end and does not acquire the lock. It is for work that needs to
 // be done only once, by the first caller. Package cachefill fills a cache this way.
 //
-// The Lock is nil unless the outcome is [Acquired]. [Ended] is about the hold that AcquireOrWait found first,
-// even if another one follows it. It does not say how that hold ended: by a release, or because its holder
-// died.
+// The Lock is nil unless the outcome is [Acquired]. [Ended] is about the hold that AcquireOrWait found first, even
+// if another one follows it. It does not say how that hold ended: by a release, or because its holder died.
 //
 // It returns the errors of [Manager.TryAcquire] except ErrHeld; [ErrInvalid] for a bad option; and the cause of ctx
 // together with [ErrHeld] if ctx ends during the wait. The outcome is then TimedOut, and the caller does not hold

@@ -19,8 +19,8 @@ func (l *Lock) Extend(ctx context.Context) error {
 	return l.extendLocked(ctx)
 }
 
-// KeepAlive starts the watchdog. From now on it extends the hold whenever a third of the TTL has passed, until
-// the hold is released or lost, or [Manager.Close] is called. A hold shorter than the TTL needs no watchdog.
+// KeepAlive starts the watchdog. From now on it extends the hold whenever a third of the TTL has passed, until the
+// hold is released or lost, or [Manager.Close] is called. A hold that you release within the TTL needs no watchdog.
 //
 // A watchdog also keeps the lock for a caller that hangs. Give the work a deadline.
 func (l *Lock) KeepAlive() {

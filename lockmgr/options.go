@@ -31,8 +31,7 @@ const maxNames = 1000
 
 // Options say how locks are kept. The zero value is ready to use.
 type Options struct {
-	// Prefix and the lock's name make the key in Redis. Prefix must not contain braces. Empty means
-	// [DefaultPrefix].
+	// Prefix and the lock's name make the key in Redis. Prefix must not contain braces. Empty means [DefaultPrefix].
 	Prefix string
 
 	// TTL is how long a hold lasts unless it is extended or released. After that, a crashed holder no longer
@@ -83,10 +82,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// longPoll is how long a waiter that expects a wake-up pauses between polls. It is also how often such a waiter
-// asks for the lock although another holds it, for three reasons: the claim in a wake-up counts from the last
-// request; Redis may have lost the waiter's position; and Redis drops a queue that nobody asks about (see
-// maxPoll).
+// longPoll is how long a waiter that expects a wake-up pauses between polls. It is also how often such a waiter asks
+// for the lock although another holds it, for three reasons: the claim in a wake-up counts from the last request;
+// Redis may have lost the waiter's position; and Redis drops a queue that nobody asks about (see maxPoll).
 func (o Options) longPoll() time.Duration {
 	return max(o.Poll, min(o.Claim, DefaultClaim)/2)
 }

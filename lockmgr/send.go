@@ -187,9 +187,8 @@ func (s *sender) isPrompt() bool {
 // isIdle reports whether no request is under way that another could share a round trip with.
 func (s *sender) isIdle() bool { return s.underway.Load() == 0 }
 
-// byCaller sends a request in the caller's goroutine. It fails with errSlow, the cause of
-// ctx, ErrClosed, or the client's error. abandoned is not nil if the request may still be
-// in a pipeline.
+// byCaller sends a request in the caller's goroutine. It fails with errSlow, the cause of ctx, ErrClosed, or the
+// client's error. abandoned is not nil if the request may still be in a pipeline.
 func (s *sender) byCaller(ctx context.Context,
 	send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, abandoned *pending, _ error) {
 	sent := time.Now()
@@ -276,8 +275,8 @@ type pending struct {
 	cmd  *redis.Cmd                      // nil unless the caller abandoned it
 }
 
-// process sends a command about key; if the sender is pipelined, together with others. The caller must not read
-// cmd when ctx has ended.
+// process sends a command about key, together with others if the sender is pipelined and busy. The caller must not
+// read cmd when ctx has ended.
 func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error {
 	if s.pipelined {
 		direct := s.underway.Add(1) <= maxDirect

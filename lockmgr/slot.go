@@ -168,8 +168,7 @@ func (s *Slot) ask(ctx context.Context, send func(ctx context.Context) *redis.Cm
 
 // request sends a request that names tokens. Soon after ctx has ended or the Manager was closed, it returns the
 // cause of ctx or ErrClosed. Redis may still execute the request then, and the next call waits for that result
-// instead of sending its own. So the next call has to be the same request, unless Abandon or Renew comes
-// before.
+// instead of sending its own. So the next call has to be the same request, unless Abandon or Renew comes before.
 func (s *Slot) request(ctx context.Context, send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
 	sender, life := s.m.sender, s.m.life
 	if err := life.ended(ctx); err != nil {

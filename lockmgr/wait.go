@@ -169,7 +169,7 @@ func (s *Slot) Abandon() {
 	s.Renew()
 }
 
-// Release releases the lock that an earlier token of the slot holds.
+// Release releases the lock if token, an earlier one of the slot, holds it. It goes on without the caller as Abandon.
 func (s *Slot) Release(token string) {
 	abandon(s.m, nil, attempt{s.on.only(lockKeys), &tokens{current: token}})
 }
@@ -185,9 +185,8 @@ type attempt struct {
 	tokens *tokens
 }
 
-// abandon removes attempts from Redis once the request that made them, asked, has ended. It sends one request,
-// so the attempts must share a slot of a Cluster. If Redis does not answer at once, abandon goes on without the
-// caller.
+// abandon removes attempts from Redis once the request that made them, asked, has ended. It sends one request, so
+// the attempts must share a slot of a Cluster. If Redis does not answer at once, abandon goes on without the caller.
 func abandon(m *Manager, asked *call[*redis.Cmd], attempts ...attempt) {
 	cleaned := start(m.life, func() (struct{}, error) {
 		if asked != nil {

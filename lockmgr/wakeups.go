@@ -24,8 +24,7 @@ type grant struct {
 // remaining returns how much longer the hold can be trusted.
 func (g *grant) remaining() time.Duration { return g.lasts - time.Since(g.since) }
 
-// isOver reports whether the hold ended before anybody used it: its reply or wake-up was under way for too
-// long.
+// isOver reports whether the hold ended before anybody used it: its reply or wake-up was under way for too long.
 func (g *grant) isOver() bool { return g.remaining() <= 0 }
 
 // wakeUp says that a token has the lock. lock_queue publishes it as "<fence> <ms> <token>".

@@ -29,8 +29,7 @@ type Cache struct {
 	refreshing map[string]bool // guarded by mu: keys that this process loads in the background
 }
 
-// New returns a Cache that keeps its entries in the Redis of locks. Close the Cache before locks. New sends
-// nothing.
+// New returns a Cache that keeps its entries in the Redis of locks. Close the Cache before locks. New sends nothing.
 //
 // New returns an [lockmgr.ErrInvalid] that names the argument if locks is nil or opts cannot be used.
 func New(locks *lockmgr.Manager, opts Options) (*Cache, error) {
@@ -143,7 +142,7 @@ func (c *Cache) detach(ctx context.Context) (context.Context, context.CancelFunc
 	return own, func() { stop(); cancel(context.Canceled) }
 }
 
-// get returns the value of an entry, and loads it if it is missing or stale. Gets of one key share one call.
+// get returns the value of an entry. It loads a missing one, and a stale one in the background. Gets of a key share it.
 func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	seen, err := c.redis.look(ctx, e)
 	switch {

@@ -19,8 +19,7 @@ var (
 	ErrLoadFailed = errors.New("its load failed in another process")
 )
 
-// PanicError says that the load function did not return: it panicked, or ended its
-// goroutine.
+// PanicError says that the load function did not return: it panicked, or ended its goroutine.
 type PanicError struct {
 	Value any    // the value of the panic; nil after runtime.Goexit
 	Stack []byte // of the goroutine that panicked
@@ -54,9 +53,8 @@ func failedBefore(err error, at time.Time) bool {
 	return errors.As(err, &f) && f.at.Before(at)
 }
 
-// fill loads the value of an entry that is missing or stale. If another caller is loading it, fill waits and
-// returns the outcome of that load. A load that was broken off has no outcome: the next caller to get the lock
-// loads.
+// fill loads the value of an entry that is missing or stale. If another caller is loading it, fill waits and returns
+// the outcome of that load. A load that was broken off has no outcome: the next caller to get the lock loads.
 func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]byte, error) {
 	for end := time.Now().Add(c.opts.Wait); ; {
 		outcome, lock, err := c.locks.AcquireOrWait(ctx, e.lock, lockmgr.WaitOptions{

@@ -21,8 +21,7 @@ const minLockTTL = 100 * time.Millisecond
 
 const maxKey = 256
 
-// Options say how entries are kept and loaded. The zero value is ready to use. All durations are whole
-// milliseconds.
+// Options say how entries are kept and loaded. The zero value is ready to use. All durations are whole milliseconds.
 //
 // All processes that share a cache must use the same Prefix, and lock managers with the same prefix. The other
 // options may differ, as they do during an update. The process that reads a value decides how old the value may
@@ -51,11 +50,10 @@ type Options struct {
 	// get its error, and nobody refreshes a stale value. Longer than Poll. Zero means [DefaultBackoff].
 	Backoff time.Duration
 
-	// LockTTL is how long an entry stays locked after its loader has died. A live loader extends its lock
-	// whenever a third of LockTTL has passed. If its process stands still for two thirds of LockTTL, as on a
-	// busy machine, it may lose the lock, and another process loads at the same time; the cache then keeps the
-	// value of the one that has the lock. So use a second or more. At least 100ms. Zero means
-	// [lockmgr.DefaultWaitTTL].
+	// LockTTL is how long an entry stays locked after its loader has died. A live loader extends its lock whenever a
+	// third of LockTTL has passed. If its process stands still for two thirds of LockTTL, as on a busy machine, it
+	// may lose the lock, and another process loads at the same time; the cache then keeps the value of the one that
+	// has the lock. So use a second or more. At least 100ms. Zero means [lockmgr.DefaultWaitTTL].
 	LockTTL time.Duration
 
 	// Poll is how often a waiter checks whether the load has ended. Zero means [lockmgr.DefaultWaitPoll].

@@ -114,8 +114,7 @@ func (s *storage) store(ctx context.Context, e entry, lock *lockmgr.Lock, value 
 	return s.finish(ctx, e, lock, []string{e.value, e.failure}, "value", value, s.opts.Fresh+s.opts.Stale)
 }
 
-// fail stores the error of a load for other processes, and releases the lock. It reports false if the lock was
-// lost.
+// fail stores the error of a load for other processes, and releases the lock. It reports false if the lock was lost.
 func (s *storage) fail(ctx context.Context, e entry, lock *lockmgr.Lock, failure error) (bool, error) {
 	message := failure.Error()
 	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")

@@ -12,8 +12,7 @@ import (
 	"roomd/lockmgr/redistest/launch"
 )
 
-// Cluster is a launch.Cluster of three masters that ends with its test. Its methods are for the test's
-// goroutine.
+// Cluster is a launch.Cluster of three masters that ends with its test. Its methods are for the test's goroutine.
 type Cluster struct {
 	*launch.Cluster
 	tb      testing.TB

@@ -32,8 +32,8 @@ const (
 	HoldReply
 )
 
-// Proxy is a network between clients and one Redis server. A test can make it fail at a chosen request. At the end
-// of the test it cuts all connections. The embedded Proxy has further faults.
+// Proxy is a network between clients and one Redis server. A test can make it fail at a chosen request. At the end of
+// the test it cuts all connections. The embedded Proxy can also cut, reset and pause all connections.
 type Proxy struct {
 	*proxy.Proxy
 	tb testing.TB

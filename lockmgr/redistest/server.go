@@ -56,7 +56,7 @@ func (s *Server) Client() *redis.Client {
 	return newClient(s.tb, &redis.Options{Addr: s.Addr()})
 }
 
-// Ran returns how many scripts and how many commands the server has run so far. Commands in scripts count, too.
+// Ran returns how many scripts the server has run by EVALSHA so far, and how many commands, with those in scripts.
 func (s *Server) Ran() (scripts, commands float64) {
 	s.tb.Helper()
 	for name, stats := range s.Client().InfoMap(s.tb.Context(), "commandstats").Val()["Commandstats"] {

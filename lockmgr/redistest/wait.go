@@ -78,7 +78,7 @@ func FatalIf(tb interface {
 	}
 }
 
-// Receive returns the next value of a channel, or the zero value if it is closed. It fails the test after ten
+// Receive returns the next value of a channel, or the zero value if it is closed. It fails the test after at most ten
 // seconds, or an hour in the time of a synctest bubble. Call it in the test's goroutine.
 func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	tb.Helper()
@@ -98,8 +98,8 @@ func Receive[T any](tb testing.TB, from <-chan T, what string) T {
 	}
 }
 
-// Until calls the function is, until that returns true. It fails the test after twenty seconds, or an hour in the
-// time of a synctest bubble. Call it in the test's goroutine.
+// Until calls is() until it returns true. It fails the test after at most twenty seconds, or an hour in the time of a
+// synctest bubble. Call it in the test's goroutine.
 func Until(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	limit := begin(20*time.Second, time.Hour)
@@ -113,9 +113,8 @@ func Until(tb testing.TB, what string, is func() bool) {
 	}
 }
 
-// EndInTime fails a test that lasts longer than 30 s, or five hours in the time of a synctest bubble. It then
-// calls end, which has to end all unlimited waiting: in a bubble the clock goes on for ever while something
-// polls.
+// EndInTime fails a test that lasts longer than 30 s, or five hours in the time of a synctest bubble. It then calls
+// end, which has to end all unlimited waiting: in a bubble the clock goes on for ever while something polls.
 func EndInTime(tb testing.TB, what string, end func()) {
 	tb.Helper()
 	const interval = 10 * time.Second

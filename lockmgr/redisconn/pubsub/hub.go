@@ -192,8 +192,9 @@ func (h *Hub) failed(subs []*Subscription, err error) {
 	h.retryLocked(subs, redial)
 }
 
-// refusedLocked retries a subscription that its server has refused or ended. It reports whether the refusal is new,
-// and so worth reporting. A slot that has moved is no failure, unless servers redirect the subscription too often.
+// refusedLocked retries a subscription that its server has refused or ended. news says that the user lacks the right,
+// for the first time since the subscription was active. A slot that has moved is no failure, unless servers redirect
+// the subscription too often.
 func (h *Hub) refusedLocked(s *Subscription, err error) (news bool) {
 	s.refusals++
 	after := redial

@@ -75,8 +75,7 @@ type Server struct {
 	gone    chan struct{} // closed when process has ended and was waited for
 }
 
-// Start runs a program on a free loopback port, with a temporary folder, and returns when it accepts
-// connections.
+// Start runs a program on a free loopback port, with a temporary folder, and returns when it accepts connections.
 //
 // If the server ends instead, or is not ready when ctx ends or after 30 s, the error contains the last lines of
 // its log.

@@ -242,7 +242,7 @@ func (l *link) stream(requests, replies io.Reader, silent bool) {
 	_ = l.forward(to, replies, l.p.message)
 }
 
-// forward copies data, and calls the function before ahead of each piece.
+// forward copies data, and calls before() ahead of each piece. It returns an error, at the latest at the end of from.
 func (l *link) forward(to io.Writer, from io.Reader, before func()) error {
 	buffer := make([]byte, 4096)
 	for {

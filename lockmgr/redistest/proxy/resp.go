@@ -9,8 +9,7 @@ import (
 	"strconv"
 )
 
-// readRequest reads one request: an array of bulk strings, the only form that client libraries use. raw is its
-// text.
+// readRequest reads one request: an array of bulk strings, the only form that client libraries use. raw is its text.
 func readRequest(r *bufio.Reader) (args []string, raw []byte, err error) {
 	raw, err = readLine(r, nil)
 	if err != nil {

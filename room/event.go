@@ -63,7 +63,7 @@ func (e *Event) Follows(at Position) bool {
 	return e.From == at.Version && !e.Forks(at)
 }
 
-// Forks reports whether the event builds on another commit than at, although both commits have the same version.
+// Forks reports whether the event builds on another commit than the one at that position, though of the same version.
 func (e *Event) Forks(at Position) bool {
 	return e.Epoch == at.Epoch && e.From == at.Version && e.Commit != nil &&
 		e.Commit.Prev != "" && at.CommitID != "" && e.Commit.Prev != at.CommitID

@@ -142,7 +142,8 @@ func (c *Cache) detach(ctx context.Context) (context.Context, context.CancelFunc
 	return own, func() { stop(); cancel(context.Canceled) }
 }
 
-// get returns the value of an entry. It loads a missing one, and a stale one in the background. Gets of a key share it.
+// get returns the value of an entry. It loads a missing value first, and a stale one in the background. All Gets of a
+// key share one call of get.
 func (c *Cache) get(ctx context.Context, e entry, load Loader) ([]byte, error) {
 	seen, err := c.redis.look(ctx, e)
 	switch {

@@ -61,8 +61,9 @@ var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-
 func (h *history) HasFeed() bool { return h.feed > 0 }
 
 // Feed returns a page of the commits of the rooms for which shows is true. after is where it begins: the Next of an
-// earlier page, or "" for the first remaining entry. It looks at limit entries, from 1 to MaxFeedPage. Each room's
-// commits come in order, at least once: repeated ones have the same epoch and version. The nodes need Options.Feed.
+// earlier page, or "" for the first remaining entry. It looks at most at limit entries; limit is from 1 to MaxFeedPage.
+// Each room's commits come in order, at least once: repeated ones have the same epoch and version. Nodes need
+// Options.Feed.
 //
 // If entries after that place were dropped, all rooms come first, each as a gap, between two entries with a FeedList.
 //
@@ -123,7 +124,8 @@ func (h *history) beginList(ctx context.Context, limit int, shows func(string) b
 	return h.roomsPage(ctx, cmp.Or(id, "0-0"), "", limit, shows)
 }
 
-// roomsPage returns the part of the list of all rooms that begins at from. After the list the feed continues at id.
+// roomsPage returns a part of the list of all rooms. from is where it begins, id where the feed continues after the
+// list. If Redis was restarted or replaced since the earlier part, the list begins again.
 func (h *history) roomsPage(ctx context.Context, id, from string, limit int, shows func(string) bool) (FeedPage,
 	error) {
 	list, err := h.relay.List(ctx, from, min(limit, maxFeedRooms))

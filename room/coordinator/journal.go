@@ -72,7 +72,7 @@ func (h *history) Journal(ctx context.Context, id, after string, limit int) ([]J
 	return entries, nil
 }
 
-// Kept returns the last messages that a room has kept under its settings; most is their greatest number. It fails with
+// Kept returns the last messages that a room has kept under its settings, at most as many as most says. It fails with
 // [room.ErrInvalid], [room.ErrUnavailable] or the cause of ctx.
 func (c *Coordinator) Kept(ctx context.Context, id string, most int) (room.Kept, error) {
 	if err := room.CheckID(id); err != nil {

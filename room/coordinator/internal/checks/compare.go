@@ -55,8 +55,8 @@ func (v *Checks) check(ctx context.Context, id string) (members int) {
 	return members
 }
 
-// compare compares the room in Redis, is, with this node's copy, and adds verdicts to found. recorded is the number
-// of members by the room's last commit.
+// compare compares the room in Redis (is) with this node's copy, and adds verdicts to found. recorded is the number of
+// members by the room's last commit.
 func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded int, found verdicts) {
 	at, differences, known := s.Meet(ctx, is)
 	if !known {

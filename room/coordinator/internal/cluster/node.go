@@ -197,7 +197,7 @@ func (n *Node) Alive() error {
 }
 
 // Prolong begins the first lease, or prolongs the lease. If it was lost, all members on this node must join again under
-// the new name. When ctx ends, the attempt continues without the caller.
+// the new name. When ctx ends, the attempt continues without the caller. After End, Prolong fails with room.ErrClosed.
 func (n *Node) Prolong(ctx context.Context) error {
 	attempt := n.lease.attempts.DoChan("", func() (any, error) {
 		if n.lease.life.Err() != nil {

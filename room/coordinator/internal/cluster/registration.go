@@ -76,7 +76,7 @@ func (r *Registration) Node() string { return r.who.Node }
 // waits while another goroutine deletes the record. If the lease is over in Redis it begins another.
 //
 // On a Cluster the master with the record may be away or have too few replicas. Then the node moves to another hash
-// slot at once, without waiting for its lease to end.
+// slot at once, without waiting for its lease to end. Open fails as Start, or with an error of Redis or of ctx.
 func (r *Registration) Open(ctx context.Context) error {
 	n := r.node
 	if err := n.Start(ctx); err != nil {

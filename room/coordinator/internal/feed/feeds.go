@@ -250,7 +250,7 @@ func (fs *Feeds) Follow(r *Replica, id string) {
 // Follows reports whether the Replica follows its room.
 func (r *Replica) Follows() bool { return r.stop != nil }
 
-// Await waits, up to the time most, for an event that CatchUp has not handled, and reports whether there is one.
+// Await waits for an event that CatchUp has not handled, at most for the time most, and reports whether there is one.
 // The Replica must follow and be in use.
 func (r *Replica) Await(most time.Duration) bool {
 	if r.HasNews() { // the usual case
@@ -337,7 +337,7 @@ func (r *Replica) CatchUp() {
 	r.missed = false
 }
 
-// catchUpLocked applies the events that waited: all if is == nil, otherwise only until Room has reached is.
+// catchUpLocked applies the events that waited: if a room (is) is given only until Room is as new, otherwise all.
 func (r *Replica) catchUpLocked(is *room.Room) {
 	if r.missed { // the buffer overflowed
 		r.Room = nil

@@ -83,7 +83,7 @@ func (c *change) put(args []any) []any {
 	return append(args, c.ID, c.Epoch, c.Version, rest, free)
 }
 
-// parseChange reads the index's text about a room, listed or removed. Labels contain no blanks.
+// parseChange reads the index's text about a room, listed or removed (labels have no blanks). It fails for other text.
 func parseChange(id, text string) (c *change, err error) {
 	c = &change{Listed: Listed{ID: id}}
 	parts := strings.Split(text, " ")
@@ -158,8 +158,8 @@ func (x *index) freeKey(labels room.Labels) string {
 // textOf returns labels in the index's form, which is never empty.
 func textOf(labels room.Labels) string { return cmp.Or(string(labels), "{}") }
 
-// changes reads the changes of the index after since, by room. now is the state of a copy with them. anew: they replace
-// the whole copy. whole: the index has all rooms.
+// changes reads the changes of the index after the state since, by room. now is the state of a copy with them. anew:
+// they replace the whole copy. whole: the index has all rooms.
 func (x *index) changes(ctx context.Context, since known) (changed map[string]*change, now known, whole, anew bool,
 	err error) {
 	changed, now = make(map[string]*change), since

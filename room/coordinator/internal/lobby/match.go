@@ -88,8 +88,8 @@ type Found struct {
 	Settings room.Settings // for creating the room, if nobody has; its labels are those of Wanted
 }
 
-// Claim finds a room and claims seats there, or creates one in the index. It skips the rooms in not, at most the last
-// maxRefused. If begin is true, it skips all existing rooms.
+// Claim finds a room and claims seats there, or creates one in the index. It skips rooms that were tried before (not),
+// at most the last maxRefused. If begin is true, it skips all existing rooms.
 func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) (Found, error) {
 	list, err := l.Get(ctx)
 	if err != nil {

@@ -174,7 +174,7 @@ type Listing struct {
 }
 
 // List returns a part of the list, from Next of an earlier part on, or from the start if from is empty. about is
-// roughly the number of rooms.
+// roughly how many rooms it returns.
 func (r *Relay) List(ctx context.Context, from string, about int) (l Listing, err error) {
 	cursor, incarnation, known := strings.Cut(from, ".")
 	if !known {

@@ -70,8 +70,8 @@ type Relay struct {
 	dirty map[string]bool // guarded by mu: rooms that may have commits to copy; nil if this node copies nothing
 }
 
-// New returns a Relay that keeps about keep entries in the feed, or only reads if keep is 0. It stops copying when open
-// ends; Close then copies the rest, unless life ends.
+// New returns a Relay. keep is about how many entries the feed keeps; with 0 the Relay only reads. It stops copying
+// when open ends; Close then copies the rest, unless life ends.
 func New(open, life context.Context, st *store.Store, keep int, set *ratelog.Set) *Relay {
 	r := &Relay{
 		store: st, keys: KeysOf(st.Space), keep: keep, open: open, life: life, wake: make(chan struct{}, 1),

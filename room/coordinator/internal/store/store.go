@@ -267,7 +267,7 @@ func (s *Store) Timers(ctx context.Context, id string) (*room.Timers, error) {
 	return timers, nil
 }
 
-// Kept reads the newest messages that a room keeps, and the room's epoch. most is their greatest number.
+// Kept reads the newest messages that a room keeps, at most as many as most says, and the room's epoch.
 func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
 	k := s.KeysOf(id)
 	var epoch *redis.StringCmd
@@ -310,7 +310,7 @@ func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messag
 	return messages, s.explain(ctx, id, err)
 }
 
-// ParseEntry returns the commit in a journal's entry, and the time of its write by Redis' clock.
+// ParseEntry returns a journal entry's commit, and when it was written by Redis' clock. It fails for a foreign entry.
 func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
 	text, _ := m.Values[JournalField].(string)
 	if c, err = ParseCommit(text); err != nil {

@@ -99,8 +99,8 @@ func (t *Timers) Close() {
 // Now returns the time by the clock that all nodes share, in ms since 1970.
 func (t *Timers) Now() int64 { return t.clock.now() }
 
-// Announce writes the entry of a timer that is about to be set, and returns when it is due; in is in ms. It fails
-// with [room.ErrUnavailable] or the cause of ctx.
+// Announce writes the entry of a timer that is about to be set, and returns when the timer is due. in is the delay in
+// ms. It fails with [room.ErrUnavailable] or the cause of ctx.
 func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, err error) {
 	sent := time.Now()
 	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in)
@@ -182,8 +182,8 @@ type clock struct {
 	error time.Duration // how wrong at may be
 }
 
-// measured records that the server's clock showed at, in µs since 1970, between sent and received. It ignores a
-// measurement much less exact than a recent one.
+// measured records that between sent and received the server's clock showed the time at, in µs since 1970. It ignores
+// a measurement much less exact than a recent one.
 func (c *clock) measured(sent, received time.Time, at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

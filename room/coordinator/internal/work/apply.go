@@ -98,7 +98,7 @@ func (w *worker) apply(b *batch) {
 // MaxStale limits how often a batch is reapplied under its lock. A second time needs Redis to lose data just then.
 const MaxStale = 10
 
-// reapply applies a batch again, to the room in now: a stale commit has read it under the lock. A commit without a
+// reapply applies a batch again, to the room as a stale commit has read it under the lock (now). A commit without a
 // token has taken the lock for that. reapply fails with store.ErrLost or ErrUnavailable.
 func (w *worker) reapply(b *batch, now *room.Room) error {
 	if b.hold.Token == "" { // the commit has taken the lock

@@ -29,8 +29,8 @@ type outcome struct {
 
 func newRequest() any { return &request{done: make(chan outcome, 1)} }
 
-// set makes r a new request whose deadline is wait after now. at is the time by the clock that all nodes share, since
-// a node's own may be wrong.
+// set makes r a new request. Its deadline is now plus wait. at is the time by the clock that all nodes share, since a
+// node's own may be wrong.
 func (r *request) set(a room.Action, at int64, now time.Time, wait time.Duration) {
 	*r = request{action: a, at: at, deadline: now.Add(wait), done: r.done}
 }

@@ -79,7 +79,7 @@ var (
 	errNoAdmin     = errors.New("the token's role is not admin")
 )
 
-// check returns the HTTP status and the reason with which a request is refused; why is nil if it is not. With a
+// check returns the HTTP status and the reason with which a request is refused; why is nil if it is admitted. With a
 // token a request may use any host name, because no other site's page knows the token. Without one it must come from
 // this machine to a loopback address, and not by a name: a page could have pointed its own name here (DNS rebinding).
 // It must not come from a proxy, because the proxy's client may be anybody.
@@ -112,8 +112,8 @@ func (g *guard) check(r *http.Request) (status int, why error) {
 	return 0, nil
 }
 
-// checkReader is check for files without secrets. A browser that opens a page cannot send a token; the page asks its
-// user for one. Without tokens, check decides.
+// checkReader is check, but admits a request that only lacks a token: it is for files without secrets. A browser that
+// opens a page cannot send a token; the page asks its user for one.
 func (g *guard) checkReader(r *http.Request) (status int, why error) {
 	status, why = g.check(r)
 	if errors.Is(why, errNoToken) {

@@ -109,7 +109,7 @@ func (f *findings) parts(cfg config) Config {
 	return parts
 }
 
-// settings reports the settings that are not defaults, and their origins.
+// settings reports the settings that are not defaults with their origins, and a secret that others can read.
 func (f *findings) settings(cfg config, redis string) {
 	if key := cfg.file.exposed; key != "" {
 		f.warn("config", "Take the right from others (chmod o-r), or name a file of its own there",

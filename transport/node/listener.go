@@ -90,7 +90,7 @@ func (c *connection) isLate() bool {
 	return true
 }
 
-// Accept returns the next connection. If the process has too many open files, it also evicts one.
+// Accept returns the next connection. If the process has too many open files, it evicts one and tries again.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptTCP()

@@ -250,8 +250,8 @@ func (n *Node) startRooms(ctx context.Context, db *redisurl.DB) error {
 	return n.rooms.Start(limited)
 }
 
-// check returns an error if Redis is missing, if other machines can reach an address and there are no tokens, or if
-// metrics cannot show the settings.
+// check returns an error if Redis is missing, an address is malformed, or metrics cannot show the settings; also if
+// other machines can reach an address without tokens, unless Insecure allows it.
 func (cfg *Config) check() error {
 	if cfg.Redis == nil {
 		return errors.New("node: Redis is nil")

@@ -22,8 +22,8 @@ import (
 	"roomd/transport/node/internal/unguarded"
 )
 
-// run serves until ctx ends or an operator requests a stop, and then drains. It calls ready once the node accepts
-// clients.
+// run serves until ctx ends, an operator requests a stop or listening fails, and then drains. It calls ready once the
+// node accepts clients.
 func run(ctx context.Context, cfg config, stderr io.Writer, ready func(*Node)) error {
 	log := newLog(cfg, stderr)
 	redis.SetLogger(redisLog{log})

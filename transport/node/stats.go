@@ -50,8 +50,7 @@ func (n *Node) MaxConnections() int { return n.most.clients }
 // Settings returns the node's settings as shown to operators. Do not change the map.
 func (n *Node) Settings() map[string]string { return n.settings }
 
-// Ready returns nil if new clients should come to this node: it does not drain, and Redis answers. Otherwise the
-// error says why not.
+// Ready returns nil if new clients should come to this node, otherwise the reason; see [transport.Server.Ready].
 func (n *Node) Ready(ctx context.Context) error { return n.server.Ready(ctx) }
 
 // show adds the state of the node to the metrics, and registers them with Config.Registerer.

@@ -100,7 +100,6 @@ func (a *administrator) configure(room string, closed bool) {
 	}
 }
 
-// usual returns the normal settings of the rooms of the run.
 func (a *administrator) usual() check.Settings {
 	s := check.Settings{Capacity: a.game.cfg.Capacity}
 	if a.game.does(MixHost) {

@@ -183,7 +183,7 @@ func (d *decoder) decode(frame []byte) (*message, error) {
 	return decode(frame)
 }
 
-// once decodes a frame, or start with the rest of a frame, and caches the message.
+// once decodes start and frame as one text, and caches the message by frame.
 func (d *decoder) once(start string, frame []byte) (*message, error) {
 	d.mu.Lock()
 	m := d.kept[string(frame)]
@@ -208,7 +208,6 @@ func (d *decoder) once(start string, frame []byte) (*message, error) {
 	return m, nil
 }
 
-// decode decodes a frame.
 func decode(frame []byte) (*message, error) {
 	f, err := protocol.DecodeFrame(frame)
 	if err != nil {

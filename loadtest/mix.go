@@ -77,7 +77,7 @@ var plays = []played{
 // MixNames has the possible names in Config.Mix.
 var MixNames = mixes(func(played) bool { return true })
 
-// mixes returns the mixes with an action that has selects, in order.
+// mixes returns the mixes with an action for which has returns true, in order.
 func mixes(has func(played) bool) (names []string) {
 	for _, p := range plays {
 		if p.mix != "" && has(p) && !slices.Contains(names, p.mix) {
@@ -92,7 +92,7 @@ func CheckMix(names []string) error {
 	return report.CheckNames("mix", ExpandMix(names), MixNames)
 }
 
-// ExpandMix replaces all and none if they are the only name.
+// ExpandMix replaces a lone all by MixNames, and a lone none by no names.
 func ExpandMix(names []string) []string {
 	switch {
 	case slices.Equal(names, []string{"all"}):

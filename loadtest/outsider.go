@@ -91,7 +91,7 @@ const (
 	watchPause     = 20 * time.Millisecond
 )
 
-// watch makes watchers at each node watch all rooms, until end. It returns when they watch all rooms that exist.
+// watch makes watchers at each node watch all rooms, until Disconnect. It returns when they watch all rooms so far.
 func (g *Game) watch(ctx context.Context) error {
 	ctx, g.unwatch = context.WithCancel(ctx)
 	for n := range g.cfg.Nodes {

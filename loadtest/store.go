@@ -109,7 +109,6 @@ type journal struct {
 	last    string // id of the last entry; "" before the first
 }
 
-// read reads new entries.
 func (j *journal) read(ctx context.Context, s *Store, room string) error {
 	for {
 		from := "-"
@@ -167,7 +166,7 @@ func entryOf(text string) (check.Entry, error) {
 	return e, nil
 }
 
-// detached starts the session of a reserved seat.
+// detached starts the session of a member without a connection.
 const detached = "~"
 
 // Plain returns the string in JSON. Players set only strings; "null" means that the data was removed.

@@ -84,8 +84,8 @@ func serve(text, address string) error {
 	}))
 }
 
-// uses returns a server's usage; with free, after it has freed as much memory as possible. heap, if not empty,
-// is a file for a profile.
+// uses returns a server's usage; if free, after it has freed as much memory as possible. heap, if not empty, is a
+// file for a profile.
 func uses(s server, free bool, heap string) (a answer) {
 	if heap != "" {
 		runtime.GC() // a profile shows the last collection

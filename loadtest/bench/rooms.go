@@ -160,7 +160,7 @@ func roomd(opts coordinator.Options) func(context.Context, target) (node, error)
 	}
 }
 
-// openNode starts a node with WebSockets. For a workload of rooms it has cfg.Seats, and no limits.
+// openNode starts a node with WebSockets. With cfg.Seats its rooms have as many seats, and it has no limits.
 func openNode(ctx context.Context, cfg serverConfig) (server, error) {
 	set := wsnode.Config{Listen: "127.0.0.1:0", Redis: cfg.db, Room: coordinator.Options{Node: cfg.Name}}
 	if cfg.Seats > 0 {

@@ -97,7 +97,8 @@ func (c Config) Validate() error {
 		scratch.Validate(c.Redis))
 }
 
-// cells returns the measurements of a valid Config in order. Those of memory have connections clients.
+// cells returns the measurements of a valid Config in order. Those of memory have as many clients as connections
+// says.
 func (c Config) cells(connections int) (list []cell) {
 	for _, w := range workloads {
 		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) &&
@@ -275,7 +276,7 @@ func (u usage) since(earlier usage) usage {
 	}
 }
 
-// usage returns the usage of Redis and of this process. Its own commands count, too.
+// usage returns the usage of Redis and of this process. The command that asks Redis counts, too.
 func (b *bench) usage(ctx context.Context) (u usage, err error) {
 	sections := []string{"stats"}
 	if !b.redis.IsEmbedded() { // the embedded Redis has no other section

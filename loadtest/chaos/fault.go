@@ -103,7 +103,6 @@ func (i *injection) node() *node {
 	return n
 }
 
-// room chooses a room.
 func (i *injection) room() string { return i.run.Rooms()[i.random.IntN(len(i.run.Rooms()))] }
 
 // onPrimary injects a fault into the server that keeps a random room.

@@ -24,7 +24,7 @@ var linkFaults = []*Fault{
 	redisLink("net-swallow", "Redis does what a node asks for, and connections end in place of the next reply, twice a second", false, swallowed),
 }
 
-// onLink disturbs networks until heal is called.
+// onLink disturbs networks until heal is called. slow makes delays longer.
 type onLink func(i *injection, on []*proxy.Proxy, slow bool) (heal, error)
 
 // each returns a function that calls f for all proxies.
@@ -162,7 +162,7 @@ func (l *links) env() string {
 	return linksOf + "=" + strings.Join(pairs, ",")
 }
 
-// dialThrough returns a node's dialer to Redis for the output of env. It refuses addresses without a network,
+// dialThrough returns a node's dialer to Redis; said is the value of linksOf. It refuses addresses without a network,
 // so that no connection bypasses the networks.
 func dialThrough(said string) redisurl.Dialer {
 	through := make(map[string]string)

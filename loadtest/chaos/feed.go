@@ -56,7 +56,6 @@ func newFeed(r *run) (f *feed, err error) {
 	return f, err
 }
 
-// args returns flags for a node.
 func (f *feed) args() []string {
 	return []string{
 		"--feed", fmt.Sprint(feedKeeps), "--webhook", f.receiver.server.URL + "/roomd",
@@ -88,7 +87,6 @@ func (f *feed) disturb(ctx context.Context) {
 	}
 }
 
-// random returns random numbers for one reader.
 func (f *feed) random(who uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(f.run.cfg.Seed, 1000+who))
 }

@@ -68,7 +68,6 @@ func (r *reader) get(ctx context.Context, query url.Values, last string) (io.Rea
 	return nil, errNothing
 }
 
-// page reads one page.
 func (r *reader) page(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, feedSilence)
 	defer cancel()

@@ -171,7 +171,7 @@ func (s *server) saved() string {
 	return filepath.Join(s.Dir(), appendFolder)
 }
 
-// copyData copies the current data.
+// copyData copies the current data, and returns the path of the copy.
 func (s *server) copyData(ctx context.Context) (string, error) {
 	copied := filepath.Join(s.Dir(), "copy")
 	if err := os.RemoveAll(copied); err != nil {

@@ -109,7 +109,6 @@ func serversOf(launched []*launch.Redis, cfg Config) (all []*server) {
 	return all
 }
 
-// endsOf returns servers as ends.
 func endsOf(launched []*launch.Redis) (ends []end) {
 	for _, r := range launched {
 		ends = append(ends, end{r.Name, r.Addr()})

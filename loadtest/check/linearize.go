@@ -118,7 +118,7 @@ func split(h *History, room string, ops []*Op, believed []interval) []*part {
 	return parts
 }
 
-// fill adds the steps of the epoch.
+// fill adds the steps of the part.
 func (p *part) fill(h *History, ops []*Op, believed []interval) {
 	names, done := make(map[string]bool), make(map[*Op]*step)
 	for _, op := range ops {
@@ -247,7 +247,7 @@ func (p *part) count() {
 	}
 }
 
-// judge asks porcupine.
+// judge asks porcupine, for patience at most, whether the steps have an order.
 func (p *part) judge(patience time.Duration) {
 	model := porcupine.Model{
 		Init:  func() any { return newRoom(p) },
@@ -290,8 +290,8 @@ func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 }
 
 // unfit returns the refusals that do not fit into an order between their call and return: between two steps, or
-// between the operations of one version, which is one commit. A refusal may stand before a step that only adds
-// possibilities, and happened before its call: if the refusal fits there, it fits behind the step, too.
+// between the operations of one version, which is one commit. A refusal may also stand before earlier steps that only
+// add possibilities: if it fits there, it fits behind them, too.
 func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation {
 	rooms := make([]*room, len(order)+1)
 	rooms[0] = newRoom(p)

@@ -6,7 +6,7 @@ import (
 	"roomd/loadtest/internal/model"
 )
 
-// seen applies that somebody saw the room.
+// seen applies a list that somebody saw. It returns why the list is impossible, or "".
 func (r *room) seen(l *List) string {
 	if wrong := r.seenData(l.Data); wrong != "" {
 		return wrong
@@ -55,7 +55,7 @@ func (r *room) seen(l *List) string {
 	return ""
 }
 
-// seenData applies that somebody saw the room's data.
+// seenData applies data of the room that somebody saw, likewise.
 func (r *room) seenData(data string) string {
 	switch {
 	case !r.knowsData:

@@ -24,7 +24,7 @@ const (
 	maySettings     // the settings may change
 )
 
-// adds reports whether more is possible after the change than before, and all that was.
+// adds reports whether the change takes no possibility away.
 func (e env) adds() bool { return e != none && e != whole && e != calm && e != mayNoMore }
 
 // step is a step of the model: an operation, a list in a reply, or an env.
@@ -223,7 +223,7 @@ func (r *room) certain(user string) bool {
 	return known && !m.out && !m.loose && !r.vague(user)
 }
 
-// put sets a user's status.
+// put sets a user's status, unless that is unknown now.
 func (r *room) put(user string, m status) {
 	if r.lost(user) {
 		return

@@ -94,7 +94,7 @@ func (l *lock) unlock(ctx context.Context, c *caller) error {
 	return err
 }
 
-// set sends take, and then.
+// set sends the command take and, if that succeeds, the command then.
 func set(ctx context.Context, l *lock, c *caller, _ bool) (outcome, error) {
 	reply, err := c.send(ctx, l.take).Result()
 	switch {
@@ -109,8 +109,8 @@ func set(ctx context.Context, l *lock, c *caller, _ bool) (outcome, error) {
 	return acquired, c.send(ctx, l.then).Err()
 }
 
-// setTogether sends take and then in one transaction, so that no crash comes between them. then runs even if
-// take has failed.
+// setTogether sends the commands take and then in one transaction, so that no crash comes between them. then runs
+// even if take has failed.
 func setTogether(ctx context.Context, l *lock, c *caller, _ bool) (o outcome, _ error) {
 	var took *redis.Cmd
 	_, err := c.process.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
@@ -140,7 +140,7 @@ func drawUniqid(c *caller) {
 	c.at(stepDrawn)
 }
 
-// drawNumber returns a draw of a random number.
+// drawNumber returns a function that draws a random number from low to high.
 func drawNumber(low, high int) func(*caller) {
 	return func(c *caller) {
 		c.value = strconv.Itoa(low + rand.IntN(high-low+1))
@@ -263,12 +263,10 @@ func (c *caller) args(command string) (args []any) {
 	return args
 }
 
-// send sends a published command.
 func (c *caller) send(ctx context.Context, command string) *redis.Cmd {
 	return c.rdb.Do(ctx, c.args(command)...)
 }
 
-// get sends GET.
 func (p *process) get(ctx context.Context, key string) (value string, there bool, err error) {
 	value, err = p.rdb.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {

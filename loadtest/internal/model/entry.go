@@ -242,7 +242,7 @@ func (m *message) equals(other *message) bool {
 		slices.Equal(m.To, other.To) && string(normal(m.Data)) == string(normal(other.Data))
 }
 
-// size returns about how many bytes Redis counts for it.
+// size returns about how many bytes Redis counts for the message.
 func (m *message) size() (n int) {
 	for _, user := range m.To {
 		n += len(user) + 8

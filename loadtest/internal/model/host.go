@@ -177,7 +177,7 @@ func (s Settings) Beyond(seat int) bool {
 	return seat < 0 || seat >= MaxSeats || s.Capacity > 0 && seat >= s.Capacity
 }
 
-// Over returns how many members are too many.
+// Over returns how many of that many members are too many; 0 or less if they have seats.
 func (s Settings) Over(members int) int {
 	limit := s.Capacity
 	if limit == 0 {

@@ -134,8 +134,8 @@ func (r *Redis) Remove(ctx context.Context, text string) error {
 	return errors.Join(err, unlist(ctx, client, text))
 }
 
-// unlist removes names with text in them from the nodes, and from the rooms of the lobby, whose key goes with
-// the last room.
+// unlist removes names with text in them from the nodes, and from the rooms of the lobby. With the last room it
+// removes the lobby's state.
 func unlist(ctx context.Context, client *redis.Client, text string) error {
 	others := func(name string) bool { return !strings.Contains(name, text) }
 	var all []error

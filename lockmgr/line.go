@@ -90,7 +90,7 @@ func (l *line) refuse(ctx context.Context, max int) error {
 	return nil
 }
 
-// remove removes w from its line, and tells the next waiter if that is the first now. granted: w got the lock.
+// remove removes w from its line, and tells the next waiter if it is now the first. granted: w got the lock.
 func (ls *lines) remove(w *waiter, granted bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

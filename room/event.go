@@ -81,8 +81,8 @@ func (e *Event) Shared(make func() any) any {
 	return e.shared
 }
 
-// LeaveOf returns the user's first leave after that version, also among the missed events of a snapshot. If these have
-// none, it returns the removal that the snapshot remembers.
+// LeaveOf returns the user's first leave after that version or in another epoch, also among the missed events of a
+// snapshot. If these have none, it returns the removal that the snapshot remembers.
 func (e *Event) LeaveOf(user, epoch string, version uint64) (leave Gone, found bool) {
 	for _, missed := range e.Missed {
 		if leave, found = missed.LeaveOf(user, epoch, version); found {

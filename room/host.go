@@ -173,8 +173,8 @@ func (a Close) apply(r *Room, rules Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// Swap exchanges two members' seats, whatever Rules.Seating says. It needs authority over the room, or a host's
-// [Claim].
+// Swap exchanges two members' seats, whatever Rules.Seating says. It fails with [ErrNotMember] if one is not there. It
+// needs authority over the room, or a host's [Claim].
 type Swap struct {
 	Users []string
 	As    Claim // the host's claim; zero with authority

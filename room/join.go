@@ -188,7 +188,8 @@ func duplicate(r *Room, user string, m Member) error {
 		text: fmt.Sprintf("%s is in room %s with another session", user, r.ID)}
 }
 
-// Leave removes a user whose active session in the room is Session, or whose seat is reserved for Session.
+// Leave removes a user whose active session in the room is Session, or whose seat is reserved for Session. Otherwise it
+// fails with [ErrNotMember].
 type Leave struct {
 	User, Session string
 	Reason        Reason // the zero value is ReasonLeft

@@ -60,8 +60,8 @@ func (s *state) plain() bool {
 	return !s.settled || s.settings == Settings{Capacity: s.settings.Capacity, Default: true}
 }
 
-// Recall restores what m knows and Redis has lost, if anything: members with their data, host, settings, bans and the
-// room's data, but no timers. The next Commit includes all this, and begins an epoch whose versions are higher than
+// Recall restores what m knows and Redis has lost, if anything: members with their data; the room's host, settings,
+// bans and data; but no timers. The next Commit includes all this, and begins an epoch whose versions are higher than
 // those that m knows. If Redis has an earlier copy, r becomes the room that m knows.
 //
 // If others have begun the room meanwhile, all they did stays. A member stays out if they took the member out, banned

@@ -121,7 +121,8 @@ func (p Position) Lost(next Position) bool {
 	return p.Epoch == next.Epoch && !p.Is(next) && !p.Precedes(next)
 }
 
-// Gone reports whether next lacks commits up to p: they are lost, or of another epoch. It is false for a zero p.
+// Gone reports whether next may lack commits up to p: they are lost, or next is of another epoch. It is false for a
+// zero p.
 func (p Position) Gone(next Position) bool { return p.Version > 0 && !p.Is(next) && !p.Precedes(next) }
 
 // pending is what was applied to a room since its last Commit or Revert.

@@ -117,8 +117,8 @@ func (c *Cluster) Move(key string) {
 	c.FinishMove(key)
 }
 
-// BeginMove starts to move the slot of key to the next node. The old owner still serves the keys that it has.
-// It answers ASK to a command on another key of the slot, and TRYAGAIN to one of whose keys it has only some.
+// BeginMove starts to move the slot of key to the next node. The old owner still serves the keys that it has. It
+// answers ASK to a command on other keys of the slot, and TRYAGAIN if it has only some of a command's keys.
 func (c *Cluster) BeginMove(key string) {
 	c.tb.Helper()
 	to := c.servers[(slices.Index(c.servers, c.Owner(key))+1)%len(c.servers)]

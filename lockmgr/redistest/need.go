@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Thorough skips a test unless ROOMD_TESTS=thorough is set: for many seeds, real failovers and every browser
-// view. A shorter version, or a few of the views, always run.
+// Thorough skips a test unless ROOMD_TESTS is thorough: one with many seeds, real failovers or every browser view. A
+// shorter version of it, or a few of the views, always run.
 func Thorough(tb testing.TB) {
 	tb.Helper()
 	if os.Getenv("ROOMD_TESTS") != "thorough" {

@@ -102,8 +102,8 @@ func (p *Proxy) OnRequest(f func(args []string) Action) {
 	p.onRequest = f
 }
 
-// OnReply makes the proxy call f when the server has executed a request and the whole reply has reached the
-// proxy, before the proxy passes, drops or holds the reply. f is called as that of OnRequest; nil does nothing.
+// OnReply makes the proxy call f when the server has executed a request and the whole reply has reached the proxy,
+// before the proxy passes, drops or holds the reply. f is called like OnRequest's; nil does nothing.
 func (p *Proxy) OnReply(f func(args []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

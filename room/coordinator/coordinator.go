@@ -60,8 +60,8 @@ func newLifetime() (l lifetime) {
 	return l
 }
 
-// New returns a Coordinator that keeps its rooms on client, and sends nothing yet. It fails with [room.ErrInvalid] or
-// lockmgr.ErrInvalid, which name the field. The caller closes client after Close.
+// New returns a Coordinator that keeps its rooms in client's Redis, and sends nothing yet. It fails with
+// [room.ErrInvalid] or lockmgr.ErrInvalid, which name the field. The caller closes client after Close.
 //
 // Set ContextTimeoutEnabled on client: otherwise actions do not end in time when Redis does not answer.
 func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
@@ -236,7 +236,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 	return r.Snapshot(), nil
 }
 
-// unavailable returns an error of Redis as callers get it: as the cause of ctx if that has ended.
+// unavailable returns what callers get for an error of Redis: the cause of an ended ctx, otherwise an ErrUnavailable.
 func unavailable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -16,8 +16,8 @@ import (
 // It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }
 
-// NextLobby waits until the list of [Coordinator.Lobby] differs from before, and returns it with the ids of the rooms
-// that differ. If before is nil it does not wait, and returns no ids. It fails as Lobby does.
+// NextLobby waits until the list of [Coordinator.Lobby] differs from an earlier one (before), and returns it with the
+// ids of the rooms that differ. If before is nil it does not wait, and returns no ids. It fails as Lobby does.
 func (c *Coordinator) NextLobby(ctx context.Context, before *Lobby) (now *Lobby, ids []string, err error) {
 	return c.lobby.Next(ctx, before)
 }

@@ -264,7 +264,7 @@ type Move struct {
 }
 
 // BeginMove starts to move the slot of key to another master. The old owner still serves the keys that it has. It
-// answers ASK to a command on another key of the slot, and TRYAGAIN to one that names keys of which it has only some.
+// answers ASK to a command on other keys of the slot, and TRYAGAIN if it has only some of a command's keys.
 func (c *Cluster) BeginMove(ctx context.Context, key string, to *Redis) (*Move, error) {
 	m := &Move{To: to, cluster: c}
 	var err error

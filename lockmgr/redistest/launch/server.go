@@ -77,8 +77,8 @@ type Server struct {
 
 // Start runs a program on a free loopback port, with a temporary folder, and returns when it accepts connections.
 //
-// If the server ends instead, or is not ready when ctx ends or after 30 s, the error contains the last lines of
-// its log.
+// If the server ends instead, five times, or is not ready when ctx ends or after 30 s, the error contains the last
+// lines of its log.
 func Start(ctx context.Context, command Command) (s *Server, err error) {
 	for range attempts {
 		s, err = try(ctx, command)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm makes a wait exact. On Linux an idle Go process sleeps for whole milliseconds, unless a file wakes it
-// up. This one does; nobody reads it. The zero value is ready.
+// alarm makes a wait exact. On Linux an idle Go process sleeps for whole milliseconds, unless a file wakes it up. The
+// alarm's file does; nobody reads it. The zero value is ready.
 type alarm struct {
 	fd   int
 	file *os.File // nil before set

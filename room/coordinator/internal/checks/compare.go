@@ -86,7 +86,7 @@ func (v *Checks) compare(ctx context.Context, s *shadow, is *room.Room, recorded
 }
 
 // wrongExpiry describes wrong TTLs of a room's keys, "" for none. If the room stays, because of members or settings, no
-// key may expire; otherwise Meta must. It returns "" if the commit id has changed, or Redis does not answer.
+// key may expire; otherwise all must. It returns "" if the commit id has changed, or Redis does not answer.
 func wrongExpiry(ctx context.Context, s *store.Store, id, commitID string, stays bool) string {
 	k := s.KeysOf(id)
 	var ids [2]*redis.StringCmd

@@ -63,8 +63,8 @@ func (e *evictor) loop() {
 	}
 }
 
-// look checks all lists once, and returns when to look again. Without a valid lease it judges nobody: perhaps the
-// other nodes cannot prolong their leases either.
+// look writes the records that Node.List collected, checks all lists, and returns when to look again. Without a valid
+// lease it judges nobody: perhaps the other nodes cannot prolong their leases either.
 func (e *evictor) look(ctx context.Context) (next time.Time, err error) {
 	if _, valid := e.node.lease.holder(); !valid {
 		for _, v := range e.lists {

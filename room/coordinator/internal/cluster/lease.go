@@ -210,8 +210,8 @@ func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	return errors.Join(failed...)
 }
 
-// attempt limits a request to the rest of the lease, but never to less than a TTL, or a third of it on a Cluster. So
-// a short stall does not cost the lease.
+// attempt limits a request to the rest of the lease, but never to less than a TTL (on a Cluster a third of one). So a
+// short stall does not cost the lease.
 func (l *lease) attempt(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	least := l.ttl
 	if l.store.Cluster {

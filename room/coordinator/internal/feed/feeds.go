@@ -337,7 +337,7 @@ func (r *Replica) CatchUp() {
 	r.missed = false
 }
 
-// catchUpLocked applies the events that waited: if a room (is) is given only until Room is as new, otherwise all.
+// catchUpLocked applies all events that waited; if a room (is) is given, only those until Room is as new.
 func (r *Replica) catchUpLocked(is *room.Room) {
 	if r.missed { // the buffer overflowed
 		r.Room = nil

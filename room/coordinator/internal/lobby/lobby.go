@@ -225,8 +225,8 @@ func (l *Lobby) showLocked() *List {
 	return next
 }
 
-// Next waits for a list other than before, and returns it with the ids of the rooms that differ. If before is nil, Next
-// does not wait, and returns no ids.
+// Next waits until the list differs from an earlier one (before), and returns it with the ids of the rooms that differ.
+// If before is nil, Next does not wait, and returns no ids.
 func (l *Lobby) Next(ctx context.Context, before *List) (now *List, ids []string, err error) {
 	l.Start()
 	for {

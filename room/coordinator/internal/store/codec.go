@@ -161,7 +161,7 @@ func AppendEvent(dst []byte, c *room.Commit) []byte {
 // library four nodes that watch each other's rooms need 15 % more CPU per action. Results share the payload's memory.
 type scanner struct{ rest string }
 
-// PositionIn returns the position of an event without reading the rest. ok is false if it cannot.
+// PositionIn returns the position of an event without reading the rest. ok is false unless appendCommit wrote payload.
 func PositionIn(payload string) (at room.Position, ok bool) {
 	s := scanner{rest: payload}
 	ok = s.literal(`{"epoch":"`) && s.text(&at.Epoch) && s.literal(`,"version":`) && s.number(&at.Version) &&

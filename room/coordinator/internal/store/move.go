@@ -16,7 +16,7 @@ type Move struct {
 	args    []any
 }
 
-// NewMove prepares a move of these commits; their holds have Tokens. Call Close after use.
+// NewMove prepares a move of these commits, whose holds must have Tokens. Call Close after use.
 func (s *Store) NewMove(locks *lockmgr.Manager, commits ...*Commit) (*Move, error) {
 	m := &Move{store: s, commits: commits}
 	var keys []string

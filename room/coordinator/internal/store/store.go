@@ -211,7 +211,7 @@ func (s *Store) RunPlain(ctx context.Context, script *redis.Script, keys []strin
 	return cmd
 }
 
-// eval runs a script without a lock; the error is in cmd. It waits while a hash slot moves.
+// eval runs a script without a lock. Its error is in cmd, and err is nil. It waits while a hash slot moves.
 func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) (cmd *redis.Cmd,
 	err error) {
 	err = redisconn.UntilMoved(ctx, func() error {
@@ -310,7 +310,7 @@ func (s *Store) Journal(ctx context.Context, id, from string, limit int) (messag
 	return messages, s.explain(ctx, id, err)
 }
 
-// ParseEntry returns a journal entry's commit, and when it was written by Redis' clock. It fails for a foreign entry.
+// ParseEntry returns a journal entry's commit, and its time by Redis' clock. It fails for an entry that is not roomd's.
 func ParseEntry(m redis.XMessage) (c *room.Commit, at time.Time, err error) {
 	text, _ := m.Values[JournalField].(string)
 	if c, err = ParseCommit(text); err != nil {

@@ -111,8 +111,9 @@ func rest(list []entry, n int) []entry {
 	return list[n:]
 }
 
-// look fires the timers of a room that are due. If the entry's timer is not due yet, because the entry was hastened
-// or the clock was set back, this node adopts it. An entry without a timer stays until no commit can set the timer.
+// look fires the due timers of a room if the entry's is one of them. If it is not due yet, because the entry was
+// hastened or the clock was set back, this node adopts it. An entry without a timer stays until no commit can set the
+// timer.
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// resend repeats a request that failed with why, its outcome unknown, until Redis decides it or ctx ends. If decided,
+// resend repeats a request of unknown outcome, which failed with why, until Redis decides it or ctx ends. If decided,
 // err is the outcome; otherwise it is the error of the last sending that the end of ctx did not interrupt.
 func (p *Pool) resend(ctx context.Context, id string, why error, send func(context.Context) error) (decided bool,
 	err error) {

@@ -61,9 +61,9 @@ func (w *worker) serve() {
 	}
 }
 
-// serveCaller is the fast path: the caller whose request began the queue runs one batch, so that no goroutine has to
-// be started and woken. A goroutine takes over if the commit fails or Redis does not answer soon, and for requests
-// that came meanwhile. ctx is the caller's.
+// serveCaller is the fast path: the caller whose request began the queue runs its batch, again after conflicts, so that
+// no goroutine has to be started and woken. A goroutine takes over if the commit fails or Redis does not answer soon,
+// and for requests that came meanwhile. ctx is the caller's.
 func (w *worker) serveCaller(ctx context.Context) {
 	defer func() {
 		// a caller that recovered from the panic would leave the room without a worker

@@ -166,7 +166,7 @@ const forwardedFor = "X-Forwarded-For"
 
 // clientAddress returns the address of a client, the zero Addr if there is none, as with a Unix socket. Behind a
 // trusted proxy it is the right-most address of X-Forwarded-For that is not a trusted proxy's: the client may have
-// made up those to the left of it. It stops at an entry that is no address. Only a trusted peer's header counts.
+// made up those to the left of it. An entry that is no address ends the search. Only a trusted peer's header counts.
 func clientAddress(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	address, ok := parseAddress(r.RemoteAddr)
 	if !ok {

@@ -46,8 +46,7 @@ func newDisconnectTimers(s *Server) *disconnectTimers {
 }
 
 // begin starts the timer of a session, and makes its rooms show the user as away. A negative grace makes the user
-// leave at once. After stop it starts no timer, and tells the rooms only under room.Reject: users come back
-// elsewhere.
+// leave at once. After stop it starts no timer, and tells the rooms only under room.Reject: users come back elsewhere.
 func (g *disconnectTimers) begin(user, session string, rooms []string) {
 	draining := !g.start(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
 	switch {

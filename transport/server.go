@@ -47,7 +47,7 @@ type Server struct {
 	kill context.CancelFunc
 }
 
-// New returns a server of rooms. It returns an error that names the field if an option cannot be used.
+// New returns a server of rooms. If rooms is nil, or an option cannot be used, the error names it.
 func New(rooms Rooms, opts Options) (*Server, error) {
 	if rooms == nil {
 		return nil, errors.New("transport: rooms is nil")

@@ -50,9 +50,8 @@ type driver struct {
 	probe          func(context.Context) (usage, error)
 }
 
-// drive makes all actors act repeatedly, for a warm-up and then for the duration, longer if none has acted by
-// then. It returns when all have stopped. An error means that there is no measurement: ctx has ended, or the
-// probe has failed.
+// drive makes all actors act repeatedly, for a warm-up and then for the duration, longer if none has acted by then. It
+// returns when all have stopped. An error means that there is no measurement: ctx has ended, or the probe has failed.
 func drive[A actor](ctx context.Context, d driver, actors []A) (*measurement, error) {
 	warmUp := min(d.duration/4, maxWarmUp)
 	ctx, cancel := context.WithTimeout(ctx, warmUp+d.duration+grace+farOff)

@@ -97,8 +97,7 @@ func (c Config) Validate() error {
 		scratch.Validate(c.Redis))
 }
 
-// cells returns the measurements of a valid Config in order. Those of memory have as many clients as connections
-// says.
+// cells returns the measurements of a valid Config in order. Those of memory have as many clients as connections says.
 func (c Config) cells(connections int) (list []cell) {
 	for _, w := range workloads {
 		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) &&

@@ -19,9 +19,8 @@ const DefaultPatience = 20 * time.Second
 // their square.
 const mostInPart = 4000
 
-// latest is how long after its call an operation with an unknown end, or a timer, may still change a room:
-// longer than any fault or timer of a run. Without this limit, the model of a long run would have to track
-// thousands of them.
+// latest is how long after its call an operation with an unknown end, or a timer, may still change a room: longer than
+// any fault or timer of a run. Without this limit, the model of a long run would have to track thousands of them.
 const latest = 2 * time.Minute
 
 // Linearize judges a history without its journals: whether the operations of each epoch of each room can have

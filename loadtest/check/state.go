@@ -155,8 +155,7 @@ func (s *state) lacks(op *Op, e *Entry) wrong {
 	told := func(kind, user string) bool {
 		return has(func(c Change) bool { return c.Type == kind && c.Data == op.Value && c.User == user })
 	}
-	// A member's data ends with the membership. If the member leaves in the same version, the commit does not
-	// list it.
+	// A member's data ends with the membership. If the member leaves in the same version, the commit does not list it.
 	gone := e.has("leave", op.Process)
 	if op.matches() && (s.settings.Labels != op.Settings.Labels || e.Version == 1 && s.settings != *op.Settings) {
 		return wrongf("match", "it asked for %+v, and the room has %+v", *op.Settings, s.settings)

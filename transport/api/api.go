@@ -123,7 +123,7 @@ type API struct {
 	described []byte // the content of /api/openapi.yaml
 }
 
-// New returns an API of rooms. If an option cannot be used, the error names it.
+// New returns an API of rooms. If rooms or server is nil, or an option cannot be used, the error names it.
 func New(rooms Rooms, server Server, opts Options) (*API, error) {
 	if rooms == nil || server == nil {
 		return nil, errors.New("api: rooms or server is nil")

@@ -192,7 +192,7 @@ func expectation(f reflect.StructField) string {
 }
 
 // decodeQuery reads the parameters of a query into a *T whose fields are strings, whole numbers with a minimum and a
-// maximum, and lists. It refuses unknown parameters, and repeated ones that are no lists.
+// maximum, and lists. It refuses unknown parameters, repeated ones that are no lists, and values outside their tags.
 func decodeQuery(raw string, into any) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {

@@ -53,7 +53,6 @@ func jsonOf(text string) rawJSON {
 	return jsontext.Value(text)
 }
 
-// roomState is a room as a caller sees it.
 type roomState struct {
 	position
 	Settings settings `json:"settings"`
@@ -226,7 +225,6 @@ type timer struct {
 	Then effect `json:"then,omitzero" doc:"What it does besides: one of these things, or nothing."`
 }
 
-// effect is the effect of a timer that fires.
 type effect struct {
 	Close bool    `json:"close,omitzero" enum:"true" doc:"It closes the room."`
 	Kick  string  `json:"kick,omitzero" minLength:"1" maxLength:"64" doc:"It throws that user out, if the user is there."`

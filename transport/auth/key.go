@@ -105,7 +105,8 @@ func parsePublicKey(text []byte) (*keys, error) {
 	return &keys{only: only}, nil
 }
 
-// newKey returns the key for a public key of package crypto. Its type decides the algorithm.
+// newKey returns the key for a key of package crypto, whose type decides the algorithm. It refuses weak and other
+// keys.
 func newKey(public any) (*key, error) {
 	switch public := public.(type) {
 	case *rsa.PublicKey:
@@ -165,7 +166,7 @@ func verifies(k jwkset.JWKMarshal) bool {
 		(k.USE == "" || k.USE == jwkset.UseSig) && (k.KEYOPS == nil || slices.Contains(k.KEYOPS, jwkset.KeyOpsVerify))
 }
 
-// parseJWK returns the public key. It ignores additional fields, such as certificates.
+// parseJWK returns the public key. It refuses a private one, and ignores other fields, such as certificates.
 func parseJWK(k jwkset.JWKMarshal) (*key, error) {
 	if k.D != "" {
 		return nil, errors.New("it is a private key, but only the public part belongs here")

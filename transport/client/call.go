@@ -26,7 +26,7 @@ type call struct {
 	answer chan *protocol.Reply  // buffers the reply on the current connection
 }
 
-// newCall returns a call of a request, with a condition if there is one.
+// newCall returns a call of a request, with the condition if one is given; more than one set its err.
 func newCall(req protocol.Request, only ...Condition) *call {
 	k := &call{req: &req}
 	switch len(only) {
@@ -116,7 +116,7 @@ func sayCall(room string, m Message) *call {
 	return k
 }
 
-// Then is the effect of a timer. At most one field is set.
+// Then is the effect of a timer. Set at most one field.
 type Then struct {
 	Close bool   // closes the room, as CloseRoom does; only for admins
 	Kick  string // removes that user from the room, if present; only for admins

@@ -26,8 +26,7 @@ const maxLag = 1024
 // server may send other types, which a program should ignore.
 type Change struct {
 	protocol.Change
-	// Epoch and Version are the room's after all changes of the same event; for a message, those at which it was
-	// said.
+	// Epoch and Version are the room's after all changes of the same event; for a message, those at which it was said.
 	Epoch   string
 	Version uint64
 	// More says that more changes of the same event follow.

@@ -219,7 +219,7 @@ type signal struct {
 	changed chan struct{} // closed at the next change; nil if nobody waits
 }
 
-// notify wakes all who wait. The mutex of the state is held.
+// notify wakes all who wait. Call it with the mutex of the state held.
 func (s *signal) notify() {
 	if s.changed != nil {
 		close(s.changed)

@@ -244,7 +244,6 @@ const (
 	lobbySilence = 30 * time.Second // twice the longest silence of a server
 )
 
-// lobbyEvent is an event of the server about the lobby.
 type lobbyEvent struct {
 	name  string
 	Rooms []LobbyRoom `json:"rooms"`
@@ -331,8 +330,7 @@ func (s *lobbyStream) close() {
 	s.transport.CloseIdleConnections()
 }
 
-// next waits for the next event about rooms. It fails when the response has ended, or the server is silent for too
-// long.
+// next waits for the next event about rooms. It fails when the response ends, is silent for too long, or is no JSON.
 func (s *lobbyStream) next() (e lobbyEvent, err error) {
 	var data strings.Builder
 	for s.lines.Scan() {

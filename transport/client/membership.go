@@ -156,7 +156,6 @@ func (r *membership) leftLocked(reply *protocol.Reply) error {
 	return nil
 }
 
-// unwatchedLocked ends the watch.
 func (r *membership) unwatchedLocked(why error) {
 	r.replica.view.Watching, r.watched = false, false
 	r.endIfUnusedLocked(why)

@@ -157,7 +157,7 @@ func (c *Config) backoff() pause.Backoff {
 	return pause.Backoff{First: c.BackoffBase, Max: c.BackoffCap, Jitter: 1, Random: c.random}
 }
 
-// setDefault sets *d to its default, unset, if it is zero. It returns an error if *d is negative.
+// setDefault sets *d to unset, its default, if it is zero. It returns an error if *d is negative.
 func setDefault(name string, d *time.Duration, unset time.Duration) error {
 	if *d < 0 {
 		return fmt.Errorf("option %s: %v is negative", name, *d)

@@ -124,7 +124,7 @@ func (r *replica) replace(epoch string, version uint64, s *protocol.State, user 
 	r.changed.notify()
 }
 
-// keep keeps messages for the first iteration, if there was none yet.
+// keep keeps messages for the first iteration, unless that has begun already.
 func (r *replica) keep() { r.keeps = !r.began }
 
 // hear passes on the earlier messages that came with the reply to a join or a watch.

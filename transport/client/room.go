@@ -107,8 +107,8 @@ func (r *Room) SetMember(ctx context.Context, data any, only ...Condition) error
 	return r.act(ctx, setCall(r.id, protocol.ScopeMember, data, only))
 }
 
-// SetPrivate is like Set for data of the member that only the user's own sessions and admins get: [Room.Private], and
-// Private of the user in the View.
+// SetPrivate is like Set for data of the member that only the user's own sessions and admins get. [Room.Private] and
+// the user's Seated.Private in the View show it.
 func (r *Room) SetPrivate(ctx context.Context, data any, only ...Condition) error {
 	return r.act(ctx, setCall(r.id, protocol.ScopePrivate, data, only))
 }
@@ -168,7 +168,7 @@ func (r *Room) Propose(ctx context.Context, move any) error {
 	return r.SayTo(ctx, nil, Message{Data: move})
 }
 
-// act sends a request that changes the room, and returns when the room shows the change, or ctx ends.
+// act sends a request that changes the room, and returns when the room shows the change or has ended, or ctx ends.
 func (r *Room) act(ctx context.Context, k *call) error {
 	reply, err := r.do(ctx, k)
 	if err == nil { // the reply may have come before the event

@@ -115,8 +115,7 @@ func (s *session) remaining(expires time.Time) time.Duration {
 	return expires.Sub(time.UnixMilli(reply.Time))
 }
 
-// expiry returns the expiry of a JSON Web Token, or the zero time if the token has none. It does not verify the
-// token.
+// expiry returns the expiry of a JSON Web Token, or the zero time if the token has none. It does not verify the token.
 func expiry(token string) time.Time {
 	var claims struct {
 		Exp float64 `json:"exp"`

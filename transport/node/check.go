@@ -173,7 +173,7 @@ func (f *findings) files(wanted int) {
 // maxNotice is how long before its expiry a long-lived certificate gets a warning.
 const maxNotice = 14 * 24 * time.Hour
 
-// certificates checks the certificates that clients and Redis see. It leaves files that cannot be used to parts.
+// certificates checks the certificates that clients and Redis see. parts reports the files that cannot be used.
 func (f *findings) certificates(cfg config, now time.Time) {
 	if cfg.TLSCert != nil {
 		if pair, err := reload.Pair(*cfg.TLSCert, *cfg.TLSKey); err == nil {

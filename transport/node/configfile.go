@@ -102,7 +102,8 @@ func (f *configFile) pairs(text []byte) ([]*yaml.Node, error) {
 	return root.Content, nil
 }
 
-// textOf returns the value of a fileEntry, a list or a text. It refuses aliases and tags, which YAML would expand.
+// textOf returns the value of a fileEntry: a list if the flag is one (list), otherwise a text. It refuses other
+// values, and aliases and tags, which YAML would expand.
 func textOf(n *yaml.Node, list bool) (text any, err error) {
 	switch {
 	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0:

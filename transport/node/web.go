@@ -40,7 +40,7 @@ func openSite(flag, addr string) (*site, error) {
 	return &site{listener: &listener{TCPListener: l.(*net.TCPListener)}}, nil
 }
 
-// start answers until shutdown, which ends watches by the API. It sends the error that stops it to failed.
+// start answers requests until shutdown, which also ends the API's watches. An error that stops it goes to failed.
 func (s *site) start(handler http.Handler, complaints *ratelog.Log, rooms *api.API, failed chan<- error) {
 	s.http = newHTTP(handler, s.timeout, complaints)
 	s.http.RegisterOnShutdown(rooms.EndWatches)

@@ -38,10 +38,9 @@ func (e *DecodeError) Reply() *Reply { return &Reply{ID: e.ID, Room: e.Room, Err
 // type, so compare it with nil before storing it in an error variable. The request keeps no part of frame, whose
 // length the caller limits.
 //
-// Of several faults, it reports the first in this order: broken JSON; an id, action or room that is wrong or
-// repeated; an unknown action; another field that is wrong or repeated; an unknown field; a missing field; a field
-// that does not belong there. So a request of a later protocol, with new fields or values of its action, gets
-// unknown_action.
+// Of several faults, it reports the first in this order: broken JSON; an id, action or room that is wrong or repeated;
+// an unknown action; another field that is wrong or repeated; an unknown field; a missing field; a field that does not
+// belong there. So a request of a later protocol, with new fields or values of its action, gets unknown_action.
 //
 // It reads tokens instead of unmarshalling a struct, because a refusal needs more than the library's error: the id,
 // even if the frame breaks after it or repeats another field, and the fault in this order.
@@ -310,7 +309,7 @@ func UnknownAction(action string) *Error {
 // bad records the first fault of a known field.
 func (d *decoder) bad(f field, wrong string) { d.badAt(f, "", wrong) }
 
-// badAt records a fault of a part of the field, such as .name or [0].
+// badAt is bad for a part of the field, such as .name or [0].
 func (d *decoder) badAt(f field, part, wrong string) {
 	kept := &d.badOther
 	if f <= fieldRoom {

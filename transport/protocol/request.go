@@ -58,7 +58,7 @@ type Request struct {
 	Settings *room.Settings
 	// Labels are the labels of the rooms that a match looks for. They are not checked here.
 	Labels room.Labels
-	// Key identifies a match: a repeated one with the same key finds the same room. Empty means that none is repeated.
+	// Key identifies a match: repeated with the same key, it finds the same room. Empty means that it is not repeated.
 	Key string
 	// Text is the text of a message, or the reason of a kick; empty means none.
 	Text string

@@ -22,7 +22,7 @@ func (d *decoder) text(value jsontext.Value) (text, wrong string) {
 	return string(unquoted), wrong
 }
 
-// textBytes is text, but its result is valid only until the next call.
+// textBytes is text, but its result is valid only until d reads another string.
 func (d *decoder) textBytes(value jsontext.Value) (text []byte, wrong string) {
 	if value.Kind() != jsontext.KindString {
 		return nil, "must be a string, not " + kindNames[value.Kind()]
@@ -119,7 +119,6 @@ func (d *decoder) users(f field, value jsontext.Value) []string {
 	return users
 }
 
-// parts reads the parts of a txn.
 func (d *decoder) parts(value jsontext.Value) (parts []Request) {
 	for i, element := range d.elements(fieldActions, "actions", value) {
 		part, err := decodePart(element)
@@ -146,7 +145,6 @@ func (d *decoder) elements(f field, what string, value jsontext.Value) (list []j
 	return list
 }
 
-// settings reads the settings of a configure or a match.
 func (d *decoder) settings(value jsontext.Value) *room.Settings {
 	s, seen := new(room.Settings), fieldSet(0)
 	for name, value := range d.members(fieldSettings, value) {

@@ -1,6 +1,5 @@
-// Package referee enforces the rules of a game on a server, because clients may cheat. A program with an
-// admin's token is the referee of a room: players propose moves, and only the referee sets the room's data,
-// private data and timers.
+// Package referee enforces the rules of a game on a server, because clients may cheat. A program with an admin's token
+// is the referee of a room: players propose moves, and only the referee sets the room's data, private data and timers.
 //
 // The game is a Go type whose JSON form is the room's data. [Config.Serve] calls its methods for the events of
 // one room, [Config.Run] and [Config.RunLobby] for those of many. The package promises:

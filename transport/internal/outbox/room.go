@@ -45,7 +45,7 @@ func shows(at, other room.Position) bool {
 	return at.Epoch == other.Epoch && at.Version >= other.Version
 }
 
-// Room returns a queue for a room's events, which accepts none before Begin.
+// Room returns a queue for a room's events, which accepts none before Begin. stale starts to read for Refill.
 func (o *Outbox) Room(stale func()) Room {
 	return Room{out: o, stale: stale, ended: true}
 }

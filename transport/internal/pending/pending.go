@@ -25,7 +25,6 @@ type Entry[T any] struct {
 	place *list.Element // in of.entries
 }
 
-// address is the set of entries of one address.
 type address[T any] struct {
 	network netip.Prefix
 	entries list.List // of *Entry[T], oldest first; not empty in a Set

@@ -90,7 +90,6 @@ func (s *server) serve(ctx context.Context, a *arrival) {
 	}
 }
 
-// write sends the refusal as the answer to a request.
 func (r *refusal) write(w http.ResponseWriter) {
 	retry := r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable
 	w.WriteHeader(r.status)

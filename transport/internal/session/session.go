@@ -194,8 +194,8 @@ func (s *Session) Count(rooms map[string]struct{}) (members, watchers int) {
 	return members, watchers
 }
 
-// Close ends the session's recoveries, refills and subscriptions, after its last request. It returns the rooms in
-// which the session may still be the active one of its user.
+// Close ends the session's limits, recoveries, refills and subscriptions, after its last request. It returns the
+// rooms in which the session may still be the active one of its user.
 func (s *Session) Close() (rooms []string) {
 	s.mu.Lock()
 	s.closed = true

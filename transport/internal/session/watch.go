@@ -62,7 +62,7 @@ func (r *request) tryWatch(patient bool) (again bool) {
 	return false
 }
 
-// unwatch ends the watch, if any; a member's events go on. If there was none, the reply hides a forbidden room.
+// unwatch ends the watch, if any; a member's events go on. Without a watch, the reply hides a forbidden room.
 func unwatch(r *request) {
 	s := r.session
 	p, err := s.control(r.in.Room)

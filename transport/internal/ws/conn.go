@@ -23,8 +23,7 @@ const LingerTimeout = time.Second
 // CloseTimeout bounds each of the last writes before the server closes a connection: the running one, and the queue.
 const CloseTimeout = 5 * time.Second
 
-// maxLinger bounds the bytes read from a closed connection: the client may go on sending. The kernel may hold as
-// many.
+// maxLinger bounds the bytes read from a closed connection: the client may go on sending. The kernel may hold as many.
 const maxLinger = 256 << 10
 
 // Handler handles the frames of a connection, and has the frames to write.

@@ -86,8 +86,9 @@ func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 	h.slots[at] = append(h.slots[at], c)
 }
 
-// beat pings a client that is silent for an interval, and ends a connection that is silent for two although the client
-// could have answered. It returns the time to the next check, 0 for none. During a write WriteTimeout decides instead.
+// beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
+// client could have answered. It returns the time to the next check, 0 for none. It does nothing while a request
+// runs, or during a write, where WriteTimeout decides.
 func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 	interval := c.group.PingInterval
 	heard := time.Duration(c.alive.heard.Load())

@@ -53,7 +53,6 @@ func resultOf(err error) string {
 	return resultInternal
 }
 
-// newRooms returns a trace that counts for the coordinator.
 func newRooms(r prometheus.Registerer) *coordinator.Trace {
 	waited := histogram(r, "lock_wait_seconds", "How long a room's lock was wanted before a hold began.", times)
 	held := histogram(r, "lock_hold_seconds", "How long holds lasted, with their commits.", times)
@@ -125,7 +124,6 @@ func newActions(r prometheus.Registerer) func(room.Kind, error, time.Duration) {
 	}
 }
 
-// newClients returns a trace that counts for the server.
 func newClients(r prometheus.Registerer) *transport.Trace {
 	merged := counter(r, "merged_events_total",
 		"Events that waited for a client, and went into one frame with the event before them.")

@@ -173,7 +173,7 @@ func (l *Lobby) Close() {
 	l.busy.Wait()
 }
 
-// current returns the list with this node's own changes, or nil if the copy is older than share.
+// current returns the list with this node's own changes, or nil if there is no copy younger than share.
 func (l *Lobby) current() *List {
 	l.mu.Lock()
 	defer l.mu.Unlock()

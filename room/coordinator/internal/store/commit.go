@@ -213,9 +213,9 @@ func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal
 	return strings.TrimSuffix(strings.Join(args, " "), " ")
 }
 
-// idleOf returns how long Redis keeps the room in its new state, in ms; "" means without a limit. An empty room that
-// nobody has configured expires after Unused, because any player can create many of them. If users were banned or
-// removed it expires after Idle, except if the settings have a host: then a player may have done it.
+// idleOf returns how long Redis keeps the room in its new state, in ms; "" for a room with members or Keep. Empty rooms
+// are kept for Idle, and those that nobody has configured for Unused, because any player can create many. These, too,
+// are kept for Idle if users were banned or removed, except if there is a host: then a player may have done it.
 func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {

@@ -74,8 +74,8 @@ func (w *worker) abandon() {
 	}
 }
 
-// waitAhead waits for the lock although no action does: until it has the lock or an action comes, at most for twice the
-// last wait.
+// waitAhead waits for the lock although no action does: until it has the lock, an action comes or the node closes, at
+// most for twice the last wait or a lockmgr.DefaultClaim, whichever is shorter.
 func (w *worker) waitAhead() {
 	end := time.Now().Add(min(2*w.lookahead.waited, lockmgr.DefaultClaim))
 	for w.queue.empty() && !w.status.holds() && w.pool.open.Err() == nil && time.Now().Before(end) {

@@ -80,7 +80,8 @@ func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]
 	}
 }
 
-// loadUnder loads and stores a value under the entry's lock, and releases the lock. found is the entry as seen before.
+// loadUnder loads and stores a value under the entry's lock, unless another load has ended since the entry was as in
+// found, and releases the lock.
 func (c *Cache) loadUnder(ctx context.Context, lock *lockmgr.Lock, e entry, load Loader, found sight) ([]byte, error) {
 	after := context.WithoutCancel(ctx) // for work that must be done in any case
 	defer func() {

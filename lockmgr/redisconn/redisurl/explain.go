@@ -52,7 +52,7 @@ func refusesLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }
 
-// sentinelsRefuse returns the error of a Sentinel that refuses the login; nil if one accepts it, or none answers.
+// sentinelsRefuse returns the error of a Sentinel that refuses the login; nil if none does, or one accepts it.
 func (db *DB) sentinelsRefuse(ctx context.Context) (refused error) {
 	if db.sentinel == nil {
 		return nil

@@ -290,8 +290,8 @@ func (c *Cluster) BeginMove(ctx context.Context, key string, to *Redis) (*Move, 
 	return m, err
 }
 
-// Keys moves three keys at most, and reports whether it moved some. The slot stays with its old owner, whose
-// clients get ASK for these keys.
+// Keys moves three keys at most, and reports whether there were some. The slot stays with its old owner, whose clients
+// get ASK for these keys.
 func (m *Move) Keys(ctx context.Context) (some bool, err error) {
 	keys, err := m.From.Admin.ClusterGetKeysInSlot(ctx, m.Slot, 3).Result()
 	if err != nil || len(keys) == 0 {

@@ -22,7 +22,7 @@ type Manager struct {
 	ownHub bool
 }
 
-// New returns a Manager that keeps its locks on client. New sends nothing. The Manager starts goroutines only
+// New returns a Manager that keeps its locks in client's Redis. New sends nothing. The Manager starts goroutines only
 // when it has to wait for a lock; [Manager.Close] ends them.
 //
 // If the client has ContextTimeoutEnabled, calls end with their contexts, at most a quarter of a second later if

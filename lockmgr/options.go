@@ -40,8 +40,8 @@ type Options struct {
 
 	// Poll is how often a waiting process checks whether the lock is free, if no wake-up will come: because
 	// another program has the lock, or wake-ups do not arrive. More than zero, shorter than Claim, and at most
-	// 15 s. Zero means [DefaultPoll], or half of Claim if that is shorter. A process that expects a wake-up
-	// checks after half of Claim or 125 ms, but not before Poll has passed, in case the wake-up is lost.
+	// 15 s. Zero means [DefaultPoll], or half of Claim if that is shorter. In case a wake-up is lost, a process
+	// that expects it checks after half of Claim, or 125 ms if that is shorter, but not before Poll has passed.
 	Poll time.Duration
 
 	// Claim is how long a released lock is reserved for the next waiter. If that waiter has died, the others

@@ -284,7 +284,7 @@ func (n AllReady) Start(in View) (data string, begins bool) {
 }
 
 // start calls the Starter if an update from index first on is a join, a leave, or of a member's data or readiness. It
-// sets the data that the Starter returns.
+// sets the data that the Starter returns. It fails with errSeating if Start panics, or the data cannot be used.
 func start(r *Room, rules Rules, first int) (err error) {
 	changed := false
 	for i := first; i < len(r.updates); i++ {

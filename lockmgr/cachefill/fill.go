@@ -53,8 +53,9 @@ func failedBefore(err error, at time.Time) bool {
 	return errors.As(err, &f) && f.at.Before(at)
 }
 
-// fill loads the value of an entry that is missing or stale. If another caller is loading it, fill waits and returns
-// the outcome of that load. A load that was broken off has no outcome: the next caller to get the lock loads.
+// fill loads the value of an entry that is missing or stale. If another caller is loading it, fill waits for at most
+// Options.Wait, and returns the outcome of that load. A load that was broken off has no outcome: the next caller to
+// get the lock loads.
 func (c *Cache) fill(ctx context.Context, e entry, load Loader, found sight) ([]byte, error) {
 	for end := time.Now().Add(c.opts.Wait); ; {
 		outcome, lock, err := c.locks.AcquireOrWait(ctx, e.lock, lockmgr.WaitOptions{

@@ -213,8 +213,8 @@ func (v *Checks) shadowOf(id string) *shadow {
 	return s
 }
 
-// resize sets a shadow's size, and drops others while there are too many. It picks them at random, so that no room is
-// left out for ever.
+// resize sets a shadow's size, and drops others while all together are too large. It picks them at random, so that no
+// room is left out for ever.
 func (v *Checks) resize(s *shadow, size int) {
 	v.size += size - s.size
 	s.size = size

@@ -58,8 +58,8 @@ func newFeed(id string) *feed {
 	return &feed{id: id, watches: make(map[*watch]struct{})}
 }
 
-// receive handles an event of size bytes from Redis. It returns true if earlier events are missing, and a snapshot
-// must be read.
+// receive handles an event of size bytes from Redis. It returns true if a snapshot must be read, because earlier events
+// are missing or Redis has lost commits.
 func (f *feed) receive(e *room.Event, size int) (gap bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 )
 
 // parseRoom reads a script's reply: epoch, version, commit id, number of members, settings, data, bans, gone, timers,
-// host, incarnation, members. The room begins a new epoch if it may have lost commits: it is from another
-// incarnation, or its number of members is not the recorded one, because Redis evicted a key or somebody edited one.
+// host, incarnation, members. The room begins a new epoch if it may have lost commits: it is from another incarnation,
+// or its number of members is not the recorded one, because Redis evicted a key or somebody edited one. parseRoom fails
+// with a [room.ErrForeign] for fields that roomd has not written.
 func (s *Store) parseRoom(ctx context.Context, id string, reply []any) (*room.Room, error) {
 	if len(reply) != 12 {
 		return nil, fmt.Errorf("read room %s: %d parts instead of 12", id, len(reply))

@@ -70,8 +70,9 @@ func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error
 	return full, looks.Wait()
 }
 
-// exchange writes missing entries and removes those that are over, as many as fit a request. due are entries of timers
-// that should have fired, not more than most. full reports whether entries of any of these kinds may be left.
+// exchange writes missing entries and removes those that are over, as many as fit a request. now is the server's time
+// in ms. due are entries of timers that should have fired, at most as many as most says. full reports whether entries
+// of any of these kinds may be left.
 func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry, full bool, err error) {
 	t.mu.Lock()
 	missing, over := t.missing[:min(len(t.missing), maxEntries)], t.over[:min(len(t.over), maxEntries)]

@@ -118,8 +118,8 @@ func (m *move) describe(reason, why error) error {
 }
 
 // commitEach writes the two halves one after the other, since no script reaches two masters. No other move of the
-// users can come in between: it would need the locks, and when a lock is lost the second script writes nothing. If
-// commitEach fails, it sets m.undo if the reservation was written, or may have been.
+// users can come in between: it would need the locks, and when a lock is lost the second script writes nothing. If it
+// fails after the reservation was or may have been written, and the release certainly was not, it sets m.undo.
 func (m *move) commitEach(to, from *half, undo *room.Undo) error {
 	if to.commit.Event != nil { // else all users are members there already
 		err := m.commit(to)
@@ -207,7 +207,8 @@ func (m *move) commit(halves ...*half) error {
 }
 
 // resolve decides a commit that lost its locks before Redis answered: Redis no longer knows the request, and another
-// move may have come since. Users who are still in room m.from have not left.
+// move may have come since. If a user is still in room m.from, nothing was written; otherwise, on Cluster, the release
+// was. In all other cases the outcome stays open.
 func (m *move) resolve(ctx context.Context, last *half, why error) error {
 	if last.room.ID != m.from {
 		return fmt.Errorf("%w: %w", errUnanswered, why)

@@ -74,7 +74,7 @@ func (q *queue) abandon(r *request) bool {
 
 // dequeue appends the next batch to into: the first actions, at most max, and at most one per user, so that every
 // answer can show the room after the whole batch and still contain its own action's effect. For the same reason an
-// action that room.Subject calls alone is a batch of its own. more reports whether others wait behind the batch.
+// action that is alone (see room.Subject) is a batch of its own. more reports whether others wait behind the batch.
 func (q *queue) dequeue(into []*request, max int) (batch []*request, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

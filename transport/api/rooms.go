@@ -134,7 +134,8 @@ func (q *request) doIfExists(a room.Action) (*answer, error) {
 	return q.do(a)
 }
 
-// dataOf returns the current data that an action would have replaced, none for a Deal with several hands.
+// dataOf returns the room's current data; for a Deal, the private data that its hand would have replaced, or "" if it
+// has several hands.
 func dataOf(a room.Action, now room.Snapshot) string {
 	deal, is := a.(room.Deal)
 	switch {

@@ -10,7 +10,8 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// Options limit the tokens that a [Verifier] accepts. The zero value accepts all tokens signed by its key.
+// Options limit the tokens that a [Verifier] accepts. The zero value accepts all valid tokens that the key has
+// signed.
 type Options struct {
 	// Audience must be in the token's aud. Empty accepts any, and none.
 	Audience string

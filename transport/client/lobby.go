@@ -161,7 +161,7 @@ type lobbyFollower struct {
 	err       error                // why no other list follows
 }
 
-// show passes the current list on to the reader, in place of a list that was not read yet.
+// show passes the current list, if any, on to the reader, in place of a list that was not read yet.
 func (f *lobbyFollower) show(stale bool) {
 	if f.rooms == nil {
 		return

@@ -135,8 +135,8 @@ func catchSignals() (ctx context.Context, release func()) {
 	return ctx, stop
 }
 
-// supervise reports to systemd (Type=notify) that the node serves clients, and feeds its watchdog until end. notify
-// reports further states. Without NOTIFY_SOCKET nothing is reported.
+// supervise reports to systemd (Type=notify) that the node serves clients, and feeds its watchdog until end, unless
+// the node has stalled. notify reports further states. Without NOTIFY_SOCKET nothing is reported.
 func supervise(n *Node, log *slog.Logger) (notify func(states ...string), end func()) {
 	logs := ratelog.NewSet(log, ratelog.Quiet)
 	failed := logs.Warn("systemd cannot be told how the node is")

@@ -159,7 +159,8 @@ func (w *webhook) run(ctx context.Context) {
 	}
 }
 
-// tell sends all entries after place, and waits for new ones, until ctx ends or Redis fails. keep saves a new place.
+// tell sends the selected entries after place, and waits for new ones, until ctx ends or Redis fails. keep saves a
+// place.
 func (w *webhook) tell(ctx context.Context, place string, keep func(place string) error) error {
 	kept := time.Now()
 	reader := api.FeedReader{Rooms: w.rooms, Filter: w.Filter, Limit: maxEntries, Place: place}

@@ -189,7 +189,7 @@ func (p *peer) read(ctx context.Context) {
 	}
 }
 
-// pinged records a ping. It answers it unless the peer is silent.
+// pinged records a ping, and answers it unless the peer is silent.
 func (p *peer) pinged(answer func() error) {
 	if !p.silent.Load() {
 		_ = answer() // read notices a connection that has ended

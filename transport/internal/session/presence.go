@@ -118,8 +118,8 @@ func (p *presence) endEvents() {
 	unsubscribe()
 }
 
-// receive judges an event's effect on the membership, and passes the event to the room's queue. The coordinator calls
-// it for each event, in order; it does not block.
+// receive judges an event's effect on the membership, later if busy, and passes the event to the room's queue. The
+// coordinator calls it for each event, in order; it does not block.
 func (p *presence) receive(e *room.Event) {
 	s := p.session
 	s.mu.Lock()
@@ -240,8 +240,8 @@ func (p *presence) tellLocked(by *room.Event, replying bool, last ...*protocol.E
 	}
 }
 
-// endWatchLocked ends a non-member's watch that the room or the token forbids, and returns the event for the client,
-// or nil.
+// endWatchLocked ends a non-member's watch that the token or, unless the client is an admin, the room forbids. It
+// returns the event for the client, or nil.
 func (p *presence) endWatchLocked() *protocol.Event {
 	s := p.session
 	why := p.watch.rule.Check(p.room, s.User, s.shared.Now())

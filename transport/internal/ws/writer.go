@@ -48,7 +48,8 @@ func (c *Conn) startWriting() {
 	c.group.flusher.add(&c.writer)
 }
 
-// flushReady writes some queued frames, for the flusher. It does not block.
+// flushReady writes some queued frames, for the flusher, and does not block: a goroutine writes on if the socket is
+// full.
 func (w *writer) flushReady(try *attempt) {
 	w.take()
 	switch {

@@ -98,7 +98,7 @@ func histograms(r prometheus.Registerer, name, help, label string, buckets []flo
 // other is the label of keys without their own.
 const other = "other"
 
-// countBy returns a function that counts a key. It allocates nothing. Keys that are not in known count as other.
+// countBy returns a function that counts a key without an allocation. Keys that are not in known count as other.
 func countBy[K comparable](c *prometheus.CounterVec, known []K) func(K) {
 	byKey, rest := make(map[K]prometheus.Counter), c.WithLabelValues(other)
 	for _, key := range known {

@@ -8,10 +8,10 @@ import (
 	"roomd/room/coordinator/internal/lobby"
 )
 
-// Lobby returns a list of the rooms that have members, and of the empty rooms that were configured and are kept or not
-// closed. It includes this node's commits up to now, and those of other nodes up to half a second ago; up to a minute
-// ago where Redis lost the room, or the node died while changing it. No call searches Redis: nodes keep an index there
-// and share it. The first call waits up to three seconds for the complete index.
+// Lobby returns a list of the rooms that have members, and of empty rooms that were configured, unless these are closed
+// and not kept. It includes this node's commits up to now, and those of other nodes up to half a second ago; up to a
+// minute ago where Redis lost the room, or the node died while changing it. No call searches Redis: nodes keep an index
+// there and share it. The first call waits up to three seconds for the complete index.
 //
 // It fails with [room.ErrUnavailable], [room.ErrClosed] or the cause of ctx.
 func (c *Coordinator) Lobby(ctx context.Context) (*Lobby, error) { return c.lobby.Get(ctx) }

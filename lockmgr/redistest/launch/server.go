@@ -193,8 +193,8 @@ func (s *Server) Kill() {
 	<-s.gone
 }
 
-// Restart starts the server again with its old port and folder, after a Kill if it runs. Its errors are those
-// of Start.
+// Restart starts the server again with its old port and folder, after a Kill if it runs. It tries once; its errors are
+// those of Start.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
 	return s.launch(ctx)

@@ -172,7 +172,7 @@ func (t *Trace) Counting(counted *Tally) *Trace {
 	return &both
 }
 
-// hasFailed reports whether an action failed other than by a refusal of its room's rules.
+// hasFailed reports whether an action ended with room.ErrBusy, ErrUnavailable or ErrUnknown.
 func hasFailed(err error) bool {
 	return err != nil && (errors.Is(err, room.ErrBusy) || errors.Is(err, room.ErrUnavailable) ||
 		errors.Is(err, room.ErrUnknown))

@@ -49,30 +49,21 @@ func (s *testNode) connectSlow(t *testing.T, pause time.Duration) (*testClient, 
 	return p, s.onlyConn(t)
 }
 
-// A client over a slow network answers a ping when it has read what comes before it. It is not taken
-// for one that has vanished: neither because it was silent while the server was writing, nor while
-// the server's kernel still keeps what it reads.
+// A client over a slow network answers a ping when it has read what comes before it. It is not taken for one that has
+// vanished: neither because it was silent while the server was writing, nor while the server's kernel still keeps what
+// it reads. For what its own kernel keeps see TestBeat_SlowReader.
 func TestSlowReader_NotVanished(t *testing.T) {
-	for name, tt := range map[string]struct {
-		pause  time.Duration
-		frames int
-	}{
-		"a long burst":        {4 * time.Millisecond, 256},
-		"what the kernel has": {40 * time.Millisecond, 64},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := serve(t, sizedRooms{}, Options{PingInterval: 400 * time.Millisecond})
-			a, c := s.connectSlow(t, tt.pause)
-			pushFrames(c, tt.frames)
-			_ = a.ws.SetReadDeadline(time.Now().Add(3 * testTimeout))
-			for i := range tt.frames {
-				if _, _, err := a.ws.ReadMessage(); err != nil {
-					t.Fatalf("frame %d: %v", i, err)
-				}
-			}
-			a.ping()
-		})
+	s := serve(t, sizedRooms{}, Options{PingInterval: 400 * time.Millisecond})
+	a, c := s.connectSlow(t, 4*time.Millisecond)
+	const frames = 256
+	pushFrames(c, frames)
+	_ = a.ws.SetReadDeadline(time.Now().Add(3 * testTimeout))
+	for i := range frames {
+		if _, _, err := a.ws.ReadMessage(); err != nil {
+			t.Fatalf("frame %d: %v", i, err)
+		}
 	}
+	a.ping()
 }
 
 // pushFrames queues frames of 16 KiB, as events are queued.

@@ -1,6 +1,9 @@
 package ws
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 var (
 	NewFrameReader = newFrameReader
@@ -23,3 +26,7 @@ func (r *frameReader) ReadMessage(into *bytes.Buffer) error {
 		}
 	}
 }
+
+func (c *Conn) Beat(now, step time.Duration) (next time.Duration) { return c.beat(now, step) }
+
+func (c *Conn) Unsent() int64 { return c.unsent() }

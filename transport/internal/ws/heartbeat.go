@@ -87,8 +87,9 @@ func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 }
 
 // beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
-// client could have answered. It returns the time to the next check, 0 for none. It does nothing while a request
-// runs, or during a write, where WriteTimeout decides.
+// client could have answered: it has an interval from when its kernel last took something sent before the ping. beat
+// returns the time to the next check, 0 for none. It does nothing while a request runs, or during a write, where
+// WriteTimeout decides.
 func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 	interval := c.group.PingInterval
 	heard := time.Duration(c.alive.heard.Load())
@@ -104,12 +105,12 @@ func (c *Conn) beat(now, step time.Duration) (next time.Duration) {
 		return step
 	case c.alive.asked <= heard:
 		c.ask(now)
-		return max(heard+2*interval-now, interval-2*step)
+		return step
+	case c.hasTaken():
+		c.alive.asked = now
+		return step
 	case now < end:
-		return end - now
-	case c.isReading():
-		c.ask(now)
-		return interval
+		return step
 	}
 	c.wake()
 	return 0
@@ -121,10 +122,13 @@ func (c *Conn) ask(now time.Duration) {
 	c.out.Ping(Control(websocket.PingMessage, nil))
 }
 
-// isReading reports whether the client has read some since the ping, but not up to it: it cannot have answered yet.
-func (c *Conn) isReading() bool {
-	taken := c.writer.sent.Load() - c.unsent()
-	return taken > c.alive.taken && taken < c.alive.queue
+// hasTaken reports whether the client's kernel has taken something since the last check that was sent before the ping.
+func (c *Conn) hasTaken() bool {
+	before := c.alive.taken
+	if before < c.alive.queue {
+		c.alive.taken = min(c.writer.sent.Load()-c.unsent(), c.alive.queue)
+	}
+	return c.alive.taken > before
 }
 
 // unsent returns how many bytes in our kernel the client's kernel has not acknowledged.

@@ -39,7 +39,7 @@ func newAdministrator(g *Game) *administrator {
 	}
 }
 
-// act acts until ctx ends.
+// act acts until ctx ends, if there is an API and something to do.
 func (a *administrator) act(ctx context.Context) {
 	defer a.http.CloseIdleConnections()
 	for ctx.Err() == nil && len(a.does) > 0 && len(a.game.cfg.API) > 0 {

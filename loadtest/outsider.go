@@ -29,7 +29,7 @@ type outsider struct {
 // giveBack deletes a lock if it has the caller's value.
 var giveBack = redis.NewScript(`return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1])`)
 
-// act acquires locks until ctx ends.
+// act acquires locks until ctx ends, if there is a Store.
 func (o *outsider) act(ctx context.Context) {
 	for ctx.Err() == nil && o.game.cfg.Store != nil {
 		o.hold(o.game.rooms[o.random.IntN(len(o.game.rooms))])

@@ -63,7 +63,7 @@ func newPlayer(g *Game, number int) *player {
 	return p
 }
 
-// rename gives the player another user.
+// rename makes the player another user, who is in no room.
 func (p *player) rename() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,6 @@ func (p *player) dial(ctx context.Context) error {
 	return p.dialTo(ctx, p.random.IntN(len(p.game.cfg.Nodes)))
 }
 
-// dialTo connects to a node.
 func (p *player) dialTo(ctx context.Context, node int) error {
 	p.node = node
 	name, url, token := p.name, p.game.cfg.Nodes[node].URL, ""
@@ -162,7 +161,7 @@ func (p *player) members() []string {
 	return slices.Sorted(maps.Keys(p.rooms))
 }
 
-// step makes one call, or reconnects.
+// step makes one call, reconnects, or closes the connection and renames the player.
 func (p *player) step(ctx context.Context) {
 	if p.conn.over() {
 		p.game.fail(fmt.Errorf("%s: %w", p.game.cfg.Nodes[p.node].URL, p.conn.why))
@@ -192,7 +191,6 @@ func (p *player) rejoin(ctx context.Context) {
 	}
 }
 
-// choose returns the next call.
 func (p *player) choose() *check.Op {
 	rooms := p.members()
 	room := p.game.rooms[p.random.IntN(len(p.game.rooms))]

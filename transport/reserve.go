@@ -94,8 +94,8 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	return left, joined, err
 }
 
-// Match is [Server.Reserve] in the room that Rooms.Match finds. It sets w.Seats to the number of users, and fails as
-// Rooms.Match.
+// Match is [Server.Reserve] in the room that Rooms.Match finds. It sets w.Seats to the number of users, and, without
+// w.Allow, an empty w.Prefix to m-. It fails as Rooms.Match.
 func (s *Server) Match(
 	ctx context.Context, w coordinator.Wanted, users ...string,
 ) (id string, result room.Result, err error) {

@@ -63,7 +63,7 @@ func (f *feed) args() []string {
 	}
 }
 
-// begin starts all readers, until close.
+// begin starts the readers, until close, and the receiver's absences.
 func (f *feed) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.ends = cancel

@@ -154,7 +154,7 @@ type receiver struct {
 	failed int        // guarded by mu: requests that it did not acknowledge
 }
 
-// newReceiver returns a receiver that accepts everything.
+// newReceiver starts a receiver that accepts everything. A new file has its secret.
 func newReceiver(f *feed) (*receiver, error) {
 	r := &receiver{feed: f, key: make([]byte, 32), random: f.random(3)}
 	_, _ = cryptorand.Read(r.key) // never fails

@@ -227,7 +227,7 @@ type Config struct {
 
 const defaultRecover = 30 * time.Second
 
-// withDefaults replaces zero values by defaults.
+// withDefaults replaces -1 replicas, and a Recover of zero, by the defaults.
 func (c Config) withDefaults() Config {
 	if c.Replicas == -1 {
 		c.Replicas = map[string]int{Sentinel: 1, Cluster: 1}[c.Profile]

@@ -233,7 +233,8 @@ func (k *connector) refuses(err error) bool {
 // settled is how long a connection has to last to reset the pauses.
 const settled = 10 * time.Second
 
-// ends reports whether the client ends with a connection, which lasted that long and ended with the error why.
+// ends reports whether the client ends with a connection, which ended with the error why. If that lasted, pauses are
+// short again.
 func (k *connector) ends(why error, lasted time.Duration) bool {
 	if lasted >= settled {
 		k.backoff.Reset()

@@ -38,7 +38,6 @@ func (l *link) openLocked(id string) *Room {
 	return r
 }
 
-// event applies an event of the server.
 func (l *link) event(e *protocol.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -183,7 +183,6 @@ func (d *decoder) readMember() error {
 	return err
 }
 
-// readField reads the value of a field.
 func (d *decoder) readField(f field, value jsontext.Value) {
 	var wrong string
 	var n int64

@@ -103,7 +103,7 @@ func labels(value jsontext.Value) (l room.Labels, wrong string) {
 
 // Each of these methods reads a value with parts, and records their faults.
 
-// users reads an array of different users.
+// users reads an array of users. A repeated one is a fault.
 func (d *decoder) users(f field, value jsontext.Value) []string {
 	users := []string{}
 	for i, element := range d.elements(f, "users", value) {
@@ -223,7 +223,7 @@ func (d *decoder) effect(value jsontext.Value) *room.Effect {
 	return then
 }
 
-// members yields the members of an object whose names are valid UTF-8. It records other names as faults.
+// members yields the members of an object whose names are valid UTF-8. Other names are faults, as is another value.
 func (d *decoder) members(f field, value jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		if value.Kind() != jsontext.KindBeginObject {

@@ -90,8 +90,8 @@ func (r *Room) Gate(held, paused bool) {
 	}
 }
 
-// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself. Of several
-// events the first is marked, or the latest snapshot.
+// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself. A sent
+// event is not marked; of several, the first is, or the latest snapshot.
 func (r *Room) Lack(e *room.Event) {
 	over := shows(r.at, positionOf(e)) && !slices.Contains(r.pending, e)
 	if !over && (r.lack == nil || e.Snapshot != nil) { // only a snapshot replaces an earlier one

@@ -200,7 +200,7 @@ func (p *peer) pinged(answer func() error) {
 	}
 }
 
-// request returns the next request without its id.
+// request returns the next request without its id, which it keeps for the reply.
 func (p *peer) request(ctx context.Context) (string, error) {
 	data, err := receive(ctx, p.frames)
 	if err != nil {

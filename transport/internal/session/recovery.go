@@ -242,7 +242,8 @@ func (s *Session) refillLocked(p *presence) {
 	})
 }
 
-// tryRefill gives the queue a snapshot. It reports false if it has to be tried again.
+// tryRefill gives the queue a snapshot, unless a member is missing in it: then it starts a recovery. It reports false
+// if it has to be tried again.
 func (p *presence) tryRefill() (done bool) {
 	s := p.session
 	s.mu.Lock()

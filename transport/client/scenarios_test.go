@@ -125,7 +125,7 @@ func (s *subject) room(id string) *client.Room {
 }
 
 func (s *subject) Do(ctx context.Context, command string, args ...string) string {
-	answer, err := s.look(command, args)
+	answer, err := s.look(ctx, command, args)
 	if answer == "" && err == nil {
 		if s.wait > 0 {
 			var cancel context.CancelFunc
@@ -144,10 +144,10 @@ func (s *subject) Do(ctx context.Context, command string, args ...string) string
 }
 
 // look answers what can be answered at once; otherwise the answer is empty.
-func (s *subject) look(command string, args []string) (string, error) {
+func (s *subject) look(ctx context.Context, command string, args []string) (string, error) {
 	switch command {
 	case "connect":
-		return "", s.connect(args[0])
+		return "", s.connect(ctx, args[0])
 	case "close":
 		s.close()
 		return "ok", nil
@@ -180,7 +180,8 @@ func (s *subject) look(command string, args []string) (string, error) {
 	return "", nil
 }
 
-func (s *subject) connect(text string) error {
+func (s *subject) connect(ctx context.Context, text string) error {
+	defer context.AfterFunc(ctx, s.cancel)()
 	var o scenarios.Options
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (p *player) call(_ context.Context, s step) error {
 	answer := make(chan string, 1)
 	p.answers[s.label] = answer
 	p.calls.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(p.life, patience)
 		defer cancel()
 		answer <- p.subject.Do(ctx, args[0], args[1:]...)
 	})

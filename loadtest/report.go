@@ -303,8 +303,8 @@ func violations(v check.Counts) (list []report.Fact) {
 	return list
 }
 
-// WriteHTML writes the report as one self-contained page: the verdict and its reasons, the numbers of the run,
-// actions per second over time, and latency by percentile.
+// WriteHTML writes the report as one self-contained page: the verdict and its reasons, the numbers of the run, charts
+// of actions and latency, the errors, and how to repeat it.
 func (r *Report) WriteHTML(w io.Writer) error {
 	played := r.played()
 	lists := &report.Facts{Rows: violations(r.Violations),

@@ -192,7 +192,7 @@ func (g *Game) Leave(ctx context.Context, within time.Duration) {
 	}
 }
 
-// left names a member or lock that is left in a room after everybody has left.
+// left names a member or lock that is left in a room after everybody has left, or an error of Redis.
 func (g *Game) left(ctx context.Context) string {
 	s := g.cfg.Store
 	for _, room := range g.AllRooms() {

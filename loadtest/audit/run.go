@@ -59,7 +59,7 @@ type Config struct {
 	page int // entries; zero means pageEntries
 }
 
-// patterns matches names of rooms with special characters of patterns.
+// patterns matches what --room may be: the name of a room, or a pattern of names.
 var patterns = regexp.MustCompile(`^[A-Za-z0-9._*?^[\]-]{1,200}$`)
 
 // Validate returns an error if a value cannot be used. The error names the flag and its value.

@@ -63,8 +63,8 @@ func (l *lock) ask(ctx context.Context, c *caller) (outcome, error) {
 	return timedOut, nil
 }
 
-// acquire returns when the caller has the lock. Locks that wait were published for a cache, where vanished
-// means that the value is there. A player asks again.
+// acquire returns when the caller has the lock, or errBusy after the lock's turns. Locks that wait were published for
+// a cache, where vanished means that the value is there. A player asks again.
 func (l *lock) acquire(ctx context.Context, c *caller) error {
 	for {
 		switch o, err := l.ask(ctx, c); {

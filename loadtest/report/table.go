@@ -33,7 +33,7 @@ type Row struct {
 	Strong bool // emphasized
 }
 
-// Text returns aligned columns and the notes, for a terminal.
+// Text returns the title, aligned columns and the notes, for a terminal.
 func (t *Table) Text() string {
 	head := make([]string, 0, len(t.Columns))
 	for i, c := range t.Columns {

@@ -22,11 +22,11 @@ const (
 	CodeSeatTaken     = "seat_taken"     // the asked-for seat is taken
 	CodeDuplicateUser = "duplicate_user" // the user is in the room by another session
 	CodeNotMember     = "not_member"     // the user is not in the room
-	// too many requests, or connections from this address; the message says how long to wait
+	// too many requests, or connections from this address; the message may say how long to wait
 	CodeRateLimited = "rate_limited"
 	CodeTooLarge    = "too_large"   // the frame is too long; the connection is closed
 	CodeBusy        = "busy"        // the wait for the room's lock ran out; nothing was done
-	CodeUnavailable = "unavailable" // the store cannot be reached; nothing was written
+	CodeUnavailable = "unavailable" // the node is full or stops, or cannot reach the store; nothing was written
 	CodeUnknown     = "unknown"     // it may or may not have been written: ask for users
 	CodeInternal    = "internal"    // a fault in the server
 )

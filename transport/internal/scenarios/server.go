@@ -68,7 +68,8 @@ func (s *server) close() {
 	s.peers.Wait()
 }
 
-// serve hands a handshake, or a request for the lobby, to the scenario, and waits until it is decided.
+// serve hands a handshake, or a request for the lobby, to the scenario, and waits until it is decided. It refuses
+// others.
 func (s *server) serve(ctx context.Context, a *arrival) {
 	to := s.arrivals
 	switch {

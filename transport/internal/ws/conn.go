@@ -338,7 +338,7 @@ type liveness struct {
 	busy  atomic.Bool  // the client waits for a reply; the server reads nothing meanwhile
 
 	// Used only by beat.
-	asked time.Duration // when the last ping was queued, or some of queue was taken since, by Options.Clock
+	asked time.Duration // when the last ping was queued, or bytes of queue were last taken since; by Options.Clock
 	queue int64         // bytes given to the kernel before that ping
 	taken int64         // of these, the bytes that the client's kernel had acknowledged at the last check
 }

@@ -122,7 +122,7 @@ func (c *Conn) ask(now time.Duration) {
 	c.out.Ping(Control(websocket.PingMessage, nil))
 }
 
-// hasTaken reports whether the client's kernel has taken something since the last check that was sent before the ping.
+// hasTaken reports whether the client's kernel has taken, since the last check, bytes that were sent before the ping.
 func (c *Conn) hasTaken() bool {
 	before := c.alive.taken
 	if before < c.alive.queue {

@@ -132,7 +132,7 @@ func (a *administrator) kick(room string) {
 	a.call(room, check.Op{Action: check.Kick, Users: []string{user}}, http.MethodPost, "/kick", body)
 }
 
-// someone returns a player who, as far as it knows, is in a room.
+// someone returns a player who, as far as it knows, is in a room; "" if there is none.
 func (a *administrator) someone(room string) string {
 	players := a.game.players
 	for i, first := 0, a.random.IntN(len(players)); i < len(players); i++ {

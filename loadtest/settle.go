@@ -138,7 +138,7 @@ func (s *settling) at(ctx context.Context, room string) (at string, timer string
 	return fmt.Sprint(epoch, " ", version), timer, err
 }
 
-// behind names a timer that has not fired, or a player who does not know the last version of a room; "" for neither.
+// behind names a timer that has not fired, a player who lacks a room's last version, or an error; "" for none.
 func (s *settling) behind(ctx context.Context) string {
 	s.mu.Lock()
 	all := slices.Concat(s.players, s.watchers)

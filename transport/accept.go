@@ -150,7 +150,6 @@ func tokensOf(r *http.Request) (tokens []string) {
 	return tokens
 }
 
-// refuseIdentity answers a request that failed identify.
 func (s *Server) refuseIdentity(w http.ResponseWriter, err error) {
 	e := ErrorOf(err)
 	if e.Code != protocol.CodeUnauthorized {

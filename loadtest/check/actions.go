@@ -104,7 +104,7 @@ func (w *witness) lose(op *Op) {
 	w.broken("lost", op.Return, "%s: the journal has no such version, and no fault was allowed to lose it", op)
 }
 
-// conflicts judges each compare-and-set of the data: nobody may have set the data since the expected version.
+// conflicts judges each compare-and-set of the data: refused exactly if the data was set since the expected version.
 func (w *witness) conflicts() {
 	set := make(map[string][]uint64) // by epoch: versions that set the data
 	for _, e := range w.journal {

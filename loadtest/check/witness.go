@@ -104,7 +104,7 @@ func newWitness(h *History, room string, v *Verdict, ops []*Op, events []*Event)
 	return w
 }
 
-// index finds the positions of versions and values in the journal, and judges its order.
+// index finds the positions of versions and values in the journal, and judges its order, and carried private data.
 func (w *witness) index() {
 	before := Point{}
 	for i, e := range w.journal {

@@ -31,7 +31,6 @@ type request struct {
 	expect room.Expect // by If-Match
 }
 
-// serve answers the requests for one path.
 func (a *API) serve(at methods, operators bool, running *gate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &request{Request: r, api: a, operator: operators, network: a.server.NetworkOf(r), header: w.Header()}

@@ -10,8 +10,7 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// Options limit the tokens that a [Verifier] accepts. The zero value accepts all valid tokens that the key has
-// signed.
+// Options limit the tokens that a [Verifier] accepts. The zero value accepts all valid tokens that the key has signed.
 type Options struct {
 	// Audience must be in the token's aud. Empty accepts any, and none.
 	Audience string

@@ -154,8 +154,8 @@ func (l *link) locked(apply func(*protocol.Reply)) func(*protocol.Reply) {
 	}
 }
 
-// do sends a request, and repeats it after a lost connection if that does no harm. It also repeats a request that the
-// server refused because too many came at once.
+// do sends a request, and repeats it after a lost connection if that does no harm. It also tries up to rateTries
+// times if the server refuses the request because too many came at once.
 func (l *link) do(ctx context.Context, k *call) (*protocol.Reply, error) {
 	tries := 0
 	for prefix := "not sent: "; ; prefix = "" {

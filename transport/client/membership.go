@@ -214,7 +214,7 @@ func (r *membership) restoreLocked() {
 	}
 }
 
-// missing returns the next request that restores the room, or nil if the room is restored.
+// missing returns the next request that restores the room, or nil if the room is restored or has ended.
 func (s *session) missing(r *membership) *call {
 	r.link.mu.Lock()
 	defer r.link.mu.Unlock()

@@ -145,7 +145,6 @@ func (c *Config) check() error {
 	)
 }
 
-// options returns the Options of each connection.
 func (c *Config) options() Options {
 	return Options{
 		User: c.User, Token: c.Token, Header: c.Header, TLS: c.TLS,

@@ -80,7 +80,7 @@ func (s *session) heartbeat() {
 	}
 }
 
-// renew sends the server a newer token after most of the current one's time.
+// renew sends the server a newer token after most of the current one's time, as long as Token has one that expires.
 func (s *session) renew() {
 	for expires := expiry(s.token); !expires.IsZero(); {
 		// At least a second, so that a token that never changes does not make this a busy loop.

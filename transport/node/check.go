@@ -84,7 +84,7 @@ func checkConfig(ctx context.Context, cfg config) (found findings) {
 	return found
 }
 
-// parts makes the parts of the node, and reports those that cannot be made. Redis is nil if that is one of them.
+// parts makes the parts of the node, and reports keys, certificates, and what it cannot make. Redis may then be nil.
 func (f *findings) parts(cfg config) Config {
 	silent := slog.New(slog.DiscardHandler)
 	redis.SetLogger(redisLog{silent}) // errors contain the client's messages, too

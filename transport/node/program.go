@@ -180,7 +180,7 @@ var flagOf = map[string]string{
 // others replaces the names of options in the text of an error about another option.
 var others = strings.NewReplacer("LockTTL", "--lock-ttl", "Journal must", "--journal must")
 
-// inFlags replaces the option in an error by the flag, which makes the error a UseError.
+// inFlags replaces the option in an error by the flag, which makes the error a UseError. Other errors stay.
 func inFlags(err error) error {
 	var field, problem string
 	if invalid, is := errors.AsType[*room.InvalidError](err); is {

@@ -84,7 +84,7 @@ func (n *network) UnmarshalText(text []byte) error {
 
 func (n network) String() string { return netip.Prefix(n).String() }
 
-// size is a number of bytes, written as 65536, 256KiB or 1MiB.
+// size is a number of bytes, such as 65536, 256KiB or 1MiB.
 type size int
 
 var units = []struct {

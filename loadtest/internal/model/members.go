@@ -37,7 +37,7 @@ func (r *Room) join(e *Entry, c *Change) {
 	}
 }
 
-// admit judges a join by the settings, if they are known.
+// admit judges a join by the settings, or notes what these have to allow while they are unknown.
 func (r *Room) admit(e *Entry, c *Change, says1 Side) {
 	if c.Again {
 		r.bringBack(e, c, says1)
@@ -152,8 +152,8 @@ func isReserved(session string) bool { return strings.HasPrefix(session, "~+") }
 // anyNode is an unknown node.
 const anyNode = "*"
 
-// present returns the member of a change. If the change is the first to mention the user, the user was a member
-// from the beginning.
+// present returns the member of a change, or nil. It reports a missing member, or another seat. If the change is the
+// first to mention the user, the user was a member from the beginning.
 func (r *Room) present(c *Change) *Member {
 	says1 := func() Side { return says(theEntry, "%s of %s on seat %d", c.Type, quoted(c.User), c.Seat) }
 	m := r.Members[c.User]

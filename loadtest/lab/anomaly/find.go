@@ -228,7 +228,7 @@ func holds(events []Event) (all []hold) {
 	return all
 }
 
-// overlaps returns a finding for each hold that started within another one. holds is sorted by start.
+// overlaps returns a finding for each hold that started within one of another caller. holds is sorted by start.
 func overlaps(holds []hold) (found []Finding) {
 	var last hold // of the holds so far, the one with the latest end
 	for i, h := range holds {

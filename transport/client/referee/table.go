@@ -161,7 +161,6 @@ func (m *mark) stays(view client.View, user string) bool {
 	return there && (u.Private != "" || !slices.Contains(m.Hands, user))
 }
 
-// without returns a copy of names without name.
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }

@@ -106,7 +106,7 @@ func (t *throttle) noopFrame() error {
 	return nil
 }
 
-// request counts a request by its cost. It returns an error if there are too many; cutOff says to end the connection.
+// request counts a request by its cost. Too many are an error, except from admins; cutOff says to end the connection.
 func (t *throttle) request(cost int) (refusal *protocol.Error, cutOff bool) {
 	limits, now := t.shared.Limits, t.shared.Clock()
 	p := newRateLimit(limits.Rate, limits.Burst).times(cost)

@@ -257,7 +257,7 @@ type Shared struct {
 
 // Logs are for events that clients can cause any number of times.
 type Logs struct {
-	Refused map[string]*ratelog.Log // by code: requests that failed through no fault of the client
+	Refused map[string]*ratelog.Log // by code: requests that failed by their token, or through no fault of the client
 	Rate    *ratelog.Log            // requests over the rate
 	Lost    *ratelog.Log            // lost seats
 }

@@ -45,7 +45,7 @@ type configFile struct {
 
 type fileEntry struct {
 	at    string // file and line
-	value any    // a string, or a list of them as []any
+	value any    // a string, or a list of them as []any; nil for an empty list, which is as good as no entry
 }
 
 func (f *configFile) at(line int) string { return fmt.Sprintf("%s:%d", f.path, max(line, 1)) }
@@ -71,7 +71,8 @@ func (f *configFile) parse(text []byte, flags []*kong.Flag) error {
 			return fmt.Errorf("%s: %s %w", f.at(pair[1].Line), name, err)
 		}
 		f.entries[name] = fileEntry{at, value}
-		if anybody && (flags[i].Tag.Has("secret") || name == "webhook" || withPassword.MatchString(pair[1].Value)) {
+		if anybody && value != nil &&
+			(flags[i].Tag.Has("secret") || name == "webhook" || withPassword.MatchString(pair[1].Value)) {
 			f.exposed = name
 		}
 	}
@@ -102,8 +103,8 @@ func (f *configFile) pairs(text []byte) ([]*yaml.Node, error) {
 	return root.Content, nil
 }
 
-// textOf returns the value of a fileEntry: a list if the flag is one (list), otherwise a text. It refuses other
-// values, and aliases and tags, which YAML would expand.
+// textOf returns the value of a fileEntry: a list if the flag is one (list), nil if it is empty; otherwise a text. It
+// refuses other values, and aliases and tags, which YAML would expand.
 func textOf(n *yaml.Node, list bool) (text any, err error) {
 	switch {
 	case n.Kind == yaml.AliasNode, n.Anchor != "", n.Style&yaml.TaggedStyle != 0:
@@ -114,6 +115,8 @@ func textOf(n *yaml.Node, list bool) (text any, err error) {
 		return nil, errors.New("must have a single value")
 	case !list:
 		return n.Value, nil
+	case len(n.Content) == 0:
+		return nil, nil
 	}
 	var texts []any
 	for i := 0; i < len(n.Content) && err == nil; i++ {

@@ -89,6 +89,7 @@ func TestConfig_Values(t *testing.T) {
 		if got := inForce(all, false); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
+		redistest.ErrorIf(t, len(cfg.file.origins) != strings.Count(want, "--"), "%q: origins %v", text, cfg.file.origins)
 	}
 }
 
@@ -196,7 +197,7 @@ func TestConfig_Exposed(t *testing.T) {
 	for text, want := range map[string]bool{
 		"auth-secret: " + secret: true, "redis: redis://u:p@127.0.0.1:1": true,
 		"redis: redis://127.0.0.1:1?password=x":  true,
-		"redis: redis+sentinel://a:1,b:2/master": false, "rate: 5": false,
+		"redis: redis+sentinel://a:1,b:2/master": false, "rate: 5": false, "webhook: []": false,
 	} {
 		path := settingsFile(t, text)
 		for mode, exposed := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: want} {

@@ -117,7 +117,7 @@ func onPrimary(strike func(ctx context.Context, i *injection, s *server) (heal, 
 	}
 }
 
-// repeat calls f now and then periodically, until the fault ends.
+// repeat calls f at once, and then periodically, until the fault ends.
 func repeat(every time.Duration, f func()) (heal, error) {
 	end := make(chan struct{})
 	var done sync.WaitGroup

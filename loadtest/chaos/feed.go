@@ -121,7 +121,7 @@ func (f *feed) arrive(ctx context.Context) {
 	}
 }
 
-// behind names a reader that lacks the last commit of a room.
+// behind names a reader that lacks the last commit of a room, or an error of Redis; "" for none.
 func (f *feed) behind(ctx context.Context) string {
 	for _, room := range f.run.AllRooms() {
 		at, err := f.run.data.Client.HMGet(ctx, f.run.data.Key(room, "Meta"), "epoch", "version").Result()

@@ -118,8 +118,8 @@ type lab struct {
 	report *Report // guarded by mu
 }
 
-// Run plays every discipline under every fault, and the cache guard, and returns their anomalies. An error says
-// that the lab could not run; see Config.Validate.
+// Run plays the chosen disciplines under the chosen faults, also the cache guard, and returns their anomalies. An
+// error says that the lab could not run; see Config.Validate.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

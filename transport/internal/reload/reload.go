@@ -94,7 +94,7 @@ func (v *Value[T]) Current() T {
 	return v.value
 }
 
-// readLocked reads the files, and parses them if they have changed, or were unusable before. changed says that it did.
+// readLocked reads the files, a pipe only once, and parses them if they changed or were unusable; changed says so.
 func (v *Value[T]) readLocked() (changed bool, err error) {
 	texts := make([][]byte, len(v.paths))
 	for i, path := range v.paths {

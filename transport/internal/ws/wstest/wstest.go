@@ -57,7 +57,7 @@ func More(content string) string { return Frame(0, content) }
 // Last returns the last fragment of a message.
 func Last(content string) string { return Frame(ws.Final, content) }
 
-// Fragments returns a text message in n frames.
+// Fragments returns a text message in n frames, at least two.
 func Fragments(content string, n int) string {
 	return First(content) + strings.Repeat(More(""), n-2) + Last("")
 }

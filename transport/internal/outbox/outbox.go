@@ -20,9 +20,9 @@ const itemSize = 64
 
 // Outbox is the queue of one connection. It is safe for concurrent use; there is one writer at a time.
 type Outbox struct {
-	start func()        // set by OnDemand
-	max   int           // bytes of frames before requests wait, and of changes before a snapshot replaces them
-	space chan struct{} // receives after a write
+	start func()    // set by OnDemand
+	max   int       // bytes of frames before requests wait, and of changes before a snapshot replaces them
+	space sync.Cond // on Mu; signals that a write has ended, or the outbox is finished
 
 	// Mu guards the fields below, the queues of rooms, and the state of the session that fills them. So a session's
 	// membership in a room and the events that its client gets change in one step.
@@ -51,7 +51,9 @@ type load struct{ frames, changes int }
 
 // New returns an empty outbox. max bounds the bytes of its frames, and those of its changes.
 func New(max int) *Outbox {
-	return &Outbox{start: func() {}, max: max, space: make(chan struct{}, 1), rooms: make(map[*Room]struct{})}
+	o := &Outbox{start: func() {}, max: max, rooms: make(map[*Room]struct{})}
+	o.space.L = &o.Mu
+	return o
 }
 
 // OnDemand sets the function that starts a writer when one is needed. start must not block.
@@ -63,9 +65,7 @@ func (o *Outbox) WaitForSpace() {
 	defer o.Mu.Unlock()
 	for o.queued.frames+o.inFlight.frames >= o.max && !o.finished {
 		o.startLocked()
-		o.Mu.Unlock()
-		<-o.space
-		o.Mu.Lock()
+		o.space.Wait()
 	}
 }
 
@@ -181,7 +181,7 @@ func (o *Outbox) Written() {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	o.inFlight, o.taken = load{}, emptied(o.taken)
-	o.signal()
+	o.space.Signal()
 }
 
 // Finish queues a last frame, unless that is nil or nothing can be written any more. No writer starts after it.
@@ -192,7 +192,7 @@ func (o *Outbox) Finish(last []byte) {
 	if last != nil && !o.broken {
 		o.PushLocked(last)
 	}
-	o.signal()
+	o.space.Signal()
 }
 
 // Cut replaces the queue by rest, the end of a frame that the client has in part. If rest is nil, nothing can be
@@ -204,7 +204,7 @@ func (o *Outbox) Cut(rest []byte) {
 	if rest != nil {
 		o.PushLocked(rest)
 	}
-	o.signal()
+	o.space.Signal()
 }
 
 // IsWriting reports whether a writer runs.
@@ -212,13 +212,6 @@ func (o *Outbox) IsWriting() bool {
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	return o.writing
-}
-
-func (o *Outbox) signal() {
-	select {
-	case o.space <- struct{}{}:
-	default:
-	}
 }
 
 // take removes and returns the pending events, with their size in bytes. It returns none while they have to wait. If

@@ -327,5 +327,5 @@ func (r *Room) resize(by int) {
 
 func (r *Room) clear() {
 	r.resize(-r.size)
-	r.pending = nil
+	r.pending = emptied(r.pending)
 }

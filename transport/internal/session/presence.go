@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"roomd/room"
@@ -276,7 +277,7 @@ func (p *presence) settleLocked() {
 	s := p.session
 	for p.busy == 0 && len(p.deferred) > 0 {
 		e := p.deferred[0]
-		p.deferred = p.deferred[1:]
+		p.deferred = slices.Delete(p.deferred, 0, 1)
 		p.judgeLocked(e)
 	}
 	if p.busy == 0 && p.moved {

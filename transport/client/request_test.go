@@ -6,7 +6,9 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"roomd/lockmgr/redistest"
@@ -134,4 +136,37 @@ func TestRequest_DataNotSent(t *testing.T) {
 		want = strings.Replace(want, `"42": `, `"42": not sent: `, 1)
 		redistest.ErrorIf(t, err == nil || err.Error() != want, "got  %v\nwant %s", err, want)
 	}
+}
+
+// After a request that came too fast, one request is under way at once.
+func TestRequests_OneAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newCast(t, func(s *server) {
+			requests := make(chan protocol.Request)
+			go func() {
+				defer close(requests)
+				for req, ok := s.next(); ok; req, ok = s.next() {
+					requests <- req
+				}
+			}()
+			s.refuse(<-requests, protocol.CodeRateLimited)
+			for req := range requests {
+				select {
+				case second := <-requests:
+					t.Error("two requests are under way")
+					s.list(second, 1)
+				case <-time.After(time.Second):
+				}
+				s.list(req, 1)
+			}
+		}, quiet)
+		users := client.connect(client.config()).Users
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() { redistest.ErrorIf(t, redistest.Err(users(t.Context(), "1")) != nil, "a call fails") })
+			synctest.Wait()
+		}
+		calls.Wait()
+	})
 }

@@ -321,6 +321,45 @@ func TestReferee_EachMoveOnce(t *testing.T) {
 	}
 }
 
+// slowLedger is a ledger whose moves wait until they are let through.
+type slowLedger struct {
+	ledger
+	moving chan<- struct{}
+	let    <-chan struct{}
+}
+
+func (g *slowLedger) Moved(_ *referee.Table, _ string, move protocol.JSON) error {
+	select {
+	case g.moving <- struct{}{}:
+	default:
+	}
+	<-g.let
+	g.write("late: %s", move)
+	return nil
+}
+
+// A referee whose request is late changes nothing that another one has written meanwhile.
+func TestReferee_LateWriter(t *testing.T) {
+	r := newRig(t, 1)
+	moving, let := make(chan struct{}, 1), make(chan struct{})
+	r.serve("42", referee.Config{New: func() referee.Game { return &slowLedger{moving: moving, let: let} }})
+	release := sync.OnceFunc(func() { close(let) })
+	t.Cleanup(release)
+	a := r.join("a", "42")
+	r.logged(a, "+a of a")
+	r.propose(a, "one")
+	redistest.Receive(t, moving, "the first referee to get the move")
+	stop := r.serve("42", referee.Config{})
+	r.logged(a, "a: one")
+	r.propose(a, "two")
+	r.logged(a, "a: two")
+	stop()
+	release()
+	r.propose(a, "three")
+	g := r.logged(a, `late: "three"`)
+	redistest.Equal(t, "all that happened", strings.Join(g.Log, ", "), `+a of a, a: one, a: two, late: "three"`)
+}
+
 // When a referee dies, another one continues, with everything that happened meanwhile: joins, leaves, timers
 // and moves.
 func TestReferee_TakesOver(t *testing.T) {

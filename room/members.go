@@ -310,7 +310,8 @@ func (s *seatMap) view() *seatView {
 		for i := range s.shared {
 			s.shared[i] = true
 		}
-		s.last = &seatView{chunks: slices.Clone(s.chunks), count: s.count, private: s.private}
+		s.last = &seatView{count: s.count, private: s.private}
+		s.last.chunks = append(s.last.few[:0], s.chunks...)
 	}
 	return s.last
 }
@@ -318,6 +319,7 @@ func (s *seatMap) view() *seatView {
 // seatView is the seating plan at one version. It does not change.
 type seatView struct {
 	chunks  []*chunk
+	few     [1]*chunk // of chunks, if there are no more
 	count   int
 	private int // how many users have private data
 

@@ -151,11 +151,15 @@ func (fs *Feeds) message(f *feed, payload string) {
 	fs.sawGap(f, f.receive(c.Event(f.id), len(payload)))
 }
 
-// Committed publishes a commit of this node to the room's watchers here, if they know the previous one, without waiting
-// for Redis. Otherwise the commit arrives through Redis like any event.
-func (fs *Feeds) Committed(id string, c *room.Commit) {
-	if f := fs.of(id); f != nil {
-		f.committed(c)
+// Committed publishes commit c of this node to the room's watchers here, if they know the previous one, without
+// waiting for Redis. Otherwise the commit arrives through Redis like any event. Then Committed does what Saw does. r is
+// the room after the commit; c is nil if nothing was written.
+func (fs *Feeds) Committed(r *room.Room, c *room.Commit) {
+	if f := fs.of(r.ID); f != nil {
+		if c != nil {
+			f.committed(c)
+		}
+		fs.sawGap(f, f.saw(r))
 	}
 }
 

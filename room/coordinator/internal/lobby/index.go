@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"roomd/room"
 	"roomd/room/coordinator/internal/keys"
@@ -66,21 +67,22 @@ const noEpoch = "-"
 // change is a room's state after a commit.
 type change struct {
 	Listed
-	listed bool // it belongs in the list
+	listed bool      // it belongs in the list
+	saved  time.Time // guarded by news.mu: when this node wrote it, by our clock; zero before
 }
 
 func (c *change) put(args []any) []any {
 	rest, free := "", 0
 	if c.listed {
-		closed := 0
+		closed := "0"
 		if c.Closed {
-			closed = 1
+			closed = "1"
 		} else {
 			free = c.Free()
 		}
-		rest = fmt.Sprint(c.Members, " ", c.Capacity, " ", closed, " ", textOf(c.Labels))
+		rest = strconv.Itoa(c.Members) + " " + strconv.Itoa(c.Capacity) + " " + closed + " " + textOf(c.Labels)
 	}
-	return append(args, c.ID, c.Epoch, c.Version, rest, free)
+	return append(args, &c.ID, &c.Epoch, &c.Version, rest, free)
 }
 
 // parseChange reads the index's text about a room, listed or removed (labels have no blanks). It fails for other text.

@@ -69,6 +69,7 @@ func after(rooms []*Listed, changes map[string]*change) []*Listed {
 		next = append(next, rooms[:n]...)
 		rooms = rooms[n:]
 		c := changes[id]
+		is := &c.Listed
 		if found {
 			was := rooms[0]
 			rooms = rooms[1:]
@@ -77,12 +78,12 @@ func after(rooms []*Listed, changes map[string]*change) []*Listed {
 				continue
 			}
 			if c.Since == 0 && c.listed {
-				is := *c // other lists share c
-				is.Since, c = was.Since, &is
+				copied := c.Listed // other lists share c
+				copied.Since, is = was.Since, &copied
 			}
 		}
 		if c.listed {
-			next = append(next, &c.Listed)
+			next = append(next, is)
 		}
 	}
 	return append(next, rooms...)

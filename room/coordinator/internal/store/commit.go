@@ -95,9 +95,15 @@ type Commit struct {
 	request string // id of the request; it stands for the content
 	base    string // the commit id on which it builds
 	version uint64
-	// arguments of commit.lua from the token on; without the token if the slot adds it. Pointers into the Commit save
-	// an allocation
-	args []any
+	sets    int // number of members that it sets
+
+	// arguments of commit.lua from the token on; without the token if the slot adds it. Those that differ between
+	// commits are pointers to fields or into texts, which saves an allocation each
+	args  []any
+	texts []string
+
+	fewArgs  [16]any // memory of args and texts for an ordinary commit
+	fewTexts [4]string
 
 	// the result of WAIT, over all sendings; a nil error if enough replicas have the commit
 	acked atomic.Pointer[error]
@@ -111,8 +117,6 @@ type Commit struct {
 // Token returns the token that the lock must hold, or "" if none is needed.
 func (c *Commit) Token() string { return c.token }
 
-const commitArgs = 13
-
 // A request id is a random name of this process and a count. It stands for the content: a copy that arrives late is
 // never mistaken for a newer commit, whatever token it carries.
 var (
@@ -120,14 +124,27 @@ var (
 	idCount  atomic.Uint64
 )
 
-func newRequestID() string { return idPrefix + strconv.FormatUint(idCount.Add(1), 36) }
+func newRequestID() string {
+	var text [32]byte
+	return string(strconv.AppendUint(append(text[:0], idPrefix...), idCount.Add(1), 36))
+}
+
+// add appends texts to the commit's arguments.
+func (c *Commit) add(texts ...string) {
+	for _, text := range texts {
+		c.texts = append(c.texts, text)
+		c.args = append(c.args, &c.texts[len(c.texts)-1])
+	}
+}
 
 // Prepare makes a commit from the changes of a room, to be written under hold h.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Next(),
 		Epoch: r.Epoch, CommitID: r.CommitID}
+	c.args, c.texts = c.fewArgs[:0], c.fewTexts[:0]
 	var epoch, idle, journal string
-	var text, event []byte // text holds all encoded arguments
+	var onStack [512]byte // enough for an ordinary event or member
+	var event []byte
 	var updates []room.Update
 	if r.Changed() {
 		if r.Epoch == "" || r.Renewed() {
@@ -137,8 +154,8 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		idle, journal = s.idleOf(r), s.journal
 		c.Event = r.Pending(c.Epoch, h.Node)
 		updates = c.Event.Updates
-		text = AppendEvent(make([]byte, 0, 160+256*len(updates)), c.Event)
-		event, c.CommitID = text, c.Event.CommitID
+		event = AppendEvent(onStack[:0], c.Event)
+		c.CommitID = c.Event.CommitID
 	}
 	fields := metaFields(r, updates)
 	history, said := saidArgs(r, k, c.Event, idle)
@@ -146,33 +163,36 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 	if h.Moves {
 		idField = fieldMoved
 	}
-	c.args = make([]any, 0, commitArgs+2*len(updates)+len(fields)+len(said))
 	if h.Token != "" {
 		c.args = append(c.args, &c.token, "")
 	} else {
 		c.args = append(c.args, &s.asks[h.OnConflict])
 	}
-	c.args = append(c.args, &c.request, &c.base, idField, &c.version, event, k.channel, r.Base(), r.Count(), 0,
-		s.optionalArgs(h, epoch, idle, len(fields), journal, history), &c.CommitID)
-	setsArg, sets := len(c.args)-3, 0
+	c.args = append(c.args, &c.request, &c.base, idField, &c.version)
+	c.add(string(event))
+	c.args = append(c.args, k.channel, r.Base(), r.Count(), &c.sets)
+	c.add(s.optionalArgs(h, epoch, idle, len(fields), journal, history))
+	c.args = append(c.args, &c.CommitID)
+	c.addMembers(r, updates, onStack[:0])
+	c.args = append(append(c.args, fields...), said...)
+	return c
+}
+
+// addMembers adds the members that updates set, and then those that they remove. buffer is scratch space.
+func (c *Commit) addMembers(r *room.Room, updates []room.Update, buffer []byte) {
 	for i := range updates {
 		user := updates[i].User
 		if m, ok := r.Member(user); ok && updates[i].Type.OfMember() {
-			from := len(text)
-			text = appendMember(text, m)
-			c.args = append(c.args, user, text[from:])
-			sets++
+			c.add(user, string(appendMember(buffer, m)))
+			c.sets++
 		}
 	}
-	c.args[setsArg] = sets
 	for i := range updates {
 		user := updates[i].User
 		if _, ok := r.Member(user); !ok && updates[i].Type.OfMember() {
-			c.args = append(c.args, user)
+			c.add(user)
 		}
 	}
-	c.args = append(append(c.args, fields...), said...)
-	return c
 }
 
 // saidArgs returns the arguments with which a commit changes the room's kept messages, and the optional field that

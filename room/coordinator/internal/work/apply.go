@@ -18,7 +18,7 @@ type batch struct {
 	began    time.Time
 	outcomes []outcome     // by request
 	commit   *store.Commit // of all requests together
-	sent     time.Time     // when commit was ready, just before it was sent first
+	sent     time.Time     // when the actions were applied, just before commit was sent first
 	stale    int           // how often the room under the lock was at another version
 }
 
@@ -47,6 +47,7 @@ func (w *worker) nextBatch() *batch {
 		return nil
 	}
 	b.hold, b.began, b.stale = w.nextHold(b.more), time.Now(), 0
+	b.sent = b.began
 	b.outcomes = slices.Grow(b.outcomes[:0], len(b.requests))[:len(b.requests)]
 	w.apply(b)
 	return b
@@ -92,7 +93,7 @@ func (w *worker) apply(b *batch) {
 			w.copy.Room.Confirm()
 		}
 	}
-	b.commit, b.sent = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold), time.Now()
+	b.commit = w.pool.store.Prepare(w.copy.Room, w.keys, b.hold)
 }
 
 // MaxStale limits how often a batch is reapplied under its lock. A second time needs Redis to lose data just then.
@@ -119,6 +120,7 @@ func (w *worker) reapply(b *batch, now *room.Room) error {
 	b.stale++
 	call(w.pool.opts.Trace.Reapplied)
 	w.found(now)
+	b.sent = time.Now()
 	w.apply(b)
 	return nil
 }
@@ -249,14 +251,13 @@ func (p *Pool) committed(r *room.Room, c *store.Commit) {
 	if c.Event != nil {
 		call(p.opts.Trace.Committed)
 		p.incomplete(c)
-		p.Feeds.Committed(r.ID, c.Event)
 	}
 	if r.Renewed() {
 		p.logs.partial.Happened(nil, "room", r.ID)
 		p.Node.List(r)
 	}
 	r.Commit(c.Epoch, c.CommitID)
-	p.Feeds.Saw(r)
+	p.Feeds.Committed(r, c.Event)
 	if c.Event != nil {
 		p.Lobby.Committed(r, c.Event.Updates)
 		p.Timers.Committed(r, c.Event.Updates)

@@ -73,7 +73,7 @@ func (w *worker) serveCaller(ctx context.Context) {
 		}
 		w.pool.running.Done()
 	}()
-	if w.status.inRedis() || w.pool.opts.Replicas > 0 || !w.registration.Valid() {
+	if w.status.inRedis() || w.pool.opts.Replicas > 0 {
 		w.pool.running.Go(w.serve)
 		return
 	}
@@ -82,7 +82,7 @@ func (w *worker) serveCaller(ctx context.Context) {
 		if b == nil {
 			break
 		}
-		prompt := w.pool.prompt.Context()
+		prompt := w.pool.prompt.ContextAt(b.sent)
 		a := w.send(prompt, b)
 		conflict := errors.Is(a.err, store.ErrConflict)
 		if a.err != nil && !conflict {

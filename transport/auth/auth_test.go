@@ -172,6 +172,7 @@ func TestSigner(t *testing.T) {
 		"user":    {Expires: who.Expires},
 		"expires": {User: "a", Expires: time.Now()},
 		"rooms":   {User: "a", Expires: who.Expires, Rooms: []string{"["}},
+		"role":    {User: "a", Expires: who.Expires, Role: "Admin"},
 	} {
 		_, err := signer(SecretSigner(secret)).Sign(bad)
 		if invalid, ok := err.(*room.InvalidError); !ok || invalid.Field != field {

@@ -88,8 +88,8 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	return nil, errors.New("no PEM block with a PRIVATE KEY, or it is encrypted")
 }
 
-// Sign returns a token for identity. If its user or a pattern is invalid, or it has expired, the error is
-// room.ErrInvalid and names the field. Sign does not check the role.
+// Sign returns a token for identity. If its user, its role or a pattern is invalid, or it has expired, the error is
+// room.ErrInvalid and names the field.
 func (s *Signer) Sign(identity Identity) (string, error) {
 	user, err := room.ParseUser(identity.User)
 	if err != nil {
@@ -98,6 +98,9 @@ func (s *Signer) Sign(identity Identity) (string, error) {
 	now := time.Now()
 	if !identity.Expires.After(now) {
 		return "", &room.InvalidError{Field: "expires", Problem: "is not in the future"}
+	}
+	if role := identity.Role; role != "" && role != RolePlayer && role != RoleAdmin {
+		return "", &room.InvalidError{Field: "role", Problem: "must be player or admin"}
 	}
 	said := jwt.MapClaims{"sub": user, "iat": now.Unix(), "exp": identity.Expires.Unix()}
 	for name, patterns := range map[string][]string{"rooms": identity.Rooms, "watch": identity.Watch} {

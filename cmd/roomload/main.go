@@ -40,6 +40,7 @@ type cli struct {
 	Lab     labCmd     `cmd:"" help:"Runs the published Redis locks, and roomd, under faults, and counts what goes wrong."`
 	Chaos   chaosCmd   `cmd:"" help:"Disturbs nodes and their Redis while players play, and proves that nothing is lost that must not be."`
 	Audit   auditCmd   `cmd:"" help:"Replays the journals of all rooms in a Redis, while nodes use it, and says what does not fit."`
+	Conform conformCmd `cmd:"" help:"Plays scenarios to a client in any language, and says what it does wrong."`
 }
 
 // The exit codes besides 0.

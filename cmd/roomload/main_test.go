@@ -123,6 +123,10 @@ func TestMain_WrongUse(t *testing.T) {
 		"audit --redis redis://h --most=-1":                           "--most is -1",
 		"audit --redis redis://h --room=":                             "--room is empty",
 		"audit --redis redis://h --room {a}":                          `--room is "{a}"`,
+		"conform":                                                     "--client",
+		"conform --client=":                                           "--client is empty",
+		"conform --client a --run zzz":                                `--run: "zzz" is in no scenario's name`,
+		"conform --client a --run (":                                  "--run: ",
 		"audit --redis redis://h more":                                "more",
 	} {
 		var stdout, stderr bytes.Buffer

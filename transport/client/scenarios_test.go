@@ -4,35 +4,129 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"os"
+	"os/exec"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
-	"roomd/transport/internal/scenarios"
+	"roomd/transport/conform"
 	"roomd/transport/protocol"
 )
 
 // This client does what every client has to do.
 func TestClient_Scenarios(t *testing.T) {
 	t.Parallel()
-	scenarios.Run(t, func(t *testing.T, addresses []string) scenarios.Subject {
-		ctx, cancel := context.WithCancel(context.Background())
-		s := &subject{ctx: ctx, cancel: cancel, addresses: addresses, rooms: map[string]*client.Room{}, readers: map[string]*reader{}}
-		t.Cleanup(s.close)
-		return s
-	})
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1"), os.Stderr
+	program, err := conform.Start(cmd)
+	redistest.OK(t, err)
+	t.Cleanup(func() { redistest.OK(t, program.Close()) }) // once the scenarios are over, which run in parallel
+	for _, s := range conform.Scenarios() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			redistest.OK(t, s.Play(t.Context(), program))
+		})
+	}
+}
+
+// asProgram in the environment makes this test's binary the program that the conformance kit tests.
+const asProgram = "ROOMD_CLIENT_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		runProgram()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// runProgram reads and writes the lines of the kit.
+func runProgram() {
+	subjects := map[string]*subject{}
+	var running sync.WaitGroup
+	var mu sync.Mutex // held to write
+	out := json.NewEncoder(os.Stdout)
+	for in := json.NewDecoder(os.Stdin); ; {
+		var ask request
+		if in.Decode(&ask) != nil {
+			break
+		}
+		s := subjects[ask.Client]
+		if s == nil {
+			ctx, cancel := context.WithCancel(context.Background())
+			s = &subject{ctx: ctx, cancel: cancel, rooms: map[string]*client.Room{}, readers: map[string]*reader{}}
+			subjects[ask.Client] = s
+		}
+		running.Go(func() {
+			answer := s.carryOut(ask)
+			mu.Lock()
+			defer mu.Unlock()
+			_ = out.Encode(answer)
+		})
+	}
+	for _, s := range subjects {
+		s.close()
+	}
+	running.Wait()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// request is a line of the kit.
+type request struct {
+	ID      int
+	Client  string
+	Do      string
+	Room    string
+	User    string
+	Other   string
+	Name    string
+	Options struct {
+		Addresses                      []string
+		User                           string
+		Tokens                         []string
+		Base, Cap, Idle, Silence, Wait int
+		Seat                           *int
+		History                        int
+	}
+	Value   bool
+	By      int
+	Text    string
+	Data    json.RawMessage
+	In      *int
+	Then    client.Then
+	Actions json.RawMessage
+	Query   struct {
+		Prefix, Contains string
+		Labels           map[string]string
+		Free             int
+		Sort             string
+	}
+}
+
+// answer is the line for it.
+type answer struct {
+	ID      int             `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Message string          `json:"message,omitempty"`
 }
 
 // subject is a program that uses a client.
 type subject struct {
-	ctx       context.Context // ends with the client
-	cancel    context.CancelFunc
-	addresses []string
-	wait      time.Duration // for how long a request waits
+	ctx    context.Context // ends with the client
+	cancel context.CancelFunc
+	wait   time.Duration // for how long a request waits
 
 	mu      sync.Mutex
 	client  *client.Client          // guarded by mu
@@ -40,31 +134,24 @@ type subject struct {
 	readers map[string]*reader      // guarded by mu
 
 	lists  chan string        // of the lobby; closed at its end
-	last   chan string        // the error with which the lobby has ended, if with one
+	last   chan error         // the error with which the lobby has ended, if with one
 	unlist context.CancelFunc // ends that; nil before the first
 }
 
 // follow begins to follow the lobby.
-func (s *subject) follow(text string) error {
-	var q struct {
-		Prefix, Contains string
-		Labels           map[string]string
-		Free             int
-		Sort             string
-	}
-	if err := json.Unmarshal([]byte(text), &q); err != nil {
-		return err
-	}
+func (s *subject) follow(ask request) {
+	q := ask.Query
 	sort := map[string]client.LobbySort{"members": client.LobbyByMembers, "age": client.LobbyByAge}[q.Sort]
 	ctx, cancel := context.WithCancel(context.Background())
-	lists, last := make(chan string), make(chan string, 1)
+	lists, last := make(chan string), make(chan error, 1)
 	s.lists, s.last, s.unlist = lists, last, cancel
 	go func() {
 		defer close(lists)
 		defer cancel()
-		for l, err := range s.client.Lobby(ctx, client.LobbyQuery{Prefix: q.Prefix, Contains: q.Contains, Labels: q.Labels, Free: q.Free, Sort: sort}) {
+		query := client.LobbyQuery{Prefix: q.Prefix, Contains: q.Contains, Labels: q.Labels, Free: q.Free, Sort: sort}
+		for l, err := range s.client.Lobby(ctx, query) {
 			if err != nil {
-				last <- "error " + code(err)
+				last <- err
 				return
 			}
 			select {
@@ -74,24 +161,18 @@ func (s *subject) follow(text string) error {
 			}
 		}
 	}()
-	return nil
 }
 
 // list returns the next list of rooms.
-func (s *subject) list(ctx context.Context) string {
+func (s *subject) list() (string, error) {
+	if list, ok := <-s.lists; ok {
+		return list, nil
+	}
 	select {
-	case list, ok := <-s.lists:
-		if ok {
-			return list
-		}
-		select {
-		case err := <-s.last:
-			return err
-		default:
-			return "end"
-		}
-	case <-ctx.Done():
-		return "error no list comes"
+	case err := <-s.last:
+		return "", err
+	default:
+		return "end", nil
 	}
 }
 
@@ -124,72 +205,79 @@ func (s *subject) room(id string) *client.Room {
 	return s.rooms[id]
 }
 
-func (s *subject) Do(ctx context.Context, command string, args ...string) string {
-	answer, err := s.look(ctx, command, args)
-	if answer == "" && err == nil {
+// carryOut answers a line of the kit. What look and users return is JSON or a word.
+func (s *subject) carryOut(ask request) answer {
+	text, waits, err := s.look(ask)
+	if waits {
+		ctx, cancel := s.ctx, context.CancelFunc(func() {})
 		if s.wait > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.wait)
-			defer cancel()
+			ctx, cancel = context.WithTimeout(context.Background(), s.wait)
 		}
-		answer, err = s.ask(ctx, command, args)
+		defer cancel()
+		if ask.Do == "users" {
+			text, err = s.users(ctx, ask.Room)
+		} else {
+			err = s.ask(ctx, ask)
+		}
 	}
+	a := answer{ID: ask.ID}
 	switch {
 	case err != nil:
-		return "error " + code(err)
-	case answer == "":
-		return "ok"
+		a.Error, a.Message = code(err), err.Error()
+	case json.Valid([]byte(text)):
+		a.Result = json.RawMessage(text)
+	case text != "":
+		a.Result, _ = json.Marshal(text)
 	}
-	return answer
+	return a
 }
 
-// look answers what can be answered at once; otherwise the answer is empty.
-func (s *subject) look(ctx context.Context, command string, args []string) (string, error) {
-	switch command {
+// look carries out what does not wait for a reply of the server.
+func (s *subject) look(ask request) (text string, waits bool, err error) {
+	switch ask.Do {
 	case "connect":
-		return "", s.connect(ctx, args[0])
+		return "", false, s.connect(ask)
 	case "close":
 		s.close()
-		return "ok", nil
 	case "lobby":
-		return "ok", s.follow(args[0])
+		s.follow(ask)
+	case "list":
+		text, err = s.list()
 	case "unlist":
 		s.unlist()
-		return "ok", nil
 	case "view":
-		r := s.room(args[0])
-		if s.client.Room(args[0]) == nil {
-			return "none", nil
+		text = "none"
+		if r := s.room(ask.Room); s.client.Room(ask.Room) != nil {
+			text = view(r.View())
 		}
-		return view(r.View()), nil
 	case "iterate":
-		next, stop := iter.Pull(s.room(args[0]).Changes(context.Background()))
-		first, ok := next()
-		s.readers[args[1]] = &reader{next, stop, &first}
-		return map[bool]string{true: "ok", false: "end"}[ok], nil
-	case "next":
-		return s.readers[args[0]].read(), nil
-	case "state":
-		if err := s.client.Err(); err != nil {
-			return s.client.State().String() + " " + code(err), nil
+		next, stop := iter.Pull(s.room(ask.Room).Changes(context.Background()))
+		if first, ok := next(); ok {
+			s.readers[ask.Name] = &reader{next, stop, &first}
+		} else {
+			text = "end"
 		}
-		return s.client.State().String(), nil
+	case "next":
+		text = s.readers[ask.Name].read()
+	case "state":
+		text = s.client.State().String()
+		if err := s.client.Err(); err != nil {
+			text += " " + code(err)
+		}
 	case "ended":
-		return ended(s.room(args[0])), nil
+		text = ended(s.room(ask.Room))
+	default:
+		return "", true, nil
 	}
-	return "", nil
+	return text, false, err
 }
 
-func (s *subject) connect(ctx context.Context, text string) error {
-	defer context.AfterFunc(ctx, s.cancel)()
-	var o scenarios.Options
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
+func (s *subject) connect(ask request) error {
+	o := ask.Options
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	s.wait = ms(o.Wait)
 	cfg := client.Config{
-		Addresses: s.addresses, User: o.User,
+		Addresses: o.Addresses, User: o.User,
 		BackoffBase: ms(o.Base), BackoffCap: ms(o.Cap), Idle: ms(o.Idle), IdleTimeout: ms(o.Silence),
 	}
 	if o.Tokens != nil {
@@ -211,144 +299,105 @@ func (s *subject) connect(ctx context.Context, text string) error {
 	return err
 }
 
-// ask does what waits for the server.
-func (s *subject) ask(ctx context.Context, command string, args []string) (string, error) {
-	switch command {
-	case "connect":
-		return "", nil
-	case "list":
-		return s.list(ctx), nil
-	}
-	id := args[0]
-	switch command {
+// ask carries out what waits for the server.
+func (s *subject) ask(ctx context.Context, ask request) (err error) {
+	id := ask.Room
+	switch ask.Do {
 	case "join", "watch":
-		return "", s.enter(ctx, command, args)
-	case "users":
-		reply, err := s.client.Users(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: slices.Clone(reply.Users), Data: reply.Data, Host: reply.Host}
-		for i := range v.Users {
-			v.Users[i].Private = reply.Private[v.Users[i].User]
-		}
-		if reply.Settings != nil {
-			v.Settings = *reply.Settings
-		}
-		return view(v), nil
-	}
-	switch command {
+		return s.enter(ctx, ask)
 	case "swap":
-		_, err := s.client.Swap(ctx, id, args[1], args[2])
-		return "", err
+		_, err = s.client.Swap(ctx, id, ask.User, ask.Other)
+		return err
 	case "shuffle":
-		_, err := s.client.Shuffle(ctx, id)
-		return "", err
-	case "txn":
-		txn, bad := protocol.DecodeRequest([]byte(`{"id":0,"action":"txn","room":"x","actions":` + args[1] + `}`))
-		if bad != nil {
-			return "", bad
-		}
-		_, err := s.client.Txn(ctx, id, txn.Actions)
-		return "", err
-	}
-	r := s.room(id)
-	switch command {
-	case "leave":
-		return "", r.Leave(ctx)
-	case "unwatch":
-		return "", r.Unwatch(ctx)
-	case "ready":
-		return "", r.Ready(ctx, args[1] == "true")
-	case "set":
-		return "", r.Set(ctx, json.RawMessage(args[1]))
-	case "setMember":
-		return "", r.SetMember(ctx, json.RawMessage(args[1]))
-	case "setPrivate":
-		return "", r.SetPrivate(ctx, json.RawMessage(args[1]))
+		_, err = s.client.Shuffle(ctx, id)
+		return err
 	case "setPrivateOf":
-		_, err := s.client.SetPrivateOf(ctx, id, args[1], json.RawMessage(args[2]))
-		return "", err
-	case "timer":
-		return "", timer(ctx, r, args[1:])
-	case "update":
-		return "", add(ctx, r, args[1])
-	case "propose":
-		return "", r.Propose(ctx, json.RawMessage(args[1]))
-	case "say", "sayTo":
-		return "", say(ctx, r, args[1:])
+		_, err = s.client.SetPrivateOf(ctx, id, ask.User, ask.Data)
+		return err
+	case "txn":
+		text := fmt.Appendf(nil, `{"id":0,"action":"txn","room":"x","actions":%s}`, ask.Actions)
+		txn, bad := protocol.DecodeRequest(text)
+		if bad != nil {
+			return bad
+		}
+		_, err = s.client.Txn(ctx, id, txn.Actions)
+		return err
 	}
-	return "", errors.New("unknown command " + command)
+	return inRoom(ctx, s.room(id), ask)
 }
 
-func (s *subject) enter(ctx context.Context, command string, args []string) error {
-	enter := s.client.Join
-	if command == "watch" {
-		enter = s.client.Watch
-	}
-	if len(args) > 1 {
-		var wish struct{ Seat, History int }
-		if err := json.Unmarshal([]byte(args[1]), &wish); err != nil {
-			return err
+// inRoom carries out what only a member or a watcher asks for.
+func inRoom(ctx context.Context, r *client.Room, ask request) error {
+	switch ask.Do {
+	case "leave":
+		return r.Leave(ctx)
+	case "unwatch":
+		return r.Unwatch(ctx)
+	case "ready":
+		return r.Ready(ctx, ask.Value)
+	case "set":
+		return r.Set(ctx, ask.Data)
+	case "setMember":
+		return r.SetMember(ctx, ask.Data)
+	case "setPrivate":
+		return r.SetPrivate(ctx, ask.Data)
+	case "timer":
+		if ask.In == nil {
+			return r.StopTimer(ctx, ask.Name)
 		}
-		enter = func(ctx context.Context, id string) (*client.Room, error) {
-			switch {
-			case command == "watch":
-				return s.client.WatchHistory(ctx, id, wish.History)
-			case wish.History > 0:
-				return s.client.JoinHistory(ctx, id, wish.History)
-			}
-			return s.client.JoinSeat(ctx, id, wish.Seat)
-		}
+		return r.SetTimer(ctx, ask.Name, time.Duration(*ask.In)*time.Millisecond, ask.Then)
+	case "update":
+		return r.Update(ctx, func(old protocol.JSON) (any, error) {
+			var sum int
+			err := old.Decode(&sum)
+			return sum + ask.By, err
+		})
+	case "propose":
+		return r.Propose(ctx, ask.Data)
+	case "say":
+		return r.Say(ctx, client.Message{Text: ask.Text})
+	case "sayTo":
+		return r.SayTo(ctx, []string{ask.User}, client.Message{Text: ask.Text})
 	}
-	r, err := enter(ctx, args[0])
+	return errors.New("unknown command " + ask.Do)
+}
+
+// users returns the list of a room as the scenarios have it.
+func (s *subject) users(ctx context.Context, id string) (string, error) {
+	reply, err := s.client.Users(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	v := client.View{Epoch: reply.Epoch, Version: reply.Version, Users: slices.Clone(reply.Users), Data: reply.Data,
+		Host: reply.Host}
+	for i := range v.Users {
+		v.Users[i].Private = reply.Private[v.Users[i].User]
+	}
+	if reply.Settings != nil {
+		v.Settings = *reply.Settings
+	}
+	return view(v), nil
+}
+
+func (s *subject) enter(ctx context.Context, ask request) (err error) {
+	var r *client.Room
+	switch o := ask.Options; {
+	case ask.Do == "watch" && o.History > 0:
+		r, err = s.client.WatchHistory(ctx, ask.Room, o.History)
+	case ask.Do == "watch":
+		r, err = s.client.Watch(ctx, ask.Room)
+	case o.History > 0:
+		r, err = s.client.JoinHistory(ctx, ask.Room, o.History)
+	case o.Seat != nil:
+		r, err = s.client.JoinSeat(ctx, ask.Room, *o.Seat)
+	default:
+		r, err = s.client.Join(ctx, ask.Room)
+	}
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rooms[args[0]] = r
+	s.rooms[ask.Room] = r
 	return nil
-}
-
-func add(ctx context.Context, r *client.Room, text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return err
-	}
-	return r.Update(ctx, func(old protocol.JSON) (any, error) {
-		var sum int
-		err := old.Decode(&sum)
-		return sum + n, err
-	})
-}
-
-// say sends the last of args, which is JSON, to the user before it, or to all.
-func say(ctx context.Context, r *client.Room, args []string) error {
-	var m client.Message
-	if err := json.Unmarshal([]byte(args[len(args)-1]), &m.Text); err != nil {
-		return err
-	}
-	if len(args) > 1 {
-		return r.SayTo(ctx, args[:1], m)
-	}
-	return r.Say(ctx, m)
-}
-
-// timer sets a timer to the ms of args[1] and, if there are more, with what it does; or cancels it, for null.
-func timer(ctx context.Context, r *client.Room, args []string) error {
-	if args[1] == "null" {
-		return r.StopTimer(ctx, args[0])
-	}
-	ms, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	var then client.Then
-	if len(args) > 2 {
-		if err := json.Unmarshal([]byte(args[2]), &then); err != nil {
-			return err
-		}
-	}
-	return r.SetTimer(ctx, args[0], time.Duration(ms)*time.Millisecond, then)
 }

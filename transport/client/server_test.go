@@ -9,13 +9,10 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
-	"go.uber.org/goleak"
 
 	"roomd/lockmgr/redistest"
 	"roomd/transport/protocol"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server is the far end of one connection, driven by a test's script.
 type server struct {

@@ -1,8 +1,7 @@
-package scenarios
+package conform
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,15 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-//go:embed list.txt
-var list string
-
-// scenario is one entry of the list.
-type scenario struct {
-	name  string
-	steps []step
-}
 
 // step is one line of a scenario.
 type step struct {
@@ -30,8 +20,8 @@ type step struct {
 }
 
 // parse reads a list of scenarios, and of the words that stand for several steps.
-func parse(text string) ([]scenario, error) {
-	var all []scenario
+func parse(file, text string) ([]Scenario, error) {
+	var all []Scenario
 	words := map[string][]step{}
 	word, number := "", 0 // the word that is being defined
 	for line := range strings.Lines(text) {
@@ -49,15 +39,15 @@ func parse(text string) ([]scenario, error) {
 		switch {
 		case line == "" || head == "#":
 		case head == "==":
-			word, all = "", append(all, scenario{name: rest})
+			word, all = "", append(all, Scenario{Name: rest, file: file})
 		case head == "::":
 			word = rest
-		case verbs[steps[0].verb] == nil:
-			return nil, fmt.Errorf("line %d: there is no %q", number, verb)
+		case verbs[steps[0].verb].play == nil:
+			return nil, fmt.Errorf("%s:%d: there is no %q", file, number, verb)
 		case word != "":
 			words[word] = append(words[word], steps...)
 		case len(all) == 0:
-			return nil, fmt.Errorf("line %d is in no scenario", number)
+			return nil, fmt.Errorf("%s:%d is in no scenario", file, number)
 		default:
 			last := &all[len(all)-1]
 			last.steps = append(last.steps, steps...)
@@ -86,10 +76,11 @@ func differs(want, got string, err error) error {
 	return err
 }
 
-// same reports whether two answers are equal, as JSON if both are JSON.
+// same reports whether two answers are equal, as JSON if both are JSON. The message of an error does not count.
 func same(want, got string) bool {
 	w, g := decode(want), decode(got)
-	return want == got || w != nil && reflect.DeepEqual(w, g)
+	failed := strings.HasPrefix(want, "error ") && strings.HasPrefix(got, want+": ")
+	return want == got || failed || w != nil && reflect.DeepEqual(w, g)
 }
 
 // shows reports whether the view got has the fields of want; null there stands for no field.
@@ -126,7 +117,7 @@ func receive[T any](ctx context.Context, from <-chan T) (value T, err error) {
 	select {
 	case value = <-from:
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	return value, err
 }

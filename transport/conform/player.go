@@ -1,4 +1,4 @@
-package scenarios
+package conform
 
 import (
 	"context"
@@ -16,40 +16,93 @@ import (
 
 // player plays the steps of one scenario.
 type player struct {
-	life    context.Context // of the scenario
-	server  *server
-	subject Subject
-	calls   sync.WaitGroup
-	answers map[string]chan string // of calls, by label
-	peer    *peer                  // the latest connection, nil before the first
-	arrived *arrival               // the latest handshake, nil before the first
-	version int                    // of room 42 after the latest flood
-	lobby   *arrival               // the latest answer about the lobby, nil before the first
+	life      context.Context // of the scenario
+	program   *Program
+	client    string   // its name in the program
+	addresses []string // where it connects
+	server    *server  // nil with real nodes
+	stage     *stage   // the real nodes, otherwise nil
+	calls     sync.WaitGroup
+	answers   map[string]chan string // of calls, by label
+	peer      *peer                  // the latest connection, nil before the first and with real nodes
+	arrived   *arrival               // the latest handshake, nil before the first
+	version   int                    // of room 42 after the latest flood
+	lobby     *arrival               // the latest answer about the lobby, nil before the first
 }
 
-// verbs do the steps, as the head of the list explains them.
-var verbs = map[string]func(*player, context.Context, step) error{
-	"call": (*player).call, "gives": (*player).gives,
-	"read": (*player).begin, "next": (*player).next, "end": (*player).next,
-	"see": (*player).observe, "ended": (*player).observe, "state": (*player).observe,
-	"accept": (*player).decide, "refuse": (*player).decide,
-	">": (*player).converse, "<": (*player).converse, "hears": (*player).converse, "silence": (*player).converse,
-	"asks": (*player).lobbyAsked, "denies": (*player).lobbyAsked,
-	"tells": (*player).tell, "ends": (*player).tell, "list": (*player).list,
-	"flood": (*player).converse, "close": (*player).converse, "cut": (*player).converse, "closed": (*player).converse,
+// verb does a step, as the head of list.txt explains it.
+type verb struct {
+	play  func(*player, context.Context, step) error
+	means string // what the client must do, for an error
+}
+
+var verbs map[string]verb
+
+func init() { // verbs refer to it, by way of the scenarios
+	const scripted = "the step needs a connection of the client"
+	verbs = map[string]verb{
+		"call":     {(*player).call, "the program must be able to carry this out"},
+		"gives":    {(*player).gives, "the command must have this answer"},
+		"read":     {(*player).begin, "an iteration over the room's changes must begin"},
+		"next":     {(*player).next, "the iteration must yield this next"},
+		"end":      {(*player).next, "the iteration must be over"},
+		"see":      {(*player).observe, "the room must show this at last"},
+		"ended":    {(*player).observe, "the room must have ended with this at last"},
+		"state":    {(*player).observe, "the client must have this state at last"},
+		"accept":   {(*player).decide, "the client must connect"},
+		"refuse":   {(*player).decide, "the client must try to connect"},
+		">":        {(*player).converse, "the client must send this request"},
+		"<":        {(*player).converse, scripted},
+		"hears":    {(*player).converse, "the client must send a ping"},
+		"silence":  {(*player).converse, scripted},
+		"flood":    {(*player).converse, scripted},
+		"close":    {(*player).converse, scripted},
+		"cut":      {(*player).converse, scripted},
+		"closed":   {(*player).converse, "the client must close the connection with this code"},
+		"asks":     {(*player).lobbyAsked, "the client must ask for the lobby"},
+		"denies":   {(*player).lobbyAsked, "the client must ask for the lobby"},
+		"tells":    {(*player).tell, "the client must listen to the lobby"},
+		"ends":     {(*player).tell, "the client must listen to the lobby"},
+		"list":     {(*player).list, "the lobby must show this at last"},
+		"nodes":    {(*player).start, "the nodes must start"},
+		"node":     {(*player).disturb, "the node must obey"},
+		"redis":    {(*player).disturb, "Redis must obey"},
+		"lose":     {(*player).disturb, "the client must be connected"},
+		"guest":    {(*player).guest, "the node must do this for another connection"},
+		"operator": {(*player).operate, "the node must do this for an operator"},
+	}
 }
 
 func (p *player) play(ctx context.Context, s step) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return verbs[s.verb](p, ctx, s)
+	return verbs[s.verb].play(p, ctx, s)
+}
+
+// close ends the servers.
+func (p *player) close() {
+	if p.server != nil {
+		p.server.close()
+	}
+	if p.stage != nil {
+		p.stage.close()
+	}
+}
+
+// do lets the client carry out a command, and returns the answer, in which the epochs of real nodes have names.
+func (p *player) do(ctx context.Context, command string, args ...string) string {
+	answer := p.program.do(ctx, p.client, command, args...)
+	if p.stage != nil {
+		answer = p.stage.rename(answer)
+	}
+	return answer
 }
 
 // call starts a command of the program. The step gives waits for the answer.
 func (p *player) call(_ context.Context, s step) error {
 	args := split(s.text)
 	if args[0] == "connect" {
-		options, err := withDefaults(args[1])
+		options, err := withDefaults(args[1], p.addresses)
 		if err != nil {
 			return err
 		}
@@ -60,14 +113,37 @@ func (p *player) call(_ context.Context, s step) error {
 	p.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(p.life, patience)
 		defer cancel()
-		answer <- p.subject.Do(ctx, args[0], args[1:]...)
+		answer <- p.do(ctx, args[0], args[1:]...)
 	})
 	return nil
 }
 
+// options are those of the command connect, in JSON. Times are in milliseconds.
+type options struct {
+	// Addresses are where servers listen.
+	Addresses []string `json:"addresses"`
+	// User is the value of ?user=, empty if there are tokens.
+	User string `json:"user,omitzero"`
+	// Tokens are the results of the callback for tokens, one after the other; the last one again and again. None means
+	// that there is no callback.
+	Tokens []string `json:"tokens,omitzero"`
+	// Base and Cap are those of the back-off.
+	Base int `json:"base"`
+	Cap  int `json:"cap"`
+	// Idle is the silence after which the client pings, and Silence how long it then waits for an answer.
+	Idle    int `json:"idle"`
+	Silence int `json:"silence"`
+	// Wait is how long a request waits for a connection. After that it fails with the code timeout.
+	Wait int `json:"wait"`
+}
+
+// quick are the options of a scenario that says nothing else.
+var quick = options{Base: 5, Cap: 50, Idle: 10_000, Silence: 5_000, Wait: 10_000}
+
 // withDefaults returns the complete options of a connect. A token "expires in N s" becomes a JWT with that exp.
-func withDefaults(text string) (string, error) {
+func withDefaults(text string, addresses []string) (string, error) {
 	options := quick
+	options.Addresses = addresses
 	if err := json.Unmarshal([]byte(text), &options); err != nil {
 		return "", err
 	}
@@ -95,7 +171,7 @@ func (p *player) gives(ctx context.Context, s step) error {
 
 func (p *player) begin(ctx context.Context, s step) error {
 	room, name, _ := strings.Cut(s.text, " as ")
-	return differs("ok", p.subject.Do(ctx, "iterate", room, name), nil)
+	return differs("ok", p.do(ctx, "iterate", room, name), nil)
 }
 
 func (p *player) next(ctx context.Context, s step) error {
@@ -103,7 +179,7 @@ func (p *player) next(ctx context.Context, s step) error {
 	if s.verb == "end" {
 		want = "end"
 	}
-	return differs(want, p.subject.Do(ctx, "next", name), ctx.Err())
+	return differs(want, p.do(ctx, "next", name), ctx.Err())
 }
 
 // observe asks the program until its answer is as the step says.
@@ -119,10 +195,13 @@ func (p *player) observe(ctx context.Context, s step) error {
 	}
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		got := p.subject.Do(ctx, command, args...)
-		if match(want, got) {
+	for got := ""; ; {
+		now := p.do(ctx, command, args...)
+		if match(want, now) {
 			return nil
+		}
+		if got == "" || ctx.Err() == nil {
+			got = now // not only that the time is over
 		}
 		if _, err := receive(ctx, tick.C); err != nil {
 			return fmt.Errorf("got %s", got)
@@ -132,6 +211,9 @@ func (p *player) observe(ctx context.Context, s step) error {
 
 // decide waits for a client's handshake, and accepts or refuses it.
 func (p *player) decide(ctx context.Context, s step) (err error) {
+	if p.stage != nil {
+		return p.stage.arrive(ctx, s)
+	}
 	if p.arrived, err = arrive(ctx, s, p.server.arrivals, p.arrived); err != nil {
 		return err
 	}
@@ -192,7 +274,7 @@ func (p *player) tell(_ context.Context, s step) error {
 // list reads lists of rooms until one is as the step says.
 func (p *player) list(ctx context.Context, s step) error {
 	for {
-		got := p.subject.Do(ctx, "list")
+		got := p.do(ctx, "list")
 		if same(s.text, got) {
 			return nil
 		}
@@ -204,6 +286,9 @@ func (p *player) list(ctx context.Context, s step) error {
 
 // converse runs a step on the latest connection.
 func (p *player) converse(ctx context.Context, s step) error {
+	if p.stage != nil {
+		return p.disturb(ctx, s)
+	}
 	if p.peer == nil {
 		return errors.New("nobody is connected")
 	}
@@ -248,8 +333,8 @@ func (p *player) converse(ctx context.Context, s step) error {
 func (p *player) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if got := p.subject.Do(ctx, "close"); got != "ok" {
-		return fmt.Errorf("close at the end: %s", got)
+	if got := p.do(ctx, "close"); got != "ok" {
+		return fmt.Errorf("close at the end must be answered; got %s", got)
 	}
 	if len(p.answers) > 0 {
 		return fmt.Errorf("calls without gives: %d", len(p.answers))

@@ -40,10 +40,10 @@ type conn struct {
 	once    sync.Once
 }
 
-// dial connects user, with token unless that is empty. The reading goroutine calls heard with each reply and
-// event in order.
+// dial connects user, with token unless that is empty. The end of ctx cancels the attempt. The reading goroutine calls
+// heard with each reply and event in order.
 func dial(ctx context.Context, address, user, token string, d *decoder, heard func(*message)) (*conn, error) {
-	dialer := websocket.Dialer{HandshakeTimeout: closeWait, Subprotocols: []string{protocol.Subprotocol}}
+	dialer := websocket.Dialer{Subprotocols: []string{protocol.Subprotocol}}
 	header := http.Header{}
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)

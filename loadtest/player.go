@@ -17,8 +17,8 @@ import (
 
 const (
 	redialPause  = 100 * time.Millisecond
-	dialTimeout  = 5 * time.Second
-	maxRooms     = 2 // of a player at once
+	dialTimeout  = 10 * time.Second // as by default in transport/client
+	maxRooms     = 2                // of a player at once
 	longestTimer = 1500 * time.Millisecond
 )
 

@@ -2,7 +2,6 @@ package conform
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/gorilla/websocket"
 )
 
@@ -28,49 +26,6 @@ type player struct {
 	arrived   *arrival               // the latest handshake, nil before the first
 	version   int                    // of room 42 after the latest flood
 	lobby     *arrival               // the latest answer about the lobby, nil before the first
-}
-
-// verb does a step, as the head of list.txt explains it.
-type verb struct {
-	play  func(*player, context.Context, step) error
-	means string // what the client must do, for an error
-}
-
-var verbs map[string]verb
-
-func init() { // verbs refer to it, by way of the scenarios
-	const scripted = "the step needs a connection of the client"
-	verbs = map[string]verb{
-		"call":     {(*player).call, "the program must be able to carry this out"},
-		"gives":    {(*player).gives, "the command must have this answer"},
-		"read":     {(*player).begin, "an iteration over the room's changes must begin"},
-		"next":     {(*player).next, "the iteration must yield this next"},
-		"end":      {(*player).next, "the iteration must be over"},
-		"see":      {(*player).observe, "the room must show this at last"},
-		"ended":    {(*player).observe, "the room must have ended with this at last"},
-		"state":    {(*player).observe, "the client must have this state at last"},
-		"accept":   {(*player).decide, "the client must connect"},
-		"refuse":   {(*player).decide, "the client must try to connect"},
-		">":        {(*player).converse, "the client must send this request"},
-		"<":        {(*player).converse, scripted},
-		"hears":    {(*player).converse, "the client must send a ping"},
-		"silence":  {(*player).converse, scripted},
-		"flood":    {(*player).converse, scripted},
-		"close":    {(*player).converse, scripted},
-		"cut":      {(*player).converse, scripted},
-		"closed":   {(*player).converse, "the client must close the connection with this code"},
-		"asks":     {(*player).lobbyAsked, "the client must ask for the lobby"},
-		"denies":   {(*player).lobbyAsked, "the client must ask for the lobby"},
-		"tells":    {(*player).tell, "the client must listen to the lobby"},
-		"ends":     {(*player).tell, "the client must listen to the lobby"},
-		"list":     {(*player).list, "the lobby must show this at last"},
-		"nodes":    {(*player).start, "the nodes must start"},
-		"node":     {(*player).disturb, "the node must obey"},
-		"redis":    {(*player).disturb, "Redis must obey"},
-		"lose":     {(*player).disturb, "the client must be connected"},
-		"guest":    {(*player).guest, "the node must do this for another connection"},
-		"operator": {(*player).operate, "the node must do this for an operator"},
-	}
 }
 
 func (p *player) play(ctx context.Context, s step) error {
@@ -116,47 +71,6 @@ func (p *player) call(_ context.Context, s step) error {
 		answer <- p.do(ctx, args[0], args[1:]...)
 	})
 	return nil
-}
-
-// options are those of the command connect, in JSON. Times are in milliseconds.
-type options struct {
-	// Addresses are where servers listen.
-	Addresses []string `json:"addresses"`
-	// User is the value of ?user=, empty if there are tokens.
-	User string `json:"user,omitzero"`
-	// Tokens are the results of the callback for tokens, one after the other; the last one again and again. None means
-	// that there is no callback.
-	Tokens []string `json:"tokens,omitzero"`
-	// Base and Cap are those of the back-off.
-	Base int `json:"base"`
-	Cap  int `json:"cap"`
-	// Idle is the silence after which the client pings, and Silence how long it then waits for an answer.
-	Idle    int `json:"idle"`
-	Silence int `json:"silence"`
-	// Wait is how long a request waits for a connection. After that it fails with the code timeout.
-	Wait int `json:"wait"`
-}
-
-// quick are the options of a scenario that says nothing else.
-var quick = options{Base: 5, Cap: 50, Idle: 10_000, Silence: 5_000, Wait: 10_000}
-
-// withDefaults returns the complete options of a connect. A token "expires in N s" becomes a JWT with that exp.
-func withDefaults(text string, addresses []string) (string, error) {
-	options := quick
-	options.Addresses = addresses
-	if err := json.Unmarshal([]byte(text), &options); err != nil {
-		return "", err
-	}
-	for i, token := range options.Tokens {
-		var seconds int
-		if n, _ := fmt.Sscanf(token, "expires in %d s", &seconds); n == 1 {
-			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, clock().Unix()+int64(seconds))
-			// as far as a client reads it
-			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl"
-		}
-	}
-	out, err := json.Marshal(options)
-	return string(out), err
 }
 
 func (p *player) gives(ctx context.Context, s step) error {

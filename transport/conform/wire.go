@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,4 +85,45 @@ func (a answer) text() string {
 		return word
 	}
 	return string(a.Result)
+}
+
+// options are those of the command connect, in JSON. Times are in milliseconds.
+type options struct {
+	// Addresses are where servers listen.
+	Addresses []string `json:"addresses"`
+	// User is the value of ?user=, empty if there are tokens.
+	User string `json:"user,omitzero"`
+	// Tokens are the results of the callback for tokens, one after the other; the last one again and again. None means
+	// that there is no callback.
+	Tokens []string `json:"tokens,omitzero"`
+	// Base and Cap are those of the back-off.
+	Base int `json:"base"`
+	Cap  int `json:"cap"`
+	// Idle is the silence after which the client pings, and Silence how long it then waits for an answer.
+	Idle    int `json:"idle"`
+	Silence int `json:"silence"`
+	// Wait is how long a request waits for a connection. After that it fails with the code timeout.
+	Wait int `json:"wait"`
+}
+
+// quick are the options of a scenario that says nothing else.
+var quick = options{Base: 5, Cap: 50, Idle: 10_000, Silence: 5_000, Wait: 10_000}
+
+// withDefaults returns the complete options of a connect. A token "expires in N s" becomes a JWT with that exp.
+func withDefaults(text string, addresses []string) (string, error) {
+	options := quick
+	options.Addresses = addresses
+	if err := json.Unmarshal([]byte(text), &options); err != nil {
+		return "", err
+	}
+	for i, token := range options.Tokens {
+		var seconds int
+		if n, _ := fmt.Sscanf(token, "expires in %d s", &seconds); n == 1 {
+			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, clock().Unix()+int64(seconds))
+			// as far as a client reads it
+			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl"
+		}
+	}
+	out, err := json.Marshal(options)
+	return string(out), err
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"roomd/transport/conform"
+	"roomd/loadtest/conform"
 )
 
 // errNotConform ends the program after its report.
@@ -34,7 +34,7 @@ func (c *conformCmd) Help() string {
   roomload conform --client ./my-client --run 'kick|moved' -v
 
 The client is a program in any language that reads commands from its standard input, and writes answers to its
-standard output, each a line of JSON: transport/conform/README.md has the table. The kit plays scenarios to it, with a
+standard output, each a line of JSON: loadtest/conform/README.md has the table. The kit plays scenarios to it, with a
 scripted server and with real nodes, and says what the client had to do and what it did instead.
 
 It ends with 0 if all scenarios pass, with 1 if one does not, and with 2 if it was started wrongly.`

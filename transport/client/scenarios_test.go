@@ -15,7 +15,7 @@ import (
 
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
-	"roomd/transport/conform"
+	"roomd/loadtest/conform"
 	"roomd/transport/protocol"
 )
 

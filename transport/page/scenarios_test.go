@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"roomd/lockmgr/redistest"
-	"roomd/transport/conform"
+	"roomd/loadtest/conform"
 )
 
 // roomd.js does what every client has to do.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"roomd/loadtest/conform"
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
-	"roomd/loadtest/conform"
 	"roomd/transport/protocol"
 )
 

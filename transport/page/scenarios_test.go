@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"roomd/lockmgr/redistest"
 	"roomd/loadtest/conform"
+	"roomd/lockmgr/redistest"
 )
 
 // roomd.js does what every client has to do.

@@ -289,8 +289,7 @@ func longest(info porcupine.LinearizationInfo) (order []porcupine.Operation) {
 }
 
 // unfit returns the refusals that do not fit into an order between their call and return: between two steps, or
-// between the operations of one version, which is one commit. A refusal may also stand before earlier steps that only
-// add possibilities: if it fits there, it fits behind them, too.
+// between the operations of one version, which is one commit.
 func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation {
 	rooms := make([]*room, len(order)+1)
 	rooms[0] = newRoom(p)
@@ -309,15 +308,7 @@ func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation
 	}
 	return slices.DeleteFunc(refused, func(r porcupine.Operation) bool {
 		fits := func(at *room) bool { return at.refuse(r.Input.(*step).op) == "" }
-		first, last := 0, len(order)
-		for i, o := range order {
-			if o.Return < r.Call && !o.Input.(*step).env.adds() {
-				first = i + 1
-			}
-			if o.Call > r.Return {
-				last = min(last, i)
-			}
-		}
+		first, last := place(order, r)
 		for i := first; i <= last; i++ {
 			if fits(rooms[i]) {
 				return true
@@ -331,6 +322,32 @@ func (p *part) unfit(order, refused []porcupine.Operation) []porcupine.Operation
 		}
 		return false
 	})
+}
+
+// place returns before which steps of an order a refusal may stand, from the first to the last. It stands behind all
+// that ended before its call, but may stand before a step that only adds possibilities: if it fits there, it fits
+// behind that step, too. The step then moves forward in the order. So no user whom it is about may have acted since.
+func place(order []porcupine.Operation, refused porcupine.Operation) (first, last int) {
+	last = len(order)
+	acted := make(map[string]bool)
+	for i, o := range order {
+		s := o.Input.(*step)
+		switch {
+		case o.Return < refused.Call:
+			if !s.env.adds() || slices.ContainsFunc(s.users, func(user string) bool { return acted[user] }) {
+				first = i + 1
+			}
+		case s.op != nil && s.list == nil:
+			acted[s.op.Process] = true
+			for _, user := range s.op.Users {
+				acted[user] = true
+			}
+		}
+		if o.Call > refused.Return {
+			last = min(last, i)
+		}
+	}
+	return first, last
 }
 
 // explain reports the steps that do not fit after the longest partial order.

@@ -18,6 +18,12 @@ func (h *History) did(op Op, call, end int) {
 	h.Ops = append(h.Ops, &op)
 }
 
+// elsewhere adds that the user did something in another room.
+func (h *History) elsewhere(user string, call, end int) {
+	h.did(Op{Process: user, Action: Ready, Version: 1}, call, end)
+	h.Ops[len(h.Ops)-1].Room = "43"
+}
+
 // see adds that the room was read.
 func (h *History) see(version uint64, call, end int, data string, users ...Member) {
 	h.did(Op{Process: "王五", Action: Read, Version: version, Count: len(users), List: &List{Users: users, Data: data, Settings: Settings{Capacity: 2}}}, call, end)
@@ -289,36 +295,51 @@ func TestLinearize_ManyConnectionsEnd(t *testing.T) {
 // Nobody knows in which order the actions of one commit were done, and porcupine does not try all orders: not if a user
 // leaves whose connection before has ended, nor to fit in what was refused before the commit.
 func TestLinearize_OneCommitOfManyActions(t *testing.T) {
-	const users = 40
+	const users = 80
 	h := &History{Rooms: []string{room42}, End: ms(9000)}
-	do := func(op Op, call, end int) {
-		op.ID, op.Room, op.Call, op.Return = len(h.Ops)+1, room42, ms(call), ms(end)
-		if op.Version > 0 {
-			op.Outcome, op.Epoch = Done, epoch1
-		}
-		h.Ops = append(h.Ops, &op)
-	}
 	settings := Settings{Capacity: users}
 	left := &List{Settings: settings}
-	do(Op{Process: "administrator", Action: Configure, Version: 1, Settings: &settings}, 1, 2)
+	h.did(Op{Process: "administrator", Action: Configure, Version: 1, Settings: &settings}, 1, 2)
 	for i := range users {
 		user := fmt.Sprint("user ", i)
-		do(Op{Process: user, Action: Join, Seat: i, Version: uint64(2 + i)}, 10*i+10, 10*i+15)
-		do(Op{Process: user, Action: Read, Version: users + 2, List: left}, 4900+i, 8000)
+		h.did(Op{Process: user, Action: Join, Seat: i, Version: uint64(2 + i)}, 10*i+10, 10*i+15)
+		h.did(Op{Process: user, Action: Read, Version: users + 2, List: left}, 4900+i, 8000)
 		h.Conns = append(h.Conns, Conn{User: user, From: ms(10*i + 9), Last: ms(6500)})
 		if i > 0 {
-			do(Op{Process: user, Action: Ready, Version: users + 2}, 5000+i, 8000)
 			left.Users = append(left.Users, Member{User: user, Seat: i})
-			do(Op{Process: user, Action: Ready, Version: 1}, 6000+i, 6001+i)
-			h.Ops[len(h.Ops)-1].Room = "43"
+		}
+		if i%2 > 0 {
+			h.elsewhere(user, 6000+i, 6001+i)
+		} else if i > 0 {
+			h.did(Op{Process: user, Action: Ready, Version: users + 2}, 5000+i, 8000)
 		}
 	}
 	h.Conns = append(h.Conns, Conn{User: "user 0", From: ms(4950), Last: ms(9000), Open: true})
-	do(Op{Process: "user 0", Action: Leave, Version: users + 2}, 4990, 8000)
-	do(Op{Process: "王五", Action: Join, Outcome: Refused, Code: "room_full"}, 7000, 7500)
-	do(Op{Process: "王五", Action: Read, Version: users + 2, List: left}, 8500, 8600)
+	h.did(Op{Process: "user 0", Action: Leave, Version: users + 2}, 4990, 8000)
+	h.did(Op{Process: "王五", Action: Join, Outcome: Refused, Code: "room_full"}, 7000, 7500)
+	h.did(Op{Process: "王五", Action: Read, Version: users + 2, List: left}, 8500, 8600)
 	if v := Linearize(h, 5*time.Second); len(v.Unsure) > 0 || len(v.Violations) > 0 {
 		t.Errorf("%v, %v", v.Violations, v.Unsure)
+	}
+}
+
+// A connection ended before somebody was refused since the room was full. Behind that its user is not there, who joined
+// meanwhile and took the seat of one who had left: then the room was not full any more.
+func TestLinearize_RefusedWhileAConnectionEnds(t *testing.T) {
+	h := &History{Rooms: []string{room42}, End: ms(9000)}
+	settings := Settings{Capacity: 2}
+	h.did(Op{Process: "administrator", Action: Configure, Version: 1, Settings: &settings}, 1, 2)
+	h.did(Op{Process: "张三", Action: Join, Version: 2}, 10, 12)
+	h.did(Op{Process: "李四", Action: Join, Seat: 1, Version: 3}, 20, 22)
+	h.did(Op{Process: "张三", Action: Leave, Version: 4}, 50, 200)
+	h.did(Op{Process: "李四", Action: Leave, Version: 5}, 51, 200)
+	h.did(Op{Process: "王五", Action: Join, Version: 6}, 52, 200)
+	h.elsewhere("王五", 88, 90)
+	h.Conns = append(h.Conns, Conn{User: "王五", From: ms(40), Last: ms(95)})
+	h.did(Op{Process: "赵六", Action: Join, Outcome: Refused, Code: "room_full"}, 100, 150)
+	h.did(Op{Process: "赵六", Action: Read, Version: 6, List: &List{Settings: settings}}, 300, 310)
+	if v := Linearize(h, 5*time.Second); len(v.Violations) == 0 {
+		t.Errorf("nothing is wrong: %v", v.Unsure)
 	}
 }
 

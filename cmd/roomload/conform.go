@@ -8,18 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"roomd/loadtest/conform"
 )
 
 // errNotConform ends the program after its report.
 var errNotConform = errors.New("the client does not do what every client must")
-
-// together is how many scenarios are played at once: they mostly wait.
-const together = 4
 
 type conformCmd struct {
 	Client  string `required:"" placeholder:"COMMAND" help:"The client's program and its arguments, separated by spaces."`
@@ -74,32 +68,22 @@ func (c *conformCmd) Run(ctx context.Context, std streams) error {
 	line := strings.Fields(c.Client)
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Stderr = std.stderr
-	program, err := conform.Start(cmd)
-	if err != nil {
-		return err
+	passed, failed := 0, 0
+	err = conform.Check(ctx, cmd, chosen, func(s conform.Scenario, err error) {
+		if err != nil {
+			failed++
+			fmt.Fprintf(std.stdout, "FAIL %s\n     %s\n", s.Name, strings.ReplaceAll(err.Error(), "\n", "\n     "))
+			return
+		}
+		passed++
+		if c.Verbose {
+			fmt.Fprintf(std.stdout, "ok   %s\n", s.Name)
+		}
+	})
+	if passed+failed == 0 {
+		return err // it could not be started
 	}
-	var mu sync.Mutex // held to count and to write
-	failed := 0
-	var all errgroup.Group
-	all.SetLimit(together)
-	for _, s := range chosen {
-		all.Go(func() error {
-			err := s.Play(ctx, program)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				failed++
-				fmt.Fprintf(std.stdout, "FAIL %s\n     %s\n", s.Name, strings.ReplaceAll(err.Error(), "\n", "\n     "))
-			case c.Verbose:
-				fmt.Fprintf(std.stdout, "ok   %s\n", s.Name)
-			}
-			return nil
-		})
-	}
-	_ = all.Wait()
-	err = program.Close()
-	fmt.Fprintf(std.stdout, "%d scenarios passed, %d failed\n", len(chosen)-failed, failed)
+	fmt.Fprintf(std.stdout, "%d scenarios passed, %d failed\n", passed, failed)
 	if err == nil && failed > 0 {
 		err = errNotConform
 	}

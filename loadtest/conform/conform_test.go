@@ -91,8 +91,8 @@ func (s *simple) carryOut(do, room string, options options) string {
 	return `"result":null`
 }
 
-// start starts a program in this process.
-func start(t *testing.T, run func(in io.Reader, out io.WriteCloser)) *Program {
+// startHere starts a program in this process.
+func startHere(t *testing.T, run func(in io.Reader, out io.WriteCloser)) *program {
 	in, asks := io.Pipe()
 	answers, out := io.Pipe()
 	p := newProgram(asks, answers)
@@ -126,9 +126,9 @@ func TestPlay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program := start(t, (&simple{extra: test.extra}).run)
-			err = all[0].Play(t.Context(), program)
-			redistest.OK(t, program.Close())
+			program := startHere(t, (&simple{extra: test.extra}).run)
+			err = all[0].play(t.Context(), program)
+			redistest.OK(t, program.close())
 			if (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
 				t.Errorf("got %v, want %q", err, test.wrong)
 			}
@@ -165,7 +165,7 @@ func TestProgram_Wrong(t *testing.T) {
 	for line, want := range map[string]string{
 		"hello": `wrote "hello", which is no answer`, `{"result":1}`: "no answer", `{"id":9}`: "nobody has asked", "": "",
 	} {
-		p := start(t, func(in io.Reader, out io.WriteCloser) {
+		p := startHere(t, func(in io.Reader, out io.WriteCloser) {
 			_, _ = io.WriteString(out, line)
 			_ = out.Close()
 			_, _ = io.Copy(io.Discard, in)
@@ -174,13 +174,13 @@ func TestProgram_Wrong(t *testing.T) {
 		if got := p.do(t.Context(), "a", "state"); got != "error the program has ended" {
 			t.Errorf("%q: a client of a program that has ended says %q", line, got)
 		}
-		if err := p.Close(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := p.close(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", line, err, want)
 		}
 	}
-	p, err := Start(exec.Command("false"))
+	p, err := start(exec.Command("false"))
 	redistest.OK(t, err)
-	if err := p.Close(); err == nil || !strings.Contains(err.Error(), "exit status 1") {
+	if err := p.close(); err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("a program that fails: %v", err)
 	}
 }

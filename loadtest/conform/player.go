@@ -15,7 +15,7 @@ import (
 // player plays the steps of one scenario.
 type player struct {
 	life      context.Context // of the scenario
-	program   *Program
+	program   *program
 	client    string   // its name in the program
 	addresses []string // where it connects
 	server    *server  // nil with real nodes

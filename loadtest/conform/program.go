@@ -20,8 +20,8 @@ const (
 
 var errEnded = errors.New("the program has ended")
 
-// Program is a program under test. Each scenario has a client of its own in it.
-type Program struct {
+// program is a program under test. Each scenario has a client of its own in it.
+type program struct {
 	in   chan []byte     // its input: lines
 	life context.Context // ends behind its last line
 	wait func() error    // waits for the process
@@ -33,9 +33,8 @@ type Program struct {
 	wrong   error               // guarded by mu: the first line that is no answer
 }
 
-// Start starts the program. The caller must Close it. The command's standard input and output are taken; what it
-// writes to standard error is for people.
-func Start(cmd *exec.Cmd) (*Program, error) {
+// start starts the program. The caller must close it.
+func start(cmd *exec.Cmd) (*program, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -61,9 +60,9 @@ func Start(cmd *exec.Cmd) (*Program, error) {
 	return p, nil
 }
 
-func newProgram(in io.WriteCloser, out io.Reader) *Program {
+func newProgram(in io.WriteCloser, out io.Reader) *program {
 	life, end := context.WithCancelCause(context.Background())
-	p := &Program{in: make(chan []byte, mostLines), life: life, waiting: map[int]chan string{}}
+	p := &program{in: make(chan []byte, mostLines), life: life, waiting: map[int]chan string{}}
 	go func() {
 		defer in.Close()
 		for line := range p.in {
@@ -77,8 +76,8 @@ func newProgram(in io.WriteCloser, out io.Reader) *Program {
 	return p
 }
 
-// Close ends the program, killed if need be, and waits for it. The error says what was wrong with its lines or its end.
-func (p *Program) Close() error {
+// close ends the program, killed if need be, and waits for it. The error says what was wrong with its lines or its end.
+func (p *program) close() error {
 	close(p.in)
 	err := p.wait()
 	p.mu.Lock()
@@ -87,7 +86,7 @@ func (p *Program) Close() error {
 }
 
 // read hands out the answers, until there are no more.
-func (p *Program) read(out io.Reader) {
+func (p *program) read(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
@@ -114,7 +113,7 @@ func (p *Program) read(out io.Reader) {
 }
 
 // newClient returns the name of a client that the program does not have yet.
-func (p *Program) newClient() string {
+func (p *program) newClient() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clients++
@@ -123,7 +122,7 @@ func (p *Program) newClient() string {
 
 // do lets a client of the program carry out a command, and returns the answer. Several run at once. It returns at the
 // end of ctx, with any answer.
-func (p *Program) do(ctx context.Context, client, do string, args ...string) string {
+func (p *program) do(ctx context.Context, client, do string, args ...string) string {
 	answer, err := p.send(client, do, args)
 	if err != nil {
 		return "error " + err.Error()
@@ -135,7 +134,7 @@ func (p *Program) do(ctx context.Context, client, do string, args ...string) str
 	return got
 }
 
-func (p *Program) send(client, do string, args []string) (<-chan string, error) {
+func (p *program) send(client, do string, args []string) (<-chan string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting == nil {

@@ -1,18 +1,22 @@
 // Package conform is the conformance kit: it plays scenarios against a client of roomd in any language. The client is
-// a [Program], which carries out commands; README.md says which, for whoever writes a client.
+// a program, which carries out commands; README.md says which, for whoever writes a client.
 //
 // Most scenarios have a scripted server (list.txt), which says what no node would say when a test wants it. The others
 // have real nodes, with an embedded Redis (nodes.txt).
 //
-// A scenario's servers run goroutines, which end with it; a Program has two, until [Program.Close].
+// [Check] runs goroutines, which end with it.
 package conform
 
 import (
 	"context"
 	_ "embed"
 	"fmt"
+	"os/exec"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // patience bounds each step of a scenario.
@@ -46,8 +50,35 @@ func Scenarios() (all []Scenario) {
 	return all
 }
 
-// Play plays the scenario to a new client of the program. The error says what the client did instead, and where.
-func (s Scenario) Play(ctx context.Context, program *Program) error {
+// together is how many scenarios are played at once: they mostly wait.
+const together = 4
+
+// Check starts a client's program, plays scenarios to it, several at once, and ends it. It calls tell with the outcome
+// of each, one after the other. The error says why the program could not be started, or what was wrong with its lines
+// or its end. The command's standard input and output are taken; what it writes to standard error is for people.
+func Check(ctx context.Context, cmd *exec.Cmd, scenarios []Scenario, tell func(s Scenario, err error)) error {
+	program, err := start(cmd)
+	if err != nil {
+		return err
+	}
+	var telling sync.Mutex
+	var all errgroup.Group
+	all.SetLimit(together)
+	for _, s := range scenarios {
+		all.Go(func() error {
+			err := s.play(ctx, program)
+			telling.Lock()
+			defer telling.Unlock()
+			tell(s, err)
+			return nil
+		})
+	}
+	_ = all.Wait()
+	return program.close()
+}
+
+// play plays the scenario to a new client of the program. The error says what the client did instead, and where.
+func (s Scenario) play(ctx context.Context, program *program) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(program.life, func() { cancel(context.Cause(program.life)) })
 	defer stop()

@@ -24,15 +24,9 @@ func TestClient_Scenarios(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1"), os.Stderr
-	program, err := conform.Start(cmd)
-	redistest.OK(t, err)
-	t.Cleanup(func() { redistest.OK(t, program.Close()) }) // once the scenarios are over, which run in parallel
-	for _, s := range conform.Scenarios() {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			redistest.OK(t, s.Play(t.Context(), program))
-		})
-	}
+	redistest.OK(t, conform.Check(t.Context(), cmd, conform.Scenarios(), func(s conform.Scenario, err error) {
+		t.Run(s.Name, func(t *testing.T) { redistest.OK(t, err) })
+	}))
 }
 
 // subject is a program that uses a client.

@@ -87,7 +87,8 @@ func (h *heartbeats) laterLocked(c *Conn, after time.Duration) {
 }
 
 // beat pings a client that is silent for an interval, and ends a connection that is silent for two although the
-// client could have answered: it has an interval from when its kernel last took something sent before the ping. beat
+// client could have answered: it has three quarters of an interval from when we last saw its kernel take something that
+// was sent before the ping. beat
 // returns the time to the next check, 0 for none. It does nothing while a request runs, or during a write, where
 // WriteTimeout decides.
 func (c *Conn) beat(now, step time.Duration) (next time.Duration) {

@@ -166,7 +166,7 @@ func (w *worker) commit(b *batch) answer {
 }
 
 // decide returns the final answer to the commit of a batch that was sent once and answered by a. While a is in
-// doubt it sends the commit again, until LockTTL after the first sending: then no copy of it can take effect.
+// doubt it sends the commit again, until LockTTL after b.sent: then no copy of it can take effect.
 func (w *worker) decide(b *batch, a answer) answer {
 	if !store.IsDecided(a.err) {
 		ctx, cancel := context.WithDeadline(w.pool.life, b.sent.Add(w.pool.opts.LockTTL))

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"roomd/loadtest/conform"
+	"roomd/transport/scenarios"
 )
 
 // errNotConform ends the program after its report.
@@ -28,7 +28,7 @@ func (c *conformCmd) Help() string {
   roomload conform --client ./my-client --run 'kick|moved' -v
 
 The client is a program in any language that reads commands from its standard input, and writes answers to its
-standard output, each a line of JSON: loadtest/conform/README.md has the table. The kit plays scenarios to it, with a
+standard output, each a line of JSON: transport/scenarios/README.md has the table. The kit plays scenarios to it, with a
 scripted server and with real nodes, and says what the client had to do and what it did instead.
 
 It ends with 0 if all scenarios pass, with 1 if one does not, and with 2 if it was started wrongly.`
@@ -50,13 +50,13 @@ func (c *conformCmd) Validate() error {
 }
 
 // scenarios returns those that --run chooses.
-func (c *conformCmd) scenarios() ([]conform.Scenario, error) {
+func (c *conformCmd) scenarios() ([]scenarios.Scenario, error) {
 	names, err := regexp.Compile(c.Only)
 	if err != nil {
 		return nil, err
 	}
-	other := func(s conform.Scenario) bool { return !names.MatchString(s.Name) }
-	return slices.DeleteFunc(conform.Scenarios(), other), nil
+	other := func(s scenarios.Scenario) bool { return !names.MatchString(s.Name) }
+	return slices.DeleteFunc(scenarios.All(), other), nil
 }
 
 // Run is called by kong.
@@ -69,7 +69,7 @@ func (c *conformCmd) Run(ctx context.Context, std streams) error {
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Stderr = std.stderr
 	passed, failed := 0, 0
-	err = conform.Check(ctx, cmd, chosen, func(s conform.Scenario, err error) {
+	err = scenarios.Check(ctx, cmd, chosen, func(s scenarios.Scenario, err error) {
 		if err != nil {
 			failed++
 			fmt.Fprintf(std.stdout, "FAIL %s\n     %s\n", s.Name, strings.ReplaceAll(err.Error(), "\n", "\n     "))

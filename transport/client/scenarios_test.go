@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"roomd/loadtest/conform"
 	"roomd/lockmgr/redistest"
 	"roomd/transport/client"
 	"roomd/transport/protocol"
+	"roomd/transport/scenarios"
 )
 
 // This client does what every client has to do.
@@ -24,7 +24,7 @@ func TestClient_Scenarios(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1"), os.Stderr
-	redistest.OK(t, conform.Check(t.Context(), cmd, conform.Scenarios(), func(s conform.Scenario, err error) {
+	redistest.OK(t, scenarios.Check(t.Context(), cmd, scenarios.All(), func(s scenarios.Scenario, err error) {
 		t.Run(s.Name, func(t *testing.T) { redistest.OK(t, err) })
 	}))
 }

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"roomd/loadtest/conform"
 	"roomd/lockmgr/redistest"
+	"roomd/transport/scenarios"
 )
 
 // roomd.js does what every client has to do.
@@ -13,7 +13,7 @@ func TestClient_Scenarios(t *testing.T) {
 	t.Parallel()
 	cmd := nodeCommand(t, "testdata/conform.js")
 	cmd.Stderr = os.Stderr
-	redistest.OK(t, conform.Check(t.Context(), cmd, conform.Scenarios(), func(s conform.Scenario, err error) {
+	redistest.OK(t, scenarios.Check(t.Context(), cmd, scenarios.All(), func(s scenarios.Scenario, err error) {
 		t.Run(s.Name, func(t *testing.T) { redistest.OK(t, err) })
 	}))
 }

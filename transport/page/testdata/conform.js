@@ -1,4 +1,4 @@
-// roomd.js under test by the conformance kit: see README.md of loadtest/conform for the lines that it reads and writes.
+// roomd.js under test by the conformance kit: see README.md of transport/scenarios for the lines that it reads and writes.
 import { createInterface } from "node:readline"
 import WebSocket from "ws"
 import { connect } from "../roomd.js"

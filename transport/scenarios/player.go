@@ -1,4 +1,4 @@
-package conform
+package scenarios
 
 import (
 	"context"
@@ -107,18 +107,26 @@ func (p *player) observe(ctx context.Context, s step) error {
 	if s.verb == "see" {
 		command, match = "view", shows
 	}
+	return until(ctx, func() (string, bool) {
+		got := p.do(ctx, command, args...)
+		return got, match(want, got)
+	})
+}
+
+// until calls ask until what it got is right. The error says what it got before ctx ended.
+func until(ctx context.Context, ask func() (got string, right bool)) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for got := ""; ; {
-		now := p.do(ctx, command, args...)
-		if match(want, now) {
+	for last := ""; ; {
+		got, right := ask()
+		if right {
 			return nil
 		}
-		if got == "" || ctx.Err() == nil {
-			got = now // not only that the time is over
+		if last == "" || ctx.Err() == nil {
+			last = got // not only that the time is over
 		}
 		if _, err := receive(ctx, tick.C); err != nil {
-			return fmt.Errorf("got %s", got)
+			return fmt.Errorf("got %s", last)
 		}
 	}
 }

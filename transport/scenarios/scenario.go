@@ -1,11 +1,11 @@
-// Package conform is the conformance kit: it plays scenarios against a client of roomd in any language. The client is
+// Package scenarios is the conformance kit: it plays scenarios against a client of roomd in any language. The client is
 // a program, which carries out commands; README.md says which, for whoever writes a client.
 //
 // Most scenarios have a scripted server (list.txt), which says what no node would say when a test wants it. The others
 // have real nodes, with an embedded Redis (nodes.txt).
 //
 // [Check] runs goroutines, which end with it.
-package conform
+package scenarios
 
 import (
 	"context"
@@ -38,8 +38,8 @@ type Scenario struct {
 	steps []step
 }
 
-// Scenarios returns all scenarios.
-func Scenarios() (all []Scenario) {
+// All returns all scenarios.
+func All() (all []Scenario) {
 	for _, file := range [][2]string{{"list.txt", list}, {"nodes.txt", nodes}} {
 		of, err := parse(file[0], file[1])
 		if err != nil {

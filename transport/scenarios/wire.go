@@ -1,4 +1,4 @@
-package conform
+package scenarios
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package conform
+package scenarios
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestList(t *testing.T) {
 	names := map[string]bool{}
-	for _, s := range Scenarios() {
+	for _, s := range All() {
 		if len(s.steps) == 0 || names[s.Name] {
 			t.Errorf("%q has no steps, or is there twice", s.Name)
 		}
@@ -150,7 +150,7 @@ func TestCommands_Documented(t *testing.T) {
 		name, _, _ := strings.Cut(reflect.TypeFor[options]().Field(i).Tag.Get("json"), ",")
 		redistest.ErrorIf(t, !strings.Contains(string(readme), "`"+name+"`"), "README.md has no option %s", name)
 	}
-	for _, s := range Scenarios() {
+	for _, s := range All() {
 		for _, step := range s.steps {
 			if step.verb == "call" {
 				args := split(step.text)

@@ -1,4 +1,4 @@
-package conform
+package scenarios
 
 import (
 	"bytes"
@@ -229,20 +229,37 @@ func (p *player) guest(ctx context.Context, s step) error {
 func (p *player) operate(ctx context.Context, s step) error {
 	method, rest, _ := strings.Cut(s.text, " ")
 	path, body, _ := strings.Cut(rest, " ")
-	url := "http://" + p.stage.running().AdminAddr() + path
+	_, err := p.stage.api(ctx, method, path, body)
+	return err
+}
+
+// shown asks a node's API for operators until it shows what the step says.
+func (p *player) shown(ctx context.Context, s step) error {
+	path, want, _ := strings.Cut(s.text, " ")
+	return until(ctx, func() (string, bool) {
+		got, err := p.stage.api(ctx, http.MethodGet, path, "")
+		if err != nil {
+			return err.Error(), false
+		}
+		return got, shows(want, got)
+	})
+}
+
+func (st *stage) api(ctx context.Context, method, path, body string) (text string, err error) {
+	url := "http://" + st.running().AdminAddr() + path
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return err
+		return "", err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(response.Body)
 	if response.StatusCode >= 300 {
-		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(text))
+		err = fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(answer))
 	}
-	return err
+	return string(answer), err
 }

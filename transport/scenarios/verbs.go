@@ -1,4 +1,4 @@
-package conform
+package scenarios
 
 import "context"
 
@@ -39,5 +39,6 @@ var verbs = map[string]verb{
 	"redis":    {(*player).disturb, "Redis must obey"},
 	"lose":     {(*player).disturb, "the client must be connected"},
 	"guest":    {(*player).guest, "the node must do this for another connection"},
+	"api":      {(*player).shown, "the node must show operators this at last"},
 	"operator": {(*player).operate, "the node must do this for an operator"},
 }

@@ -132,7 +132,7 @@ func (a *administrator) kick(room string) {
 	a.call(room, check.Op{Action: check.Kick, Users: []string{user}}, http.MethodPost, "/kick", body)
 }
 
-// someone returns a player who, as far as it knows, is in a room; "" if there is none.
+// someone returns a player who believes to be in a room; "" if there is none.
 func (a *administrator) someone(room string) string {
 	players := a.game.players
 	for i, first := 0, a.random.IntN(len(players)); i < len(players); i++ {
@@ -143,7 +143,7 @@ func (a *administrator) someone(room string) string {
 	return ""
 }
 
-// deal deals the same data to some players who, as far as they know, are in a room, and sometimes to a stranger.
+// deal deals the same data to some players who believe to be in a room, and sometimes to a stranger.
 func (a *administrator) deal(room string) {
 	value, hands := fmt.Sprintf("hand-%d", a.game.History.Value()), make(map[string]string)
 	for range 1 + a.random.IntN(3) {
@@ -269,7 +269,7 @@ func (g *Game) Prepare() error {
 	return nil
 }
 
-// believes returns the player's user, and whether it is in a room as far as it knows.
+// believes returns the player's user, and whether the player believes to be in a room.
 func (p *player) believes(room string) (user string, in bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -65,8 +65,8 @@ func (p *player) talk(room string) *check.Op {
 	return op
 }
 
-// govern returns a call that only the host may make, or nil. Mostly it returns nil unless the player is the
-// host; others are refused.
+// govern returns a call that only the host may make, or nil. A player who is not the host makes one now and then, to
+// be refused.
 func (p *player) govern(room string) *check.Op {
 	others := p.others(room)
 	p.mu.Lock()

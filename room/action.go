@@ -98,7 +98,7 @@ func (e Expect) checkPlay(r *Room) error {
 	return e.checkData(r, r.state.timers.since(), "a timer of room "+r.ID)
 }
 
-// Origin says for which node, and when, an action runs.
+// Origin is the node that an action runs for, and the time.
 type Origin struct {
 	Node string // the node of the sessions that become members
 	At   int64  // in ms since 1970, by the clock that all nodes share

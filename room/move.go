@@ -113,7 +113,7 @@ type Upkeep struct {
 	// Evict names a dead node. Its members leave.
 	Evict string
 
-	// Renew is an epoch of which Redis has lost commits. If the room is still in it, a new one begins, because the
+	// Renew is an epoch that has lost commits in Redis. If the room is still in it, a new one begins, because the
 	// versions of the lost commits would be used again.
 	Renew string
 

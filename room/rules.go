@@ -72,7 +72,8 @@ func (r Rules) defaults() Settings {
 	return Settings{}
 }
 
-// most returns the largest number of seats that settings may give a room: MaxSeats, or that of a game's own Seating.
+// most returns the largest number of seats that settings may give a room: MaxSeats, or the limit of a game's own
+// Seating.
 func (r Rules) most() int {
 	if _, open := r.Seating.(Capacity); open {
 		return MaxSeats

@@ -54,7 +54,7 @@ func (s *state) after(u *Update, field string, version uint64) *state {
 	return &next
 }
 
-// State has all of a room except the members. The zero value is that of a room without commits.
+// State has all of a room except the members. The zero value describes a room without commits.
 type State struct {
 	Settings *Settings        // nil for none of its own
 	Data     *Value           // nil for none

@@ -21,7 +21,8 @@ import (
 	"roomd/transport/protocol"
 )
 
-// accept refuses a request for /ws, or gives its connection a goroutine of its own: so net/http frees its buffers.
+// accept refuses a request for /ws, or gives its connection a goroutine of its own, so that net/http frees its
+// buffers.
 func (s *Server) accept(w http.ResponseWriter, r *http.Request) {
 	joinProtocols(r.Header)
 	if !s.AllowsOrigin(r) {

@@ -120,8 +120,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// MatchSettings are the settings with which players may create a room by a match, if the match has all their labels.
-// A player sends one of them, or gets the first; if there is none, the match creates no room. The room gets the labels
+// MatchSettings are the settings that players may give a room created by a match, if the match has all their labels. A
+// player sends one of them, or gets the first; if there is none, the match creates no room. The room gets the labels
 // of the match. Nil lets players choose all settings except keep and closed, which are for admins.
 type MatchSettings = session.MatchSettings
 

@@ -21,10 +21,10 @@ const (
 	ofRooms   kind = iota // they join and leave a room through nodes in this process
 	ofLocks               // they acquire and release random locks
 	ofSockets             // half of them join and leave through WebSockets, the others get the events
-	ofMemory              // they connect to a server in another process, and are quiet
+	ofMemory              // they connect to a server in another process, and send nothing
 )
 
-// Groups of workloads, which run only if they or the group are named.
+// Groups of workloads. Their workloads run only if they, or their group, are named.
 const (
 	networkName = "network"
 	locksName   = "locks"

@@ -64,7 +64,7 @@ type entry struct {
 	dies  bool      // the first caller dies while it loads
 	empty bool      // the database has no value
 
-	x     *cell // has its processes, without a fault
+	x     *cell // the cell that runs its processes, without a fault
 	value string
 	old   string
 	takes time.Duration // duration of a load
@@ -115,7 +115,7 @@ func (l *lab) playCache(ctx context.Context) ([]CacheResult, error) {
 	return results, group.Wait()
 }
 
-// in sets the entry's keys for a cell.
+// in sets the entry's cell, its keys there and how long a load takes.
 func (e *entry) in(x *cell) *entry {
 	e.x, e.value, e.old, e.takes = x, "Cache:"+x.id, "Cache:"+x.id+":Old", x.seconds(cacheLoad)
 	if e.slow {

@@ -60,10 +60,9 @@ var feedCursor = regexp.MustCompile(`^[0-9]{1,19}-[0-9]{1,19}(~[0-9]{1,18}(\.[A-
 // HasFeed reports whether this node has Options.Feed.
 func (h *history) HasFeed() bool { return h.feed > 0 }
 
-// Feed returns a page of the commits of the rooms for which shows is true. after is where it begins: the Next of an
-// earlier page, or "" for the first remaining entry. It looks at most at limit entries; limit is from 1 to MaxFeedPage.
-// Each room's commits come in order, at least once: repeated ones have the same epoch and version. Nodes need
-// Options.Feed.
+// Feed returns a page of the commits in the rooms that shows accepts. after is where it begins: the Next of an earlier
+// page, or "" for the first remaining entry. It looks at most at limit entries; limit is from 1 to MaxFeedPage. Each
+// room's commits come in order, at least once: repeated ones have the same epoch and version. Nodes need Options.Feed.
 //
 // If entries after that place were dropped, all rooms come first, each as a gap, between two entries with a FeedList.
 //
@@ -184,7 +183,7 @@ func (h *history) explainFeed(ctx context.Context, err error) error {
 	return unavailable(ctx, fmt.Errorf("the feed: %w", h.store.Explain(ctx, err, h.store.Shared()...)))
 }
 
-// feedLock and a reader's name make the name of a lock, which no room can have.
+// feedLock precedes a reader's name in the name of its lock. No room can have such an id.
 const feedLock = "~feed-"
 
 // ReadFeedAs calls read on one node at a time, with the place that the named reader kept last. name has letters and

@@ -260,7 +260,7 @@ func (s *lobbyStream) changes(before, now *coordinator.Lobby, ids []string) erro
 	return s.send("changes", e)
 }
 
-// differ reports whether a room as it is looks different in the lobby from the room as it was.
+// differ reports whether two states of a room look different in the lobby.
 func differ(was, is coordinator.Listed) bool {
 	was.Epoch, was.Version = is.Epoch, is.Version
 	return was != is

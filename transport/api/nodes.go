@@ -9,7 +9,7 @@ import (
 	"roomd/room/coordinator"
 )
 
-// node is the report of a node about itself, with facts that the node that was asked knows about it.
+// node is a node's own report, with what the answering node knows about it.
 type node struct {
 	Node     string            `json:"node" doc:"Its name. It changes when the node's lease was lost."`
 	Address  string            `json:"address" doc:"Where game clients reach it."`

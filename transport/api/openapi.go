@@ -94,7 +94,7 @@ func (d *describer) add(op *operation) {
 	d.doc.AddOperation(described)
 }
 
-// schema returns the schema of a type. That of rawJSON allows any JSON.
+// schema returns the schema of a type. A rawJSON may be any JSON.
 func (d *describer) schema(t reflect.Type) *huma.Schema {
 	if t == reflect.TypeFor[rawJSON]() {
 		return &huma.Schema{Description: "Any JSON, but with no number that a double (IEEE 754) cannot hold, such " +

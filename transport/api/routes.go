@@ -197,7 +197,7 @@ var operations = []operation{
 
 type methods map[string]*operation
 
-// mux returns the handler for the operators' address or, if operators is false, for that of the game clients.
+// mux returns the handler for the operators' address or, if operators is false, for the game clients'.
 func (a *API) mux(operators bool) http.Handler {
 	mux, paths, running := http.NewServeMux(), map[string]methods{"/": nil}, newGate(maxRunning, maxOfOne)
 	all := append([]operation{description}, operations...)

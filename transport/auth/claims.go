@@ -80,7 +80,8 @@ type claims struct {
 	issuer    string
 }
 
-// UnmarshalJSON is called by the JWT library, which alone would accept duplicate names, and names in any letter case.
+// UnmarshalJSON reads the claims of a token. Unlike the JWT library it refuses duplicate names, and names in other
+// letter case.
 func (c *claims) UnmarshalJSON(text []byte) error {
 	members, ok := readObject(text, "sub", "exp", "nbf", "aud", "iss", "rooms", "watch", "role")
 	if !ok {

@@ -26,7 +26,7 @@ type call struct {
 	answer chan *protocol.Reply  // buffers the reply on the current connection
 }
 
-// newCall returns a call of a request, with the condition if one is given; more than one set its err.
+// newCall returns a call of a request. only has its condition, if any; more than one set its err.
 func newCall(req protocol.Request, only ...Condition) *call {
 	k := &call{req: &req}
 	switch len(only) {

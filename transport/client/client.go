@@ -59,7 +59,7 @@ func (c *Client) JoinHistory(ctx context.Context, room string, n int) (*Room, er
 
 // Match makes the user a member of the fullest room that has these labels, perhaps among others, and a free seat. If
 // there is none, Match creates a room with exactly these labels, and otherwise the settings of begin. Errors are as
-// for Join, without that of a full room.
+// for Join, except that no room is too full.
 func (c *Client) Match(ctx context.Context, labels map[string]string, begin room.Settings) (*Room, error) {
 	begin.Labels = ""
 	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),

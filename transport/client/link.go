@@ -56,7 +56,7 @@ func (l *link) run() {
 // silentAttempts is how many failed attempts at the first connection pass before the program is told.
 const silentAttempts = 3
 
-// sessions runs a session on each connection, and returns the error after which it makes no other connection.
+// sessions runs a session on each connection, and returns the error that makes another connection useless.
 func (l *link) sessions(k *connector) error {
 	for attempts := 1; ; attempts++ {
 		var conn *Conn

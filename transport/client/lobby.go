@@ -78,8 +78,8 @@ type LobbyRoom struct {
 // The list comes by HTTP from the addresses of [Config], on a connection of its own. When that connection ends, the
 // client asks the next address, after a pause as before a reconnect, and calls [Config.Token] each time.
 //
-// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: that of Err if the client
-// has ended, or one after which no attempt can succeed, as for [Connect].
+// The iteration ends without an error when ctx ends. Otherwise its last pair has an error: the client's Err if it has
+// ended, or one that no retry can mend, as for [Connect].
 func (c *Client) Lobby(ctx context.Context, q LobbyQuery) iter.Seq2[Lobby, error] {
 	return func(yield func(Lobby, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -173,7 +173,7 @@ func (f *lobbyFollower) show(stale bool) {
 	f.lists <- Lobby{Rooms: slices.SortedFunc(maps.Values(f.rooms), f.query.compare), Stale: stale}
 }
 
-// run makes one connection after the other, and returns the error after which it makes no other.
+// run makes one connection after the other, and returns the error that makes another useless.
 func (f *lobbyFollower) run(ctx context.Context) error {
 	k := &f.connector
 	for {

@@ -206,7 +206,7 @@ func (r *membership) restoredLocked() bool {
 	return (!v.Member || r.joined) && (!v.Watching || r.watched)
 }
 
-// restoreLocked starts to restore what the current connection lacks of the room.
+// restoreLocked starts to restore the membership, watch or list that the current connection lacks.
 func (r *membership) restoreLocked() {
 	if s := r.link.session; s != nil && !r.restoring {
 		r.restoring = true

@@ -1,5 +1,5 @@
-// Package inspect reads how the servers of a Redis are set up, as far as a coordinator depends on it and cannot
-// change it. It writes nothing, and needs no more rights than a coordinator.
+// Package inspect reads the settings of Redis servers that a coordinator depends on and cannot change. It writes
+// nothing, and needs no more rights than a coordinator.
 package inspect
 
 import (

@@ -93,8 +93,8 @@ func (s *session) step(ctx context.Context) error {
 	return nil
 }
 
-// plan lets the game handle the events so far, or as many as fit one request. It returns the txn with what the game
-// does, and the moves that it has not handled.
+// plan lets the game handle the events so far, or as many as fit one request. It returns a txn with the game's
+// changes, and the moves that are left.
 func (s *session) plan(view client.View) (txn protocol.Request, rest []client.Change, err error) {
 	for most := math.MaxInt; ; {
 		t, game, fresh, err := s.open(view)

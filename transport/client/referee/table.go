@@ -165,7 +165,7 @@ func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
-// behind returns those of the moves that no referee has handled yet.
+// behind returns the moves that no referee has handled yet.
 func (m *mark) behind(moves []client.Change) []client.Change {
 	for i, move := range slices.Backward(moves) {
 		if move.Epoch == m.Epoch && move.Version <= m.Moved {

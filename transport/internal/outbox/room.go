@@ -70,9 +70,9 @@ func (r *Room) SetViewer(to room.Viewer) {
 	r.resize(r.sizeOf(r.pending) - r.size)
 }
 
-// Gate sets the reasons for which events wait. held: a request about the room runs, whose list may be older. paused:
-// the session may have lost its place. Without a reason they are written. If held was set before, and is not now,
-// Gate starts no writer for them: the caller writes the queue.
+// Gate sets why events wait. held: a request about the room runs, whose list may be older. paused: the session may
+// have lost its place. Without a reason they are written. When held ends, Gate starts no writer: the caller writes the
+// queue.
 func (r *Room) Gate(held, paused bool) {
 	released := r.held && !held
 	r.held, r.paused = held, paused
@@ -90,8 +90,8 @@ func (r *Room) Gate(held, paused bool) {
 	}
 }
 
-// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself. A sent
-// event is not marked; of several, the first is, or the latest snapshot.
+// Lack marks event e, which is pending or will be pushed next: it shows a member the room without itself. It ignores a
+// sent event. Of several it marks the first, or the latest snapshot.
 func (r *Room) Lack(e *room.Event) {
 	over := shows(r.at, positionOf(e)) && !slices.Contains(r.pending, e)
 	if !over && (r.lack == nil || e.Snapshot != nil) { // only a snapshot replaces an earlier one
@@ -150,9 +150,9 @@ func (r *Room) notify() {
 	r.notices = nil
 }
 
-// Reply queues the reply to a request that left the room at a version, or found it there: after all notices and older
-// events, before the event of that version and those in unclear, which may show the room without the session. While
-// the queue is paused or has dropped events, the reply comes before all events.
+// Reply queues a reply that shows the room at a version: after all notices and older events, before the event of that
+// version and those in unclear, which may show the room without the session. While the queue is paused or has dropped
+// events, the reply comes before all events.
 func (r *Room) Reply(at room.Position, frame []byte, unclear []*room.Event) {
 	r.notify()
 	if !r.paused && r.Missed == nil {
@@ -194,9 +194,9 @@ func (r *Room) ReplyList(at room.Position, frame []byte) {
 	}
 }
 
-// Lose queues written, the frames that tell the client of the loss of its seat or watch, before the first pending event
-// that is lack or one of by: those that may show the loss. The first of by may be pushed later. Unless the client
-// watches, that event and later ones are dropped, and the queue ends. replying says that a reply follows at once.
+// Lose queues written, the frames that announce the loss of a seat or watch, before the first pending event that may
+// show the loss: lack, or one of by. The first of by may be pushed later. Unless the client watches, that event and
+// later ones are dropped, and the queue ends. replying says that a reply follows at once.
 func (r *Room) Lose(by []*room.Event, watching, replying bool, written ...[]byte) {
 	n := slices.IndexFunc(r.pending, func(e *room.Event) bool { return e == r.lack || slices.Contains(by, e) })
 	var first *room.Event
@@ -254,8 +254,8 @@ func (r *Room) behind(at room.Position) (events []*room.Event) {
 	return events
 }
 
-// Restart replaces the pending events that now covers, a snapshot by an action of the session, if events were dropped
-// or needed says that the client needs it. If again, it does so even if a reply has shown that version.
+// Restart replaces the pending events up to now, a snapshot from an action of the session, if events were dropped or
+// the client needs the snapshot (needed). If again, it does so even if a reply has shown that version.
 func (r *Room) Restart(now *room.Event, needed, again bool) {
 	if again && r.sent == positionOf(now) {
 		r.sent = room.Position{}

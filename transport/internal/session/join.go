@@ -181,8 +181,8 @@ func (p *presence) leave() (result room.Result, err error) {
 	return result, err
 }
 
-// notTaken records that the session could not take its user's seat before leaving: taken and err are how that ended.
-// It returns the answer to the leave: result if an earlier leave was done (left), otherwise an error.
+// notTaken records that the session could not take its user's seat before leaving: taken and err are the result. It
+// returns the answer to the leave: result if an earlier leave was done (left), otherwise an error.
 func (p *presence) notTaken(left bool, result, taken room.Result, err error) (room.Result, error) {
 	s := p.session
 	s.mu.Lock()

@@ -196,7 +196,7 @@ func (u *Users) Penalty(name string) time.Duration {
 	return 0
 }
 
-// release takes back what acquire counted.
+// release undoes acquire.
 func (u *Users) release(name string, t *userThrottle) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -284,7 +284,7 @@ func (a *Access) stop() {
 	a.timer = nil
 }
 
-// renew replaces the granted identity by that of a newer token, which must be for the same user. It fails with a
+// renew replaces the granted identity by the one in a newer token, which must be for the same user. It fails with a
 // *protocol.Error.
 func (a *Access) renew(token string) (auth.Identity, error) {
 	identity, err := a.verify(token)

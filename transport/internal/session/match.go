@@ -79,10 +79,10 @@ func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (r
 	return result, err
 }
 
-// MatchSettings are the settings with which players may create a room by a match: see transport.MatchSettings.
+// MatchSettings are the settings that players may give a room created by a match: see transport.MatchSettings.
 type MatchSettings []room.Settings
 
-// Check returns a [room.InvalidError] if there are settings with which players cannot create a room.
+// Check returns a [room.InvalidError] if players cannot create a room with one of the settings.
 func (m MatchSettings) Check() error {
 	for _, s := range m {
 		if _, err := room.Check(room.Configure{Settings: s}, room.Rules{}); err != nil {

@@ -84,8 +84,8 @@ func (r *recovery) act(
 	return result, err
 }
 
-// take takes the seat to which the user was moved. A session that has left the room, now (left) or earlier, may have
-// given up that seat. If so, take returns ErrNotMember and takes no other seat.
+// take takes the seat that is reserved for a moved user. A session that has left the room, now (left) or earlier, may
+// have given up that seat. If so, take returns ErrNotMember and takes no other seat.
 func (p *presence) take(ctx context.Context, action room.Action, left bool) (result room.Result, err error) {
 	s := p.session
 	if left || s.hasLeft(p.room) {

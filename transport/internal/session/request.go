@@ -181,8 +181,9 @@ func authenticate(r *request) {
 	s.judgeRooms()
 }
 
-// push queues a reply in its place among the room's events. at is the version that it shows, listed whether it has
-// the list. If the membership is not paused any more, push first ends the pause, so that earlier events come first.
+// push queues a reply in its place among the room's events. at is the version that the reply shows; listed says that
+// it lists the room. If the membership is not paused any more, push first ends the pause, so that earlier events come
+// first.
 func (r *request) push(at room.Position, reply *protocol.Reply, listed bool) {
 	frame := frames.Reply(reply)
 	s := r.session

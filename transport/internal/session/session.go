@@ -37,7 +37,7 @@ type Session struct {
 	mu        *sync.Mutex          // the outbox's; locked after the connection's
 	presences map[string]*presence // guarded by mu: by room
 	serving   string               // guarded by mu: the room of the running request, or ""
-	toFollow  []string             // guarded by mu: rooms to which the user was moved from serving during the request
+	toFollow  []string             // guarded by mu: where the user was moved from serving during the request
 	left      []string             // guarded by mu: the last rooms that the client left; see presence.take
 	closed    bool                 // guarded by mu: no request and no recovery starts any more
 
@@ -194,8 +194,8 @@ func (s *Session) Count(rooms map[string]struct{}) (members, watchers int) {
 	return members, watchers
 }
 
-// Close ends the session's limits, recoveries, refills and subscriptions, after its last request. It returns the
-// rooms in which the session may still be the active one of its user.
+// Close ends the session's limits, recoveries, refills and subscriptions, after its last request. It returns the rooms
+// where the session may still be the user's active one.
 func (s *Session) Close() (rooms []string) {
 	s.mu.Lock()
 	s.closed = true

@@ -22,7 +22,7 @@ type Identity struct {
 	acknowledged int64        // used by the lease's attempts: the last heartbeat that Redis has had
 }
 
-// roomSet is the wanted content of Node:<node>:Rooms. A failover may lose a part of that set, and not the members in
+// roomSet is the wanted content of Node:<node>:Rooms. A failover may lose a part of that set, but not the members in
 // the rooms, which may be on other masters. Then the node writes the set again. The zero value is empty.
 type roomSet struct{ ids sync.Map }
 

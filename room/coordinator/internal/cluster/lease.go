@@ -190,7 +190,7 @@ func (l *lease) begin(ctx context.Context, who *Identity) error {
 	return err
 }
 
-// move begins a lease on name in another hash slot, on another master than the one that failed because of why.
+// move begins a lease on name in a hash slot of another master. why is the failure of the present one.
 func (l *lease) move(ctx context.Context, tag, name string, why error) error {
 	failed, away := []error{why}, []string{l.masterOf(ctx, tag)}
 	for _, i := range rand.Perm(len(hashTags)) {

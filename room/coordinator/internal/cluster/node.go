@@ -37,8 +37,8 @@ type Watchers interface {
 	// Rejoin tells the watchers that the node has a new name.
 	Rejoin()
 
-	// At returns the position that the watchers of a room know. Compare takes it with the position that was then
-	// read from Redis, and resynchronises the watchers if Redis has lost commits.
+	// At returns the position that the watchers of a room know. Compare gets it, with the position read from Redis
+	// afterwards, and resynchronises the watchers if Redis has lost commits.
 	At(id string) room.Position
 	Compare(id string, known, now room.Position)
 }

@@ -178,7 +178,7 @@ func (f *feed) subscribed() {
 	f.whole = true
 }
 
-// recall restores in now what Redis has lost of the room, as far as it is known here.
+// recall restores in now the parts of the room that Redis has lost and the feed remembers.
 func (f *feed) recall(now *room.Room) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +203,7 @@ func (f *feed) asks() {
 
 // resume publishes the room as read, then the buffered events. The snapshot also gets these events, because they show
 // replaced sessions. alive are the node's names whose members have not been removed. gap: the events leave another
-// gap. stale: resume dropped events from before the request, and of another epoch than the room: that epoch is over.
+// gap. stale: resume dropped events from before the request, whose epoch is over.
 func (f *feed) resume(r *room.Room, alive []string) (gap, stale bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,12 +21,12 @@ import (
 	"roomd/room/ratelog"
 )
 
-// Repairs mend a room of which Redis has lost something.
+// Repairs mend a room after Redis has lost a part of it.
 type Repairs interface {
 	// Renew begins a new epoch of a room that is in the given one.
 	Renew(ctx context.Context, id, epoch string) error
 
-	// Lost is called with the current state of a room of which Redis has lost commits.
+	// Lost is called when Redis has lost commits of a room. now is the room's current state.
 	Lost(ctx context.Context, now *room.Room)
 
 	// KeptNames returns the names of this node whose members have not been removed.
@@ -341,7 +341,7 @@ func (r *Replica) CatchUp() {
 	r.missed = false
 }
 
-// catchUpLocked applies all events that waited; if a room (is) is given, only those until Room is as new.
+// catchUpLocked applies the events that waited: all of them or, if is is not nil, until Room is as new as is.
 func (r *Replica) catchUpLocked(is *room.Room) {
 	if r.missed { // the buffer overflowed
 		r.Room = nil

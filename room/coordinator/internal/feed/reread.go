@@ -103,8 +103,8 @@ func (fs *Feeds) At(id string) room.Position {
 	return at
 }
 
-// Compare requests a snapshot if Redis has lost commits. now is the position of the room as read, known that of its
-// watchers before the read. Without the snapshot they would learn of the loss only from the next commit.
+// Compare requests a snapshot if Redis has lost commits. now is the room's position as read, known its watchers'
+// position before the read. Without the snapshot they would learn of the loss only from the next commit.
 func (fs *Feeds) Compare(id string, known, now room.Position) {
 	if !known.Gone(now) {
 		return

@@ -36,7 +36,8 @@ func (r *Relay) searchLoop() {
 	}
 }
 
-// search has rooms copied whose journals have more than the feed, and drops the places of rooms without a journal.
+// search schedules for copying the rooms whose journals have more than the feed, and drops the places of rooms without
+// a journal.
 func (r *Relay) search(ctx context.Context) error {
 	found := make(map[string]bool)
 	err := redisconn.Scan(ctx, r.store.Client, r.store.Room("*", keys.Log), scanShare-1,

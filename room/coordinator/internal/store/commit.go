@@ -92,7 +92,7 @@ type Commit struct {
 
 	keys    *Keys
 	token   string // the Token of its Hold
-	request string // id of the request; it stands for the content
+	request string // id of the request; no other content has it
 	base    string // the commit id on which it builds
 	version uint64
 	sets    int // number of members that it sets
@@ -195,8 +195,8 @@ func (c *Commit) addMembers(r *room.Room, updates []room.Update, buffer []byte) 
 	}
 }
 
-// saidArgs returns the arguments with which a commit changes the room's kept messages, and the optional field that
-// describes them. Both are empty if it changes none.
+// saidArgs returns the arguments that change the room's kept messages, and the optional field that describes them.
+// Both are empty if it changes none.
 func saidArgs(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
 	settings, _ := r.Settings()
 	if event == nil || settings.History == 0 && !r.HistoryEnds() {
@@ -233,9 +233,9 @@ func (s *retention) optionalArgs(h Hold, epoch, idle string, fields int, journal
 	return strings.TrimSuffix(strings.Join(args, " "), " ")
 }
 
-// idleOf returns how long Redis keeps the room in its new state, in ms; "" for a room with members or Keep. Empty rooms
-// are kept for Idle, and those that nobody has configured for Unused, because any player can create many. These, too,
-// are kept for Idle if users were banned or removed, except if there is a host: then a player may have done it.
+// idleOf returns how long Redis keeps the room in its new state, in ms; "" for a room with members or Keep. Empty
+// rooms are kept for Idle; unconfigured ones for Unused, because any player can create many. Bans and removals by
+// authority extend that to Idle. In a room with a host they do not: the host is a player.
 func (s *retention) idleOf(r *room.Room) string {
 	settings, _ := r.Settings()
 	switch has := r.State(); {

@@ -228,7 +228,7 @@ func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, a
 	return cmd, nil
 }
 
-// NodeRecord tells what a room in Redis has of a node.
+// NodeRecord describes a node's traces in a room in Redis.
 type NodeRecord struct {
 	Member   bool          // the node has members in the room
 	Position room.Position // of the room, without the commit id

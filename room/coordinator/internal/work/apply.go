@@ -18,7 +18,7 @@ type batch struct {
 	began    time.Time
 	outcomes []outcome     // by request
 	commit   *store.Commit // of all requests together
-	sent     time.Time     // just before the actions were applied, and commit was sent first
+	sent     time.Time     // just before the actions were applied and commit was first sent
 	stale    int           // how often the room under the lock was at another version
 }
 

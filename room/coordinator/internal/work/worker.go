@@ -61,9 +61,9 @@ func (w *worker) serve() {
 	}
 }
 
-// serveCaller is the fast path: the caller whose request began the queue runs its batch, again after conflicts, so that
-// no goroutine has to be started and woken. A goroutine takes over if the commit fails or Redis does not answer soon,
-// and for requests that came meanwhile. ctx is the caller's.
+// serveCaller serves the queue in the goroutine of the caller whose request began it, which saves starting and waking
+// another. After a conflict it commits again. A goroutine takes over if the commit fails or Redis does not answer
+// soon, and for requests that came meanwhile. ctx is the caller's.
 func (w *worker) serveCaller(ctx context.Context) {
 	defer func() {
 		// a caller that recovered from the panic would leave the room without a worker
@@ -254,7 +254,7 @@ const (
 type input int
 
 const (
-	asked         input = iota // the token waits for the lock, or may
+	asked         input = iota // the worker asked for the lock, or its commit was queued
 	granted                    // the token got the lock, after others had it
 	grantedAtOnce              // the token got the lock, which was free
 	spent                      // a commit used the token, or it was given up
@@ -282,7 +282,7 @@ func (s *status) take(in input) {
 	}
 }
 
-// holds reports whether the token has the lock, as far as the worker knows.
+// holds reports whether the worker believes that its token has the lock.
 func (s status) holds() bool { return s == holding || s == holdingAlone }
 
 // inRedis reports whether the token waits for or has the lock, so that the worker has to give it up.

@@ -11,7 +11,7 @@ import (
 
 // game is the state that everybody at the table sees. card/13 is the suit of a card; within a suit the larger wins.
 type game struct {
-	Deck    string         `json:"deck"`    // the nonce by which it was shuffled
+	Deck    string         `json:"deck"`    // the nonce of its shuffle
 	Players []string       `json:"players"` // in turn; the first leads the trick
 	Trick   []int          `json:"trick"`   // the cards of the current trick
 	Last    []int          `json:"last"`    // the previous trick
@@ -20,7 +20,7 @@ type game struct {
 	clock   time.Duration  // how long a turn lasts
 }
 
-// Moved handles a move: a card, or "deal", by which the host starts a game.
+// Moved handles a move: a card, or "deal", which lets the host start a game.
 func (g *game) Moved(t *referee.Table, user string, move protocol.JSON) error {
 	all, card := t.Users(), 0
 	switch {
@@ -44,7 +44,7 @@ func (g *game) hand(t *referee.Table) (cards []int) {
 	return cards
 }
 
-// led returns those of the cards that follow suit: all of them if the trick has no card yet.
+// led returns the cards that follow suit: all of them if the trick has no card yet.
 func (g *game) led(cards []int) []int {
 	return slices.DeleteFunc(slices.Clone(cards), func(c int) bool { return len(g.Trick) > 0 && c/13 != g.Trick[0]/13 })
 }

@@ -85,11 +85,12 @@ type simState struct {
 	data    string
 	dataAt  uint64
 	host    string
-	rules   string          // the settings
-	timers  map[string]bool // those that are set, and have not fired
-	most    int             // members while the actions of its commit were run
-	anew    bool            // commits were lost: the next one begins a new epoch
-	at      time.Time       // of its last commit
+	rules   string               // the settings
+	timers  map[string]bool      // those that are set, and have not fired
+	removed map[string]time.Time // when users were kicked or moved out who have not come back
+	most    int                  // members while the actions of its commit were run
+	anew    bool                 // commits were lost: the next one begins a new epoch
+	at      time.Time            // of its last commit
 }
 
 type simMember struct {
@@ -188,9 +189,11 @@ func (s *simState) apply(c *simCommit, idle time.Duration, lost []*simState) (ne
 }
 
 func (s *simState) clone() *simState {
-	next := &simState{simPosition: s.simPosition, data: s.data, dataAt: s.dataAt, host: s.host, rules: s.rules, members: make(map[string]simMember), timers: make(map[string]bool)}
+	next := &simState{simPosition: s.simPosition, data: s.data, dataAt: s.dataAt, host: s.host, rules: s.rules, at: s.at,
+		members: make(map[string]simMember), timers: make(map[string]bool), removed: make(map[string]time.Time)}
 	maps.Copy(next.members, s.members)
 	maps.Copy(next.timers, s.timers)
+	maps.Copy(next.removed, s.removed)
 	return next
 }
 
@@ -221,7 +224,8 @@ func (s *simState) recalled(c *simCommit, lost []*simState) (wrong string) {
 	return "it is to be as it was: " + wrong
 }
 
-// differs says in what the room is not what it was. Of a room that others have begun meanwhile, now, everything stays.
+// differs says in what the room is not what it was. Of a room that others have begun meanwhile, now, everything stays, also that
+// users were kicked or moved out of it.
 func (s *simState) differs(was, now *simState) string {
 	whole := was.Epoch == now.Epoch
 	for user, m := range s.members {
@@ -233,7 +237,7 @@ func (s *simState) differs(was, now *simState) string {
 	for user, m := range was.members {
 		_, in := s.members[user]
 		taken := len(s.members) == simSeats || strings.Contains(s.list(), fmt.Sprintf("@%d", m.seat))
-		if !in && (whole || !taken) {
+		if !in && (whole || !taken && !now.removed[user].After(was.at)) {
 			return fmt.Sprintf("%s is missing on seat %d", user, m.seat)
 		}
 	}
@@ -266,11 +270,15 @@ func (s *simState) change(c simChange, version uint64) (fault string) {
 			fault = fmt.Sprintf("there is no seat %d", c.Seat)
 		}
 		s.members[c.User] = simMember{c.Seat, c.Session}
+		delete(s.removed, c.User)
 	case "leave":
 		if !in || m.seat != c.Seat {
 			fault = fmt.Sprintf("no member on seat %d", c.Seat)
 		}
 		delete(s.members, c.User)
+		if c.Reason == "kicked" || c.Reason == "moved" {
+			s.removed[c.User] = s.at
+		}
 	case "replace", "back", "away":
 		if !in || m.seat != c.Seat || m.session != c.Old {
 			fault = fmt.Sprintf("no member with session %s on seat %d", c.Old, c.Seat)

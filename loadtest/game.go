@@ -155,7 +155,7 @@ func (g *Game) matchedIn(room string, wanted *check.Settings) {
 	}
 }
 
-// begun returns the settings with which a match has created a room, nil for other rooms.
+// begun returns the settings that a match gave a new room, nil for other rooms.
 func (g *Game) begun(room string) *check.Settings {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -77,7 +77,7 @@ var plays = []played{
 // MixNames has the possible names in Config.Mix.
 var MixNames = mixes(func(played) bool { return true })
 
-// mixes returns the mixes with an action for which has returns true, in order.
+// mixes returns the mixes with an action that has accepts, in order.
 func mixes(has func(played) bool) (names []string) {
 	for _, p := range plays {
 		if p.mix != "" && has(p) && !slices.Contains(names, p.mix) {
@@ -87,7 +87,7 @@ func mixes(has func(played) bool) (names []string) {
 	return names
 }
 
-// CheckMix returns an error like that of Config.Validate if a name is not in MixNames.
+// CheckMix returns an error, like Config.Validate, if a name is not in MixNames.
 func CheckMix(names []string) error {
 	return report.CheckNames("mix", ExpandMix(names), MixNames)
 }

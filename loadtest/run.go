@@ -215,7 +215,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// CheckKeyPrefix returns an error like that of Validate if prefix cannot be a KeyPrefix.
+// CheckKeyPrefix returns an error, like Validate, if prefix cannot be a KeyPrefix.
 func CheckKeyPrefix(prefix string) error {
 	if invalid, ok := errors.AsType[*room.InvalidError](coordinator.CheckKeyPrefix(prefix)); ok {
 		return errors.New("--key-prefix " + invalid.Problem)

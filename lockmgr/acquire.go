@@ -74,7 +74,7 @@ func (m *Manager) acquire(ctx context.Context, name string, opts AcquireOptions)
 }
 
 // TryAcquire acquires the lock of that name if it is free and nobody waits for it, and returns [ErrHeld] if not. It
-// returns [ErrExpired] if Redis answered only after the TTL. Its other errors are those of [Manager.Acquire].
+// returns [ErrExpired] if Redis answered only after the TTL. Otherwise it fails as [Manager.Acquire].
 func (m *Manager) TryAcquire(ctx context.Context, name string) (*Lock, error) {
 	lock, _, err := m.try(ctx, name, m.opts.TTL)
 	if err == nil && lock == nil {

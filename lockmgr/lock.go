@@ -50,9 +50,9 @@ func (l *Lock) Name() string { return l.name }
 // Token returns the value of the key during this hold. No other hold has the same token.
 func (l *Lock) Token() string { return l.token }
 
-// Fence returns a number larger than that of any earlier hold of this lock. A store that remembers the largest fence,
-// and refuses smaller ones, is safe from holders whose time is over. For a server's clock that steps back, see the
-// package documentation.
+// Fence returns a number larger than in any earlier hold of this lock. A store that remembers the largest fence, and
+// refuses smaller ones, is safe from holders whose time is over. For a server's clock that steps back, see the package
+// documentation.
 func (l *Lock) Fence() int64 { return l.fence }
 
 // Deadline returns the moment up to which the hold can be trusted, unless it is extended. It has a monotonic

@@ -189,10 +189,10 @@ func (k scriptKeys) asking(script *redis.Script, tokens *tokens, args []any) []a
 // uuidLen is the length of the UUID at the end of a token.
 const uuidLen = 36
 
-// tokens are the tokens by which a slot asks for one hold. As an argument, tokens gives each sending of a request its
-// own token. The client sends a request again when the answer is missing, and the earlier copy may arrive at any time,
-// even after the lock was released. Nobody uses the token of such a copy any more, so no write is accepted in a hold
-// that the copy acquires. Once inherit.lua or abandon.lua has buried that token, the copy acquires nothing.
+// tokens are a slot's tokens for one hold. As an argument, tokens gives each sending of a request its own token. The
+// client sends a request again when the answer is missing, and the earlier copy may arrive at any time, even after the
+// lock was released. Nobody uses the token of such a copy any more, so no write is accepted in a hold that the copy
+// acquires. Once inherit.lua or abandon.lua has buried that token, the copy acquires nothing.
 type tokens struct {
 	names *names
 	name  string

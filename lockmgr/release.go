@@ -137,8 +137,8 @@ func (r *release) send(ctx context.Context) (cmd *redis.Cmd) {
 	return cmd
 }
 
-// next returns the waiter of this process to which the release offers the lock, and its token, or nil. The waiter
-// gets wake-ups from now on, in case others have waited longer.
+// next returns this process's waiter that the release offers the lock, and its token, or nil. The waiter gets wake-ups
+// from now on, in case others have waited longer.
 func (r *release) next() (w *waiter, token string) {
 	if w = r.lock.m.lines.next(r.lock.name); w == nil {
 		return nil, ""

@@ -16,10 +16,10 @@ import (
 	"roomd/lockmgr/redisconn"
 )
 
-// A caller sends its request itself where possible: a goroutine for each request would cost as much as Redis
-// does. But while go-redis waits for a reply, it does not notice that a context was cancelled. So the caller
-// waits for a moment only. If Redis does not answer in that time, this request and those of the next second get
-// goroutines, and their callers end with their contexts at once.
+// A caller sends its request itself where possible: a goroutine for each request would cost as much as Redis does. But
+// while go-redis waits for a reply, it does not notice that a context was cancelled. So the caller waits for a moment
+// only. If Redis does not answer in that time, this request and later ones of the next second get goroutines, and
+// their callers end with their contexts at once.
 const (
 	// directTimeout is about how long a caller waits itself. With two clean-ups of cleanupWait each it makes up
 	// the promised quarter of a second: AcquireAll abandons an attempt, and then releases its locks.
@@ -71,7 +71,7 @@ func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sen
 	return s, err
 }
 
-// sendMode is the key under which a context says how its requests are sent.
+// sendMode is a context's key for how its requests are sent.
 type sendMode struct{}
 
 const (

@@ -103,8 +103,8 @@ func (s *Slot) Run(ctx context.Context, script *redis.Script, args ...any) *redi
 	return s.m.sender.run(ctx, script, s.on, args...)
 }
 
-// Command returns the command by which Run runs a script, for a connection of the caller's own. The caller has
-// to load the script if Redis does not know it.
+// Command returns Run's command for a script, to be sent on a connection of the caller's own. The caller has to load
+// the script if Redis does not know it.
 func (s *Slot) Command(script *redis.Script, args ...any) []any {
 	return s.on.command(script, args...)
 }

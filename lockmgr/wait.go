@@ -25,8 +25,8 @@ func (s *Slot) Acquire(ctx context.Context, queued bool,
 	return alone, err
 }
 
-// Wait waits, for one poll at most, for the wake-up of the token, which a script has put into the queue. held
-// reports whether it came: the token then has the lock for a claim. Its errors are those of [Slot.Acquire].
+// Wait waits, for one poll at most, for the wake-up of the token, which a script has put into the queue. held reports
+// whether it came: the token then has the lock for a claim. It fails as [Slot.Acquire].
 func (s *Slot) Wait(ctx context.Context) (held bool, err error) {
 	s.m.wakes.add(s, true)
 	g, err := s.sleep(ctx, s.m.opts.Poll)

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// pageEntries is the length of a page. endEntries is that of a page with the room: short, because Redis
+	// pageEntries is the length of a page. endEntries is the length of a page with the room: short, because Redis
 	// serves nobody else meanwhile.
 	pageEntries = 1000
 	endEntries  = 100
@@ -52,8 +52,8 @@ type Config struct {
 	// Zero means DefaultMost.
 	Most int `default:"100" help:"How many findings to print; the others are counted (${default})."`
 
-	// Progress, if not nil, is called after each page, from several goroutines, one at a time: with the time since
-	// the start, and a line, which never has to stay.
+	// Progress, if not nil, is called after each page, from several goroutines, one at a time: with the time since the
+	// start, and a line. stays is always false.
 	Progress func(at time.Duration, stays bool, line string) `kong:"-"`
 
 	page int // entries; zero means pageEntries

@@ -42,9 +42,9 @@ type answer struct {
 	Error       string
 }
 
-// Main runs the whole program if this process is a child, and then does not return. Otherwise it does nothing.
-// A child is a server whose memory or processor time must not count as the bench's. The program's main function
-// and TestMain call Main first.
+// Main runs the whole program if this process is a child, and then does not return. Otherwise it does nothing. A child
+// runs a server whose memory or processor time must not count as the bench's. The program's main function and TestMain
+// call Main first.
 func Main() {
 	text := os.Getenv(childEnv)
 	if text == "" {
@@ -171,8 +171,8 @@ func (c *child) ask(how url.Values) (a answer, err error) {
 	return a, err
 }
 
-// network is a network with a delay between nodes and Redis. In a process of its own, its cost is not counted
-// as that of nodes and clients.
+// network is a network with a delay between nodes and Redis. It has a process of its own, so its cost does not count
+// as the nodes' or clients'.
 type network struct{ *proxy.Proxy }
 
 func openNetwork(_ context.Context, cfg serverConfig) (server, error) {

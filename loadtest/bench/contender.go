@@ -51,8 +51,8 @@ var contenders = []contender{
 		about: "rueidislock: waiters hear of a release by client tracking; not on the embedded Redis"},
 }
 
-// contender is a way to keep the lists of rooms, or to acquire locks. It takes part in the workloads for which
-// it has the function.
+// contender is a way to keep the lists of rooms, or to acquire locks. It takes part in a workload if it has the
+// function for that.
 type contender struct {
 	name, about string
 
@@ -124,7 +124,7 @@ type target struct {
 	redis       *scratch.Redis
 	name        string // unique name of the node, with the run's prefix
 	connections int
-	network     string // address through which it reaches Redis; "" for Redis' own
+	network     string // address where it reaches Redis; "" for Redis' own
 }
 
 func (t target) client() *redis.Client {

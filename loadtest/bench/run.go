@@ -67,7 +67,7 @@ func Contenders() (list []report.Fact) {
 	return list
 }
 
-// Workloads returns the names and descriptions of the workloads, those of a group after the group.
+// Workloads returns the names and descriptions of the workloads, with each group before its workloads.
 func Workloads() (list []report.Fact) {
 	of := func(group string) {
 		for _, w := range workloads {
@@ -97,7 +97,8 @@ func (c Config) Validate() error {
 		scratch.Validate(c.Redis))
 }
 
-// cells returns the measurements of a valid Config in order. Those of memory have as many clients as connections says.
+// cells returns the measurements of a valid Config in order. connections is the number of clients in workloads of
+// memory.
 func (c Config) cells(connections int) (list []cell) {
 	for _, w := range workloads {
 		if !slices.Contains(c.Workloads, w.name) && !slices.Contains(c.Workloads, w.group) &&

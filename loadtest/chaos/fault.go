@@ -21,13 +21,13 @@ const (
 // Profiles has all profiles.
 var Profiles = []string{Standalone, Sentinel, Cluster}
 
-// Fault is a way in which things go wrong.
+// Fault is a kind of fault that a run can inject.
 type Fault struct {
 	Name     string
 	What     string   // description of its effect
 	Profiles []string // nil for all
 
-	// loses returns which acknowledged data Redis may lose in its configuration. Nil means none.
+	// loses returns which acknowledged data Redis may lose under a Config. Nil means none.
 	loses func(Config) loss
 	// splits: see check.Fault. evicts: nodes may take each other for dead.
 	splits, evicts bool

@@ -23,7 +23,7 @@ const (
 	judgedFrom = 2 * time.Minute
 	longRun    = 10 * time.Minute
 
-	// mayRise is how much the median of the last quarter may exceed that of the second one, in addition to a slack.
+	// mayRise is the share by which the last quarter's median may exceed the second's, in addition to a slack.
 	mayRise = 0.25
 )
 

@@ -49,10 +49,10 @@ func (f Fault) evicts(from, to time.Duration) bool {
 	return f.Evicts && f.From <= to && (f.Until == 0 || from <= f.Until)
 }
 
-// halfDone reports whether an operation is a move that others may have seen half done, at another version than
-// that of the answer, and until when such a view may have started. An acknowledged move may have been undone
-// before. The old room may be at a later version when the server finds that the users have left it. Of a
-// refused move, others may have seen only the first half, in the new room.
+// halfDone reports whether an operation is a move that others may have seen half done, at another version than the
+// answer's, and until when such a view may have started. An acknowledged move may have been undone before. The old
+// room may be at a later version when the server finds that the users have left it. Of a refused move, others may have
+// seen only the first half, in the new room.
 func (h *History) halfDone(op *Op) (until time.Duration, may bool) {
 	switch {
 	case !h.Halves || op.Action != MoveIn && op.Action != MoveOut:

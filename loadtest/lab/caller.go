@@ -126,7 +126,7 @@ const (
 	stepOverwrote step = "overwrote" // after that, before it checks whether it has the lock
 )
 
-// lockSteps are the steps of every discipline with a lock. keptSteps are those of disciplines whose release may
+// lockSteps are the steps of every discipline with a lock. keptSteps are the steps of disciplines whose release may
 // not free the lock.
 var (
 	lockSteps = []step{stepLocked, stepRead, stepWrote, stepGiving, stepGave}

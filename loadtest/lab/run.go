@@ -151,7 +151,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return l.report, nil
 }
 
-// playMatrix plays cells concurrently, or those of heavy load one after the other.
+// playMatrix plays cells concurrently, but cells with a heavy load one after the other.
 func (l *lab) playMatrix(ctx context.Context, alone bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(l.atOnce)

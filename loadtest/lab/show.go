@@ -17,7 +17,8 @@ import (
 // nameWidth is the width of the disciplines' names.
 const nameWidth = 21
 
-// WriteMatrix writes a matrix of disciplines and faults, as far as the run got. With color it is for a terminal.
+// WriteMatrix writes the cells that the run has played as a matrix of disciplines and faults. With color it is for a
+// terminal.
 func (r *Report) WriteMatrix(w io.Writer, color bool) error {
 	lines := []string{strings.Repeat(" ", nameWidth), strings.Repeat(" ", nameWidth)}
 	for _, row := range r.Disciplines {

@@ -32,7 +32,7 @@ var errNotKept = errors.New("redis did not keep it")
 // entry has the names that belong to a caller's key.
 type entry struct {
 	key     string // the caller's
-	lock    string // name of the loader's lock; its suffix separates the lock's keys from those of entries
+	lock    string // name of the loader's lock; its suffix separates the lock's keys from entries
 	value   string // key in Redis
 	failure string // key in Redis
 }

@@ -79,10 +79,10 @@ var (
 	errNoAdmin     = errors.New("the token's role is not admin")
 )
 
-// check returns the HTTP status and the reason with which a request is refused; why is nil if it is admitted. With a
-// token a request may use any host name, because no other site's page knows the token. Without one it must come from
-// this machine to a loopback address, and not by a name: a page could have pointed its own name here (DNS rebinding).
-// It must not come from a proxy, because the proxy's client may be anybody.
+// check returns the HTTP status and the reason of a refusal; why is nil if the request is admitted. With a token a
+// request may use any host name, because no other site's page knows the token. Without one it must come from this
+// machine to a loopback address, and not by a name: a page could have pointed its own name here (DNS rebinding). It
+// must not come from a proxy, because the proxy's client may be anybody.
 func (g *guard) check(r *http.Request) (status int, why error) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" || !isOfOwnPage(r) {
 		return http.StatusForbidden, errForeignPage

@@ -211,7 +211,7 @@ func (f *findings) certificate(flag, others string, leaf *x509.Certificate, now 
 // Levels of a finding.
 const (
 	levelOK   = "ok"
-	levelWarn = "warn" // it works, and something can be lost, or slow
+	levelWarn = "warn" // it works, but something can be lost, or slow
 	levelFail = "fail" // it does not work
 )
 

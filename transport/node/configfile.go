@@ -126,7 +126,7 @@ func textOf(n *yaml.Node, list bool) (text any, err error) {
 	return texts, err
 }
 
-// resolve returns, for kong, the value in the file of a flag that neither the command line nor a variable has.
+// resolve returns the file's value for a flag. Kong calls it unless the command line or a variable sets the flag.
 func (f *configFile) resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, set := os.LookupEnv(name); set {

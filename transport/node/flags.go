@@ -228,7 +228,7 @@ type webhookFlags struct {
 	WebhookTimeout    time.Duration `least:"100ms" default:"10s" placeholder:"10s" help:"How long a receiver may take to answer. Then the request is sent again."`
 }
 
-// maxWebhookTimeout is less than the five minutes for which receivers accept a signature.
+// maxWebhookTimeout is less than five minutes, the age at which receivers refuse a signature.
 const maxWebhookTimeout = time.Minute
 
 func (f *webhookFlags) validate() error {

@@ -82,8 +82,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 
 	// Version and Settings are shown to operators of all nodes; the players' page also shows the version if players
-	// need no token. The settings must contain no secret, and their names are labels of a metric. Nil Settings stands
-	// for those of Room that all nodes should share.
+	// need no token. The settings must contain no secret, and their names are labels of a metric. Nil Settings means
+	// the part of Room that all nodes should share.
 	Version  string
 	Settings map[string]string
 
@@ -300,7 +300,7 @@ func (n *Node) Alive() error {
 	return n.rooms.Alive()
 }
 
-// Failed returns a channel that receives the error with which the node stopped listening.
+// Failed returns a channel that receives the error that stopped the listening.
 func (n *Node) Failed() <-chan error { return n.failed }
 
 // DrainRequested returns a channel that is closed when an operator, on any node, asks this one to stop. The node's

@@ -87,7 +87,7 @@ func New(opts Options) *Handler {
 	return h
 }
 
-// addAll adds those files of a file system that match pattern, at URL paths below folder, which ends with a slash.
+// addAll adds the files of a file system that match pattern, at URL paths below folder, which ends with a slash.
 func (h *Handler) addAll(folder string, from fs.FS, pattern string) {
 	names, err := fs.Glob(from, pattern)
 	if err != nil {

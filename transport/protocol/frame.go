@@ -114,7 +114,7 @@ type Event struct {
 	// From is the version that Changes build on. A client whose copy has another version or epoch has missed
 	// something, and asks for users. Unused in a snapshot.
 	From uint64
-	// Changes are in the order in which they were made. Unused in a snapshot.
+	// Changes are in order. Unused in a snapshot.
 	Changes []Change
 	// State is the room's state in a snapshot. Nil Users mean that there are none.
 	State

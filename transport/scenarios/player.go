@@ -44,7 +44,7 @@ func (p *player) close() {
 	}
 }
 
-// do lets the client carry out a command, and returns the answer, in which the epochs of real nodes have names.
+// do lets the client carry out a command, and returns the answer, with names for the epochs of real nodes.
 func (p *player) do(ctx context.Context, command string, args ...string) string {
 	answer := p.program.do(ctx, p.client, command, args...)
 	if p.stage != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// command is a row of the table of what a program under test carries out.
+// command is a row of the table of commands for a program under test.
 type command struct {
 	do     string
 	fields string // in the order of a scenario's step; those in brackets may be missing
 }
 
-// commands is the table. README.md has it with what each command answers.
+// commands is the table. In README.md it also has the answers.
 var commands = []command{
 	{"connect", "options"},
 	{"join", "room [options]"}, {"watch", "room [options]"}, {"leave", "room"}, {"unwatch", "room"}, {"users", "room"},
@@ -32,7 +32,7 @@ var commands = []command{
 // names are the fields that are strings. A scenario has the others as JSON.
 var names = []string{"room", "user", "other", "name"}
 
-// request returns the line by which the kit asks a client of the program for a command.
+// request returns the line that asks a client of the program for a command.
 func request(id int, client, do string, args ...string) ([]byte, error) {
 	n := slices.IndexFunc(commands, func(c command) bool { return c.do == do })
 	if n < 0 {
@@ -87,7 +87,7 @@ func (a answer) text() string {
 	return string(a.Result)
 }
 
-// options are those of the command connect, in JSON. Times are in milliseconds.
+// options are the options of the command connect, in JSON. Times are in milliseconds.
 type options struct {
 	// Addresses are where servers listen.
 	Addresses []string `json:"addresses"`
@@ -96,7 +96,7 @@ type options struct {
 	// Tokens are the results of the callback for tokens, one after the other; the last one again and again. None means
 	// that there is no callback.
 	Tokens []string `json:"tokens,omitzero"`
-	// Base and Cap are those of the back-off.
+	// Base and Cap are the first and the largest bound of a pause between attempts.
 	Base int `json:"base"`
 	Cap  int `json:"cap"`
 	// Idle is the silence after which the client pings, and Silence how long it then waits for an answer.
@@ -120,7 +120,7 @@ func withDefaults(text string, addresses []string) (string, error) {
 		var seconds int
 		if n, _ := fmt.Sscanf(token, "expires in %d s", &seconds); n == 1 {
 			exp := fmt.Appendf(nil, `{"sub":"ada","exp":%d}`, clock().Unix()+int64(seconds))
-			// as far as a client reads it
+			// a client reads only exp
 			options.Tokens[i] = "e30." + base64.RawURLEncoding.EncodeToString(exp) + ".c2lnbmF0dXJl"
 		}
 	}

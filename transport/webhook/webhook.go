@@ -4,7 +4,7 @@
 // Start with [New], [Webhooks.Start] and [Webhooks.Close]. A receiver gets the commits of the feed in one request
 // after the other, with up to 100 commits each. A request without an answer of status 2xx within the timeout is
 // repeated until it succeeds, with pauses that grow to a minute. Then the receiver's place is saved in Redis. So the
-// receiver gets each commit at least once, and those of a room in order. It should ignore commits whose room, epoch
+// receiver gets each commit at least once, and a room's commits in order. It should ignore commits whose room, epoch
 // and version it has.
 //
 // Of all nodes with the same receiver one sends at a time: the one that holds a lock. If that node dies, another

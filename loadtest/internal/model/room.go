@@ -127,7 +127,7 @@ type Member struct {
 	since      uint64 // version that first mentioned the member
 	session    string // "" if unknown
 	node       string // "" if unknown
-	orNode     string // another node that Redis may have instead, or ""
+	orNode     string // the other node that Redis may have, or anyNode; "" for none
 	at         int64  // 0 if unknown
 	readyKnown bool
 }

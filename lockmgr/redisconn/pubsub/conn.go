@@ -347,7 +347,7 @@ func (s *Subscription) Wait(ctx context.Context) error {
 	}
 }
 
-// IsActive reports whether the subscription is active, as far as the hub knows; see Wait.
+// IsActive reports whether the hub believes that the subscription is active; see Wait.
 func (s *Subscription) IsActive() bool {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

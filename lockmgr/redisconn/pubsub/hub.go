@@ -59,9 +59,8 @@ type Handler struct {
 	// Message is called with each message.
 	Message func(payload string)
 
-	// Interrupted, if not nil, is called when the subscription is active after a time in which messages may
-	// have been lost: after a lost connection, or after a failed attempt, even the first. The call comes before
-	// the next message.
+	// Interrupted, if not nil, is called when the subscription is active and messages may have been lost before: after
+	// a lost connection, or after a failed attempt, even the first. The call comes before the next message.
 	Interrupted func()
 }
 

@@ -144,7 +144,7 @@ func (db *DB) shared() shared {
 		&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolSize, &o.DialerRetries}
 }
 
-// tuned sets the options that a URL cannot have, and the defaults of those that this URL does not have.
+// tuned sets the options that no URL has, and defaults for the options that this URL lacks.
 func (db *DB) tuned() *DB {
 	s := db.shared()
 	*s.contexts = true

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// abandonedAfter is the age from which a folder that nobody has locked counts as abandoned. The maker of a younger
-// one may not have locked it yet.
+// abandonedAfter is how old an unlocked folder is at least when it counts as abandoned. The maker of a younger one may
+// not have locked it yet.
 const abandonedAfter = time.Minute
 
 // folder is the folder of a server. This process keeps a lock on it where files can be locked.

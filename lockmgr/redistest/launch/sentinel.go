@@ -74,7 +74,7 @@ func StartSentinel(ctx context.Context, cfg Config) (_ *Sentinel, err error) {
 }
 
 // Watch returns the Command of a Sentinel for the primary at host and port. more are further lines of its
-// configuration file, to which it also writes its state.
+// configuration file, where it also writes its state.
 func Watch(host, port string, quorum int, more ...string) Command {
 	return Command{Ready: "Sentinel ID is", Args: func(s *Server) ([]string, error) {
 		path := filepath.Join(s.Dir(), "sentinel.conf")

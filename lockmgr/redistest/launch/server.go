@@ -47,7 +47,7 @@ type Command struct {
 	// Program is the program to run. Empty means redis-server, from the PATH.
 	Program string
 
-	// Env has variables for the server's environment, as NAME=value, in addition to those of this process.
+	// Env has variables for the server's environment, as NAME=value, in addition to this process's.
 	Env []string
 
 	// Log, if not nil, receives the server's log.
@@ -193,8 +193,8 @@ func (s *Server) Kill() {
 	<-s.gone
 }
 
-// Restart starts the server again with its old port and folder, after a Kill if it runs. It tries once; its errors are
-// those of Start.
+// Restart starts the server again with its old port and folder, after a Kill if it runs. It tries once, and fails as
+// Start.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
 	return s.launch(ctx)

@@ -41,10 +41,9 @@ func (u *unlisted) add(node, id string) {
 	u.rooms[node][id] = true
 }
 
-// List schedules the nodes of a room's members to be listed again, so that their members are removed if they are
-// dead. Call it for a room that begins a new epoch because Redis lost something: Redis may have the members and not
-// the records. That happens if a node commits after the loss of its lease and before noticing the loss, and Redis
-// then restarts from a copy made in between.
+// List schedules the nodes of a room's members to be listed again, so that their members are removed if they are dead.
+// Call it for a room that begins a new epoch because Redis lost something: Redis may have the members but not the
+// records, for example if it restarts from a copy made after a node lost its lease and before the node noticed.
 func (n *Node) List(r *room.Room) {
 	for _, m := range r.Members() {
 		list := n.lease.keysOf(&Identity{Node: m.Node})[2]

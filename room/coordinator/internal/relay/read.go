@@ -113,7 +113,7 @@ func before(id string) string {
 	return fmt.Sprintf("%d-%d", n[0]-1, lastOfMillisecond)
 }
 
-// lastOfMillisecond stands for the last entry of a millisecond: the largest count that a cursor has room for.
+// lastOfMillisecond is a larger count than any entry of a millisecond has, and the largest in a cursor.
 const lastOfMillisecond uint64 = 9_999_999_999_999_999_999
 
 func parseID(id string) (n [2]uint64) {
@@ -170,7 +170,7 @@ func (r *Relay) Await(ctx context.Context, after string) error {
 type Listing struct {
 	Rooms  []string
 	Next   string // continues the list; empty at the end
-	Begins bool   // the list starts again here, because Redis was restarted or replaced, or from was empty
+	Begins bool   // the part is the first: from was empty, or Redis was restarted or replaced
 }
 
 // List returns a part of the list, from Next of an earlier part on, or from the start if from is empty. about is

@@ -206,7 +206,6 @@ func (a *administrator) begin(ops ...*check.Op) (api string) {
 	return a.game.cfg.API[node]
 }
 
-// end records the end of an operation.
 func (a *administrator) end(op *check.Op, code string, err error, at position) {
 	end := *op
 	switch {

@@ -92,7 +92,6 @@ func (c *conn) read(d *decoder, heard func(*message)) {
 	}
 }
 
-// over reports whether the connection has ended.
 func (c *conn) over() bool {
 	select {
 	case <-c.done:

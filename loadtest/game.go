@@ -175,5 +175,4 @@ func (g *Game) AllRooms() []string {
 	return slices.Concat(g.rooms, g.matched)
 }
 
-// does reports whether the mix contains what.
 func (g *Game) does(what string) bool { return slices.Contains(g.cfg.Mix, what) }

@@ -147,7 +147,6 @@ func (p *player) disconnect() {
 	p.closes.Go(conn.Close)
 }
 
-// closed records that the connection has ended.
 func (p *player) closed() {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()

@@ -60,7 +60,6 @@ func newRecorder(w io.Writer) *Recorder {
 	return r
 }
 
-// newLog returns a log for one client.
 func (r *Recorder) newLog() *log {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -290,7 +290,6 @@ func latencyFacts(l tally.Latency) []report.Fact {
 	}
 }
 
-// violations returns the number of violations by kind.
 func violations(v check.Counts) (list []report.Fact) {
 	for _, k := range check.Kinds {
 		class := "good"

@@ -85,7 +85,6 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return g.run(ctx, cfg)
 }
 
-// run plays and judges.
 func (g *Game) run(ctx context.Context, cfg Config) (*Report, error) {
 	if g.cfg.Watch {
 		if err := g.watch(context.WithoutCancel(ctx)); err != nil {

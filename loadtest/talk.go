@@ -134,7 +134,6 @@ func (a *administrator) match() {
 	}
 }
 
-// invite returns new guests.
 func (a *administrator) invite() (guests []string) {
 	for range 2 + a.random.IntN(2) {
 		a.number++

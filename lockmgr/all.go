@@ -86,7 +86,6 @@ func (m *Manager) acquireTogether(ctx context.Context, names []string) (*Locks, 
 	return all, nil
 }
 
-// acquireEach acquires one lock after the other.
 func (m *Manager) acquireEach(ctx context.Context, names []string) (_ *Locks, err error) {
 	all := &Locks{m: m}
 	defer func() {

@@ -84,7 +84,6 @@ func parseRules(text string) (all []rule) {
 	return all
 }
 
-// unixLines replaces CRLF by LF.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // withRules returns the text of a script of [NewScript].

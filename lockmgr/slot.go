@@ -286,7 +286,6 @@ func start[T any](life *lifetime, ask func() (T, error)) *call[T] {
 	return c
 }
 
-// finish records the call's result.
 func (c *call[T]) finish(value T, err error) {
 	c.value, c.err = value, err
 	close(c.done)

@@ -144,7 +144,6 @@ func (a *auditor) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// room audits one room.
 func (a *auditor) room(ctx context.Context, id string) error {
 	j := model.NewJournal(id, a.found)
 	keys, from := keysOf(a.client, a.cfg.KeyPrefix, id), "-"

@@ -125,7 +125,6 @@ type child struct {
 	url string
 }
 
-// openChild starts a server.
 func openChild(ctx context.Context, cfg serverConfig) (*child, error) {
 	if os.Getenv(childEnv) != "" {
 		return nil, errors.New("a child starts no children; does the program call bench.Main?")

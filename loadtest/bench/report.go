@@ -131,7 +131,6 @@ func (r *Report) wrong() (lines []string) {
 	return lines
 }
 
-// wrong returns the failures of the result.
 func (r *Result) wrong() (list []string) {
 	if r.Failure != "" {
 		return []string{r.Failure}
@@ -172,7 +171,6 @@ func (r *Result) brief() string {
 	return fmt.Sprintf("%s actions/s, p99 %s ms", r.ActionsPerSec.Text("%.0f"), r.Latency.P99.Text("%.2f"))
 }
 
-// setup describes the environment of the run.
 func (r *Report) setup() string {
 	return fmt.Sprintf("%s, %s µs for a PING; %s; %d cores; %.3g s a measurement",
 		r.Redis, r.Ping.Text("%.0f"), r.Go, r.Cores, r.Duration)

@@ -170,7 +170,6 @@ func connect(ctx context.Context, places []*place, address func(client int) stri
 	return c, nil
 }
 
-// act makes a client act once.
 func (c *crowd) act(client int) error {
 	s := c.sockets[client]
 	_ = s.conn.SetReadDeadline(time.Now().Add(actTimeout))

@@ -83,7 +83,6 @@ func (r *Result) to(name string) Ratio {
 	return Ratio{unknown, unknown}
 }
 
-// table returns the results of one workload.
 func (r *Report) table(w workload) *report.Table {
 	columns := w.columns()
 	t := &report.Table{ID: w.name, Title: w.name, Subtitle: w.about, Columns: []report.Column{{}}, Plain: true}

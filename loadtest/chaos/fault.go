@@ -96,7 +96,6 @@ func Describe() (list []report.Fact) {
 	return list
 }
 
-// node chooses a node.
 func (i *injection) node() *node {
 	n := i.run.nodes[i.random.IntN(len(i.run.nodes))]
 	i.on = n.name

@@ -144,7 +144,6 @@ func (f *feed) behind(ctx context.Context) string {
 	return ""
 }
 
-// close ends all readers.
 func (f *feed) close() {
 	f.ends()
 	for _, n := range f.run.nodes {

@@ -160,7 +160,6 @@ func (r *Report) say() {
 	}
 }
 
-// faults returns a table of the injected faults.
 func (r *Report) faults() *report.Table {
 	t := &report.Table{
 		Title: "Faults", Subtitle: "what was injected", Columns: []report.Column{

@@ -246,7 +246,6 @@ func (r *Report) flat() string {
 	return fmt.Sprintf("flat: none of %d figures rises", judged)
 }
 
-// resources returns a table of the resources.
 func (r *Report) resources() *report.Table {
 	t := &report.Table{
 		Title: "What is in use", Columns: []report.Column{
@@ -270,7 +269,6 @@ func (r *Report) resources() *report.Table {
 	return t
 }
 
-// resourceCharts draws the resources over time.
 func (r *Report) resourceCharts() (charts []template.HTML) {
 	for _, f := range figures {
 		if f.unit == "" {

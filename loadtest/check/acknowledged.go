@@ -53,7 +53,6 @@ func (r *room) close(version uint64) {
 	}
 }
 
-// remove applies an operation that removes users.
 func (r *room) remove(op *Op) string {
 	for _, user := range op.Users {
 		if op.Action == MoveOut && !r.possible(user) {
@@ -92,7 +91,6 @@ func (r *room) act(op *Op) string {
 	return ""
 }
 
-// setData applies an operation that sets the room's data.
 func (r *room) setData(op *Op) string {
 	other := op.InEpoch != "" && op.InEpoch != r.epoch
 	if op.Expect != nil && (other || r.knowsData && r.dataAt > *op.Expect && r.dataAt != op.Version) {
@@ -128,7 +126,6 @@ func (r *room) swap(users []string) string {
 	return ""
 }
 
-// join applies an acknowledged join.
 func (r *room) join(op *Op) string {
 	user, returns := op.Process, r.possible(op.Process)
 	shuffled := r.seatsAt == op.Version

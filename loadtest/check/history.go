@@ -112,7 +112,6 @@ func (h *History) ops() map[string][]*Op {
 	return of
 }
 
-// events returns the events by room.
 func (h *History) events() map[string][]*Event {
 	of := make(map[string][]*Event)
 	for i := range h.Events {

@@ -82,7 +82,6 @@ type part struct {
 	why         string
 }
 
-// split returns the parts of a room.
 func split(h *History, room string, ops []*Op, believed []interval) []*part {
 	var parts []*part
 	by := make(map[string][]*Op)
@@ -117,7 +116,6 @@ func split(h *History, room string, ops []*Op, believed []interval) []*part {
 	return parts
 }
 
-// fill adds the steps of the part.
 func (p *part) fill(h *History, ops []*Op, believed []interval) {
 	names, done := make(map[string]bool), make(map[*Op]*step)
 	for _, op := range ops {

@@ -62,7 +62,7 @@ type Op struct {
 	Expect   *uint64   `json:"expect,omitzero"`  // version
 	InEpoch  string    `json:"in_epoch,omitzero"`
 	Settings *Settings `json:"settings,omitzero"`
-	Left     int       `json:"left,omitzero"` // for a MoveIn: id of the operation by which the user leaves the old room
+	Left     int       `json:"left,omitzero"` // for a MoveIn: id of its MoveOut
 	Part     bool      `json:"part,omitzero"` // belongs to an action that is counted as another operation
 
 	// The reply.

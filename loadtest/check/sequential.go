@@ -217,7 +217,6 @@ func (r *room) possible(user string) bool {
 	return r.vague(user) || known && !m.out || !known && r.wild
 }
 
-// certain reports whether a user is a member.
 func (r *room) certain(user string) bool {
 	m, known := r.members[user]
 	return known && !m.out && !m.loose && !r.vague(user)

@@ -29,7 +29,7 @@ func newState(public bool) *state {
 	return s
 }
 
-// rules maps the replay's rules to those of violations.
+// rules maps the replay's rules to the rules of violations.
 var rules = map[model.Rule]string{
 	model.RuleJoin: "twice", model.RuleTimer: "twice", model.RuleSeat: "seat", model.RuleMoved: "seat",
 	model.RuleAbsent: "phantom", model.RuleCapacity: "oversold",
@@ -90,7 +90,6 @@ func (s *state) change(c *Change) model.Change {
 	return m
 }
 
-// private returns the private data of all members.
 func (s *state) private() map[string]string {
 	all := make(map[string]string)
 	for user, m := range s.Members {
@@ -225,7 +224,6 @@ func (s *state) reseated(op *Op, e *Entry) bool {
 	return !slices.ContainsFunc(users, func(user string) bool { return !e.has("seat", user) })
 }
 
-// changes describes changes in a line.
 func changes(list []Change) string {
 	text := "["
 	for i, c := range list {
@@ -245,7 +243,6 @@ func changes(list []Change) string {
 	return text + "]"
 }
 
-// same reports whether two lists of changes are equal.
 func same(a, b []Change) bool {
 	return slices.EqualFunc(a, b, func(x, y Change) bool { return reflect.DeepEqual(x, y) })
 }

@@ -53,7 +53,6 @@ func (m *commitTimes) before(in roomEpoch, version uint64, when time.Duration) {
 	at.to = min(at.to, when)
 }
 
-// when returns the interval of a commit.
 func (m *commitTimes) when(room string, version Point) interval {
 	list := m.of[roomEpoch{room, version.Epoch}]
 	if len(list) == 0 {

@@ -40,7 +40,6 @@ type complaints struct {
 	list          *[]Violation
 }
 
-// broken reports a violation.
 func (c *complaints) broken(rule string, at time.Duration, format string, args ...any) {
 	if c.told[rule]++; c.told[rule] <= mostViolations {
 		*c.list = append(*c.list, Violation{c.checker, rule, c.room, at, fmt.Sprintf(format, args...)})

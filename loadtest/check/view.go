@@ -46,9 +46,9 @@ type List struct {
 	Host     string   `json:"host,omitzero"`   // the user who is the host
 	Timers   []string `json:"timers,omitzero"` // sorted names
 
-	All     bool              `json:"all,omitzero"`     // Private is that of all
+	All     bool              `json:"all,omitzero"`     // Private is everybody's
 	For     string            `json:"for"`              // the user who got the list
-	Private map[string]string `json:"private,omitzero"` // by user, as far as For may see it
+	Private map[string]string `json:"private,omitzero"` // by user; only what For may see
 }
 
 // Change is one change in an event or a journal.

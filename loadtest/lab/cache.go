@@ -186,7 +186,6 @@ func (e *entry) visit(ctx context.Context, c *caller) {
 	}
 }
 
-// load loads the value from the database.
 func (e *entry) load(ctx context.Context, c *caller) (string, error) {
 	loads := func(n int) {
 		e.mu.Lock()

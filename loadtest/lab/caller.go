@@ -133,7 +133,6 @@ var (
 	keptSteps = lockSteps[:4]
 )
 
-// with returns lockSteps and more.
 func with(more ...step) []step { return append(more, lockSteps...) }
 
 // at marks a step between a discipline's commands. It does not return if the caller crashes here.
@@ -203,7 +202,7 @@ type process struct {
 }
 
 // newProcess starts a process. It reaches Redis over a wire for the requests of c, or directly if c is nil. All
-// clients have go-redis' defaults; roomd's have those of its command.
+// clients have go-redis' defaults; roomd's have its command's.
 func newProcess(x *cell, name string, c *caller) (p *process, err error) {
 	p = &process{x: x, caller: c}
 	model := x.lab.redis.Options()

@@ -93,7 +93,6 @@ func (x *cell) play(ctx context.Context, scenario func(context.Context) error) (
 	return h, errors.Join(err, x.failure)
 }
 
-// end ends all processes and callers.
 func (x *cell) end() {
 	var all sync.WaitGroup
 	for _, p := range append(x.processes, x.home) {
@@ -103,10 +102,8 @@ func (x *cell) end() {
 	x.running.Wait()
 }
 
-// seconds converts published seconds.
 func (x *cell) seconds(n float64) time.Duration { return time.Duration(n * float64(x.second)) }
 
-// now returns the time since the history began.
 func (x *cell) now() time.Duration { return time.Since(x.begun) }
 
 // record adds an event to the history. A zero At means now.

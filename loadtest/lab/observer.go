@@ -168,7 +168,6 @@ func (o *observer) passExpiry(ctx context.Context) error {
 	return nil
 }
 
-// look returns the contents of Redis.
 func (o *observer) look(ctx context.Context) (s sight, err error) {
 	var value *redis.StringCmd
 	var left *redis.DurationCmd

@@ -11,8 +11,8 @@ import (
 	"roomd/loadtest/lab/anomaly"
 )
 
-// Report is the result of a run. Its JSON form is a contract that scripts rely on. Times are those of the run:
-// multiply them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
+// Report is the result of a run. Its JSON form is a contract that scripts rely on. Times are the run's own: multiply
+// them by 1000/second_ms for published ones, except under heavy load, which is not scaled.
 type Report struct {
 	Redis       string        `json:"redis"`
 	SecondMS    float64       `json:"second_ms"` // duration of a published second

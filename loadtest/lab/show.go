@@ -61,7 +61,6 @@ func (c *Cell) Class() string {
 	return "bad"
 }
 
-// marks explains the marks.
 func marks() *report.Facts {
 	f := &report.Facts{Rows: []report.Fact{{Name: markGood, Text: "nothing wrong"},
 		{Name: markNone, Text: "the discipline has no such step"}}}
@@ -89,7 +88,6 @@ func (r *Report) steps() *report.Facts {
 	return f
 }
 
-// faults explains the faults that were played.
 func (r *Report) faults() *report.Facts {
 	f := new(report.Facts)
 	for _, c := range r.Disciplines[0].Cells {

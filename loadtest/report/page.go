@@ -302,8 +302,8 @@ func (c Chart) HTML() template.HTML {
 const mostNines = 5
 
 // Latency draws milliseconds by percentile, or nothing without values; these are in µs, as from
-// Histogram.CumulativeDistribution. what names the measured actions, in the plural. The axis of percentiles is
-// that of HdrHistogram's plots: 0, 90, 99, 99.9 at equal distances.
+// Histogram.CumulativeDistribution. what names the measured actions, in the plural. The axis of percentiles is as in
+// HdrHistogram's plots: 0, 90, 99, 99.9 at equal distances.
 func Latency(title, what string, values []hdrhistogram.Bracket) template.HTML {
 	var s Series
 	right := 1.0

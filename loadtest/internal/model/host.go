@@ -79,7 +79,6 @@ func (r *Room) checkHost(e *Entry) {
 	}
 }
 
-// compareHost judges the host in Redis.
 func (o *ending) compareHost() {
 	host, there, ok := read[string](o, RuleHost, "host")
 	if !ok {
@@ -212,7 +211,6 @@ func (r *Room) countdown(e *Entry, c *Change) {
 	r.timers[t.Name] = setTimer{t.Due, e.Version}
 }
 
-// compareTimers judges the timers in Redis.
 func (o *ending) compareTimers() {
 	has, there, ok := read[struct {
 		Version uint64              `json:"version"`

@@ -56,7 +56,6 @@ func NewJournal(room string, report func(Finding)) *Journal {
 	return j
 }
 
-// find reports a finding.
 func (j *Journal) find(rule Rule, version uint64, one, other Side) {
 	j.tell(Finding{Rule: rule, Room: j.name, Epoch: j.epoch, Version: version, Entry: j.at, One: one, Other: other})
 }

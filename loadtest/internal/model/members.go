@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// join replays a join.
 func (r *Room) join(e *Entry, c *Change) {
 	says1 := says(theEntry, "%s joins on seat %d", quoted(c.User), c.Seat)
 	if other, taken := r.Seats.At[c.Seat]; taken && other != c.User {
@@ -93,7 +92,6 @@ func (r *Room) bringBack(e *Entry, c *Change, says1 Side) {
 	}
 }
 
-// leave replays a leave.
 func (r *Room) leave(e *Entry, c *Change) {
 	if r.present(c) == nil {
 		return

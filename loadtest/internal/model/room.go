@@ -3,12 +3,12 @@
 // so is each difference between the last state and Redis. Each entry has a hash of its own text, and the hash
 // of the entry before; so a changed entry is a finding, whatever it says.
 //
-// A trimmed journal lacks its first entries. State that it has not mentioned yet is unknown, and contradicts
-// nothing. But all later entries, and Redis in the end, must fit one possible first state. The same holds after
-// a gap, which is a finding, and at a new epoch, which is none, because Redis had lost data there. The witness
-// of histories has no unknown state: its rooms start empty, or with a complete list. It gets changes in the
-// clients' form, and so knows no sessions ([Room.Told]). The order of entries is judged elsewhere: a journal's
-// by its hashes, and that of a history by the faults that may have lost entries.
+// A trimmed journal lacks its first entries. State that it has not mentioned yet is unknown, and contradicts nothing.
+// But all later entries, and Redis in the end, must fit one possible first state. The same holds after a gap, which is
+// a finding, and at a new epoch, which is none, because Redis had lost data there. The witness of histories has no
+// unknown state: its rooms start empty, or with a complete list. It gets changes in the clients' form, and so knows no
+// sessions ([Room.Told]). The order of entries is judged elsewhere: a journal's by its hashes, a history's by the
+// faults that may have lost entries.
 //
 // A correct node's journal has no findings. Some defects show neither in the journal nor in Redis: a commit
 // that is missing in both, deleted first entries, or hashes that somebody has recomputed up to the end, for
@@ -25,8 +25,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Room is the state of a room as far as its changes have shown it. State that they have not mentioned yet is
-// unknown, and contradicts nothing. But all later changes must fit one possible first state.
+// Room is the part of a room's state that its changes have shown. Other state is unknown, and contradicts nothing. But
+// all later changes must fit one possible first state.
 type Room struct {
 	Members map[string]*Member // known members by user
 	Seats   Seats              // their seats
@@ -106,7 +106,6 @@ func NewRoom(complete bool, report func(rule Rule, version uint64, one, other Si
 	return r
 }
 
-// begin resets the state of the room.
 func (r *Room) begin(complete bool) {
 	r.Members, r.Seats, r.Data = make(map[string]*Member), NewSeats(), Datum{known: complete}
 	r.state = state{

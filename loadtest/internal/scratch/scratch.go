@@ -1,5 +1,4 @@
-// Package scratch opens the Redis of the bench and the lab: that of a URL, from which they remove their keys,
-// or one of their own.
+// Package scratch opens a Redis for the bench and the lab: a given one, where they remove their keys, or their own.
 package scratch
 
 import (

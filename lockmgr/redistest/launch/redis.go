@@ -40,7 +40,6 @@ func StartRedis(ctx context.Context, name string, command Command) (*Redis, erro
 	})}, nil
 }
 
-// start starts the i-th server of a kind.
 func (c Config) start(ctx context.Context, kind string, i int, command Command) (*Redis, error) {
 	name := fmt.Sprintf("%s-%d", kind, i+1)
 	if c.Log != nil {
@@ -64,7 +63,6 @@ func (r *Redis) Replication(ctx context.Context) (map[string]string, error) {
 	return info["Replication"], nil
 }
 
-// at returns the server at an address.
 func at(servers []*Redis, addr string) (*Redis, error) {
 	for _, r := range servers {
 		if r.Addr() == addr {

@@ -67,7 +67,6 @@ func (l *link) carry() {
 	<-ended
 }
 
-// pipe forwards one direction.
 func (l *link) pipe(to, from net.Conn, way Way) {
 	under := make(chan parcel, parcels)
 	l.p.wg.Go(func() { l.collect(under, from) })

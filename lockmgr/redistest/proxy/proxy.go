@@ -162,7 +162,6 @@ type link struct {
 	swallow        atomic.Bool   // drop the server's next bytes
 }
 
-// cut ends both connections at once.
 func (l *link) cut() {
 	l.once.Do(func() {
 		close(l.done)

@@ -216,10 +216,10 @@ var (
 	errDied     = errors.New("the loader has died") // it does nothing more
 )
 
-// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value,
-// without checking again. Other callers use the old value if there is one and the lock does not wait; otherwise
-// they wait. Each outcome of a lock that waits has its meaning in the article: 1, load; 2, read the value,
-// which should be there; 0, an error, unless the caller may check once more.
+// get returns the entry's value for a caller, or the old one. The lock's holder loads and stores the value, without
+// checking again. Other callers use the old value if there is one and the lock does not wait; otherwise they wait. The
+// outcome of a lock that waits means what the article says: 1, load; 2, read the value, which should be there; 0, an
+// error, unless the caller may check once more.
 func (e *entry) get(ctx context.Context, c *caller) (string, error) {
 	if value, err := c.read(ctx, e.value); !errors.Is(err, errNoValue) {
 		return value, err

@@ -35,7 +35,7 @@ func (k *known) record(out bool, epoch string, version uint64) {
 	*k = known{user: k.user, session: k.session, node: k.node, epoch: epoch, version: version, out: out}
 }
 
-// apply records e, and returns the input that it is for the session's status, or nothing.
+// apply records e, and returns the Input to the session's status that follows from it, or nothing.
 //
 // Within an epoch a user leaves a room only by a commit: a leave of this session, which its connection knows; a leave
 // of a newer session, which replaced this one before; a removal by authority, which the room remembers ([room.Gone]);
@@ -99,7 +99,7 @@ func (k *known) inSnapshot(e *room.Event) Input {
 	return Removed
 }
 
-// inMissed returns the input that e.Missed shows, the events that snapshot e replaces; or nothing.
+// inMissed returns the Input that follows from e.Missed, the events that snapshot e replaces; or nothing.
 func (k *known) inMissed(e *room.Event) (in Input) {
 	for _, missed := range e.Missed {
 		if found := k.inChanges(missed); found != nothing && in != TakenOver {

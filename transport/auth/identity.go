@@ -9,7 +9,8 @@
 //   - It refuses a token without exp, and one whose claims two JSON readers could understand differently: a name is
 //     there twice, or in other letter case. Clocks get no leeway.
 //   - No error and no log line contains a token or a part of one.
-//   - A changed key file is read again within a second. While its new content is unusable, the old keys stay valid.
+//   - A changed key file is read again within a second, a key set from a URL within minutes, and at once for a token
+//     that names a new key. While the new content is unusable, the old keys stay valid.
 //
 // It does not promise that a token is used once, or that it can be revoked before it expires; to revoke all tokens of
 // a key, replace the key.

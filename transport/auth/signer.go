@@ -1,11 +1,17 @@
 package auth
 
 import (
+	"cmp"
 	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -14,7 +20,8 @@ import (
 	"roomd/transport/internal/reload"
 )
 
-// Signer makes tokens. Make one with [SecretSigner], [SecretFileSigner] or [PrivateKeySigner].
+// Signer makes tokens. Make one with [SecretSigner], [SecretFileSigner], [PrivateKeySigner] or
+// [JWKSSigner].
 type Signer struct {
 	method jwt.SigningMethod
 	key    any
@@ -61,6 +68,52 @@ func PrivateKeySigner(path string) (*Signer, error) {
 		return nil, reload.NewFileError(path, err)
 	}
 	return &Signer{method: jwt.GetSigningMethod(public.algorithm), key: private}, nil
+}
+
+// JWKSSigner returns a signer with the private key in path.pem. Without that file it makes a key first, and writes its
+// public part to path, as a set for [JWKSFile]. It overwrites nothing. Its errors name the file.
+func JWKSSigner(path string) (*Signer, error) {
+	private := path + ".pem"
+	if _, err := os.Stat(private); errors.Is(err, fs.ErrNotExist) {
+		if err := makeJWKS(path, private); err != nil {
+			return nil, err
+		}
+	}
+	return PrivateKeySigner(private)
+}
+
+func makeJWKS(path, private string) error {
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	set := fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","x":%q}]}`+"\n",
+		base64.RawURLEncoding.EncodeToString(public))
+	if err := create(path, []byte(set), 0o644); err != nil {
+		return err
+	}
+	if err := create(private, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		_ = os.Remove(path)
+		return err
+	}
+	return nil
+}
+
+func create(path string, text []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return reload.NewFileError(path, err)
+	}
+	_, err = file.Write(text)
+	if err = cmp.Or(err, file.Close()); err != nil {
+		_ = os.Remove(path)
+		return reload.NewFileError(path, err)
+	}
+	return nil
 }
 
 func parsePrivateKey(text []byte) (crypto.Signer, error) {

@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -22,7 +23,7 @@ type Options struct {
 
 // Verifier verifies tokens.
 type Verifier struct {
-	keys   func() *keys
+	keys   func(header) *keys // for a token with that header
 	parser *jwt.Parser
 }
 
@@ -49,6 +50,19 @@ func New(source KeySource, opts Options) (*Verifier, error) {
 	return &Verifier{current, jwt.NewParser(rules...)}, nil
 }
 
+// Algorithms returns the algorithm of each key, sorted.
+func (v *Verifier) Algorithms() (all []string) {
+	now := v.keys(header{})
+	if now.only != nil {
+		return []string{now.only.algorithm}
+	}
+	for _, one := range now.byID {
+		all = append(all, one.algorithm)
+	}
+	slices.Sort(all)
+	return all
+}
+
 // Verify returns the identity in a token that is valid now. Otherwise the error says why not; it may be shown to the
 // sender.
 func (v *Verifier) Verify(token string) (Identity, error) {
@@ -63,7 +77,7 @@ func (v *Verifier) Verify(token string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	found := v.keys().find(head.keyID, head.named)
+	found := v.keys(head).find(head.keyID, head.named)
 	switch {
 	case found == nil:
 		return Identity{}, errNoKey
@@ -115,9 +129,11 @@ func reasonOf(err error) error {
 
 // KeySource says where the keys that verify tokens are. The zero value has none.
 type KeySource struct {
-	path  string // of a file; "" for a constant key
-	text  []byte
-	parse func(text []byte) (*keys, error)
+	path    string // of a file; "" for a constant key
+	text    []byte
+	parse   func(text []byte) (*keys, error)
+	url     string // of a set; "" for the others
+	private bool   // url may lead to private addresses
 }
 
 // Secret is the key for HS256, at least 32 bytes long.
@@ -136,18 +152,25 @@ func PublicKeyFile(path string) KeySource { return KeySource{path: path, parse: 
 // if there is just one.
 func JWKSFile(path string) KeySource { return KeySource{path: path, parse: parseJWKS} }
 
-// keyring reads the keys of a source. current returns them, and first reads their file again if that has changed.
-func keyring(source KeySource, log *slog.Logger) (current func() *keys, err error) {
-	if source.parse == nil {
+// keyring reads the keys of a source. current returns those for a token with the header given, and first reads them
+// again if need be.
+func keyring(source KeySource, log *slog.Logger) (current func(header) *keys, err error) {
+	switch {
+	case source.url != "":
+		set, err := newRemote(source, log)
+		if err != nil {
+			return nil, err
+		}
+		return set.keysFor, set.start()
+	case source.parse == nil:
 		return nil, errors.New("no key is given")
-	}
-	if source.path == "" {
+	case source.path == "":
 		fixed, err := source.parse(source.text)
-		return func() *keys { return fixed }, err
+		return func(header) *keys { return fixed }, err
 	}
 	said := reload.Messages{Changed: "the key file has changed, its new keys count",
 		Unusable: "the new key file cannot be used, the old keys count"}
 	file, err := reload.New(log, said, func(texts [][]byte) (*keys, error) { return source.parse(texts[0]) },
 		source.path)
-	return file.Current, err
+	return func(header) *keys { return file.Current() }, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"roomd/room/coordinator"
+	"roomd/transport/auth"
 	"roomd/transport/internal/reload"
 )
 
@@ -94,7 +95,7 @@ func (f *findings) parts(cfg config) Config {
 		f.fail("keys", "", "%v", err)
 		parts.Insecure = true // so that the listen address is not reported as well
 	} else {
-		f.keys(cfg)
+		f.keys(cfg, parts.Serve.Auth)
 	}
 	if parts.TLS, err = cfg.secure(silent); err != nil {
 		f.fail("tls", "", "%v", err)
@@ -122,8 +123,11 @@ func (f *findings) settings(cfg config, redis string) {
 	}
 }
 
-func (f *findings) keys(cfg config) {
+func (f *findings) keys(cfg config, verifier *auth.Verifier) {
 	switch source := cfg.source(); {
+	case source != nil && source.name == "--auth-jwks":
+		all := verifier.Algorithms()
+		f.ok("keys", "tokens are verified with the keys of --auth-jwks: %d (%s)", len(all), strings.Join(all, ", "))
 	case source != nil:
 		f.ok("keys", "tokens are verified with the key of %s", source.name)
 	case cfg.Insecure:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
@@ -27,10 +28,11 @@ type partyFlags struct {
 }
 
 type verifierFlags struct {
-	secretFlags   `embed:""`
-	AuthPublicKey *string `xor:"key" group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
-	AuthJWKS      *string `xor:"key" group:"Who may connect:" name:"auth-jwks" placeholder:"FILE" help:"JSON Web Key Set with such keys, which tokens name by kid. All key files are read again when they change."`
-	partyFlags    `embed:""`
+	secretFlags     `embed:""`
+	AuthPublicKey   *string `xor:"key" group:"Who may connect:" placeholder:"FILE" help:"PEM file with the public key of tokens signed with RS256, ES256 (P-256) or EdDSA (Ed25519)."`
+	AuthJWKS        *string `xor:"key" group:"Who may connect:" name:"auth-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set with such keys, which tokens name by kid. All key files are read again when they change. A URL, https:// or on loopback http://, must answer when the node starts. It is asked again about every five minutes, and for a token with an unknown kid, at most every 10 s. The last usable set counts while it does not answer."`
+	AuthJWKSPrivate bool    `group:"Who may connect:" name:"auth-jwks-private" help:"The URL of --auth-jwks may lead to addresses of a private network, such as a Keycloak of your own. Otherwise they are refused."`
+	partyFlags      `embed:""`
 }
 
 // keyFlag is a flag that names a key, with the function that reads its value.
@@ -55,12 +57,24 @@ func (f *verifierFlags) source() *keyFlag[func(string) auth.KeySource] {
 		{"--auth-secret", f.AuthSecret, auth.Secret},
 		{"--auth-secret-file", f.AuthSecretFile, auth.SecretFile},
 		{"--auth-public-key", f.AuthPublicKey, auth.PublicKeyFile},
-		{"--auth-jwks", f.AuthJWKS, auth.JWKSFile},
+		{"--auth-jwks", f.AuthJWKS, f.jwks},
 	})
 }
 
+func (f *verifierFlags) jwks(value string) auth.KeySource {
+	if isURL(value) {
+		return auth.JWKSURL(value, f.AuthJWKSPrivate)
+	}
+	return auth.JWKSFile(value)
+}
+
+func isURL(value string) bool { return strings.Contains(value, "://") }
+
 func (f *verifierFlags) verifier(log *slog.Logger) (*auth.Verifier, error) {
 	source := f.source()
+	if f.AuthJWKSPrivate && (f.AuthJWKS == nil || !isURL(*f.AuthJWKS)) {
+		return nil, errors.New("--auth-jwks-private is for a URL of --auth-jwks, which is not given")
+	}
 	if source == nil {
 		if f.AuthAudience != "" || f.AuthIssuer != "" {
 			return nil, errors.New("--auth-audience and --auth-issuer need a key, such as --auth-secret-file")
@@ -84,6 +98,7 @@ type tokenCmd struct {
 
 	secretFlags
 	AuthPrivateKey *string `xor:"key" placeholder:"FILE" help:"PEM file with the private key for RS256, ES256 (P-256) or EdDSA (Ed25519)."`
+	JWKS           *string `xor:"key" name:"jwks" placeholder:"FILE" help:"To try --auth-jwks: sign with the private key in FILE.pem. Without that file make one, and write FILE, its public key set, for nodes with --auth-jwks FILE."`
 	KeyID          string  `placeholder:"KID" help:"The token's kid, for nodes with --auth-jwks and several keys."`
 	AuthAudience   string  `placeholder:"NAME" help:"The token's aud."`
 	AuthIssuer     string  `placeholder:"NAME" help:"The token's iss."`
@@ -107,7 +122,7 @@ func (c *tokenCmd) Validate() error {
 		return fmt.Errorf("--ttl is %v, it must be at least 1s", c.TTL)
 	}
 	if c.key() == nil {
-		return errors.New("a key is missing: --auth-secret-file, --auth-secret or --auth-private-key")
+		return errors.New("a key is missing: --auth-secret-file, --auth-secret, --auth-private-key or --jwks")
 	}
 	return nil
 }
@@ -117,6 +132,7 @@ func (c *tokenCmd) key() *keyFlag[func(string) (*auth.Signer, error)] {
 		{"--auth-secret", c.AuthSecret, auth.SecretSigner},
 		{"--auth-secret-file", c.AuthSecretFile, auth.SecretFileSigner},
 		{"--auth-private-key", c.AuthPrivateKey, auth.PrivateKeySigner},
+		{"--jwks", c.JWKS, auth.JWKSSigner},
 	})
 }
 

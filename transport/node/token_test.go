@@ -9,6 +9,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,5 +165,42 @@ func TestToken_UnusableKeys(t *testing.T) {
 	if code := command(room.Rules{}, nil, &stderr, &stderr); code != exitWrongUse ||
 		!strings.Contains(stderr.String(), "0 bytes") {
 		t.Errorf("an empty secret in the environment: exit code %d: %s", code, &stderr)
+	}
+}
+
+// "roomd token --jwks" makes a set, which a node reads from its file or by its URL, and which check describes.
+func TestToken_JWKS(t *testing.T) {
+	t.Parallel()
+	set := filepath.Join(t.TempDir(), "keys.json")
+	var stdout, stderr bytes.Buffer
+	if code := command(room.Rules{}, []string{"token", "--user", "ada", "--jwks", set}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	issuer := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(set))))
+	defer issuer.Close()
+	for _, keys := range []string{set, issuer.URL + "/keys.json"} {
+		n, _ := startNode(t, "--listen", "127.0.0.1:0", "--auth-jwks", keys)
+		c, err := client.Dial(t.Context(), n.URL(), client.Options{
+			Token: client.StaticToken(strings.TrimSpace(stdout.String()))})
+		redistest.OK(t, err)
+		c.Close()
+		wantLine(t, check(t, 0, "--auth-jwks", keys), levelOK, "keys", "1 (EdDSA)")
+	}
+	missing := issuer.URL + "/missing"
+	wantLine(t, check(t, exitFailed, "--auth-jwks", missing), levelFail, "keys", "HTTP 404")
+	for _, wrong := range []struct {
+		flags []string
+		code  int
+		want  string
+	}{
+		{[]string{"--auth-jwks", missing}, exitFailed, "--auth-jwks: " + missing + ": the answer is HTTP 404"},
+		{[]string{"--auth-jwks", "http://issuer.example/"}, exitWrongUse, "https://"},
+		{[]string{"--auth-jwks", set, "--auth-jwks-private"}, exitWrongUse, "a URL of --auth-jwks"},
+		{[]string{"token", "--user", "ada", "--jwks", set + ".pem"}, exitFailed, set + ".pem: file exists"},
+	} {
+		stderr.Reset()
+		code := command(room.Rules{}, wrong.flags, &stdout, &stderr)
+		redistest.ErrorIf(t, code != wrong.code || !strings.Contains(stderr.String(), wrong.want), "%q: %d, %s",
+			wrong.flags, code, &stderr)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"roomd/lockmgr/redisconn/redisurl"
 	"roomd/lockmgr/redistest"
@@ -104,4 +106,45 @@ func TestTypes_Compiler(t *testing.T) {
 	needNode(t)
 	out, err := exec.Command(filepath.Join("testdata", "node_modules", ".bin", "tsc"), "-p", "testdata").CombinedOutput()
 	redistest.ErrorIf(t, err != nil, "tsc: %v\n%s", err, strings.TrimSpace(string(out)))
+}
+
+// The package that npm makes can be installed without a network, and a program imports it with its types.
+func TestPackage_Installed(t *testing.T) {
+	redistest.Thorough(t)
+	t.Parallel()
+	needNode(t)
+	packages, err := filepath.Abs(filepath.Join("testdata", "node_modules"))
+	redistest.OK(t, err)
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	run := func(in, name string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir, cmd.WaitDelay = in, 5*time.Second
+		cmd.Env = append(os.Environ(), "npm_config_cache="+filepath.Join(dir, "cache"), "npm_config_offline=true",
+			"npm_config_update_notifier=false")
+		out, err := cmd.CombinedOutput()
+		redistest.FatalIf(t, err != nil, "%s %v: %v\n%s", name, args, err, out)
+	}
+	for name, text := range map[string]string{
+		"package.json": `{"private":true,"type":"module"}`,
+		"game.ts": `import { connect, type Room } from "roomd"
+export const room: Promise<Room> = connect("/ws", { user: "ada" }).then((client) => client.join("table-7"))
+// @ts-expect-error: the types are there, so a user is no number
+connect("/ws", { user: 7 })
+`,
+		"game.js": `import { connect } from "roomd"
+if (typeof connect !== "function") throw new Error("no connect")
+`,
+	} {
+		redistest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run(".", "npm", "pack", "--silent", "--pack-destination", dir)
+	made, err := filepath.Glob(filepath.Join(dir, "roomd-*.tgz"))
+	redistest.FatalIf(t, err != nil || len(made) != 1, "npm pack made %v: %v", made, err)
+	run(dir, "npm", "install", "--silent", "--no-audit", "--no-fund", made[0])
+	run(dir, "node", "game.js")
+	run(dir, filepath.Join(packages, ".bin", "tsc"), "--noEmit", "--strict", "--target", "ES2022", "--module", "NodeNext",
+		"game.ts")
 }

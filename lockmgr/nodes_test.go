@@ -39,7 +39,7 @@ func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
 		test(t, client)
 	})
 	t.Run("real", func(t *testing.T) {
-		test(t, redistest.Start(t).Client())
+		test(t, redistest.Start(t).CheckKeys().Client())
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -143,12 +142,9 @@ const minRedis = 7
 // refuseOld returns an ErrInvalid if the server is too old. It is called before a server gets a script for the
 // first time. A user without the right to ask for the version is not refused.
 func (s *sender) refuseOld(ctx context.Context) error {
-	info, _ := s.client.Info(ctx, "server").Result()
-	_, after, _ := strings.Cut(info, "redis_version:")
-	version, _, _ := strings.Cut(after, "\r\n")
-	major, _, _ := strings.Cut(version, ".")
-	if n, err := strconv.Atoi(major); err == nil && n < minRedis {
-		return fmt.Errorf("the server is Redis %s, it must be at least %d.0: %w", version, minRedis, ErrInvalid)
+	text, _ := s.client.Info(ctx, "server").Result()
+	if info := redisconn.ParseInfo(text); info.IsOlderThan(minRedis) {
+		return fmt.Errorf("the server is %s, it must be at least Redis %d.0: %w", info.Product(), minRedis, ErrInvalid)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func startOutrun(t *testing.T) *outrun {
 		},
 		After: func(_ context.Context, cmd redis.Cmder) error {
 			if isScript(cmd, store.CommitScript) {
-				ttl, _ := cmd.Args()[11].(*string) // behind evalsha, its hash, the number of keys, five of them, publish, claim, token
+				ttl, _ := cmd.Args()[12].(*string) // behind evalsha, its hash, the number of keys, six of them, publish, claim, token
 				asks := "the lock is its own"
 				if ttl != nil {
 					_, asks, _ = strings.Cut(*ttl, " ")

@@ -114,6 +114,21 @@ func TestCheck_Eviction(t *testing.T) {
 	}
 }
 
+// Check warns of a server whose restarts nobody can notice.
+func TestCheck_NoRunID(t *testing.T) {
+	client := redistest.Start(t).Client()
+	client.AddHook(redistest.Hook{After: func(_ context.Context, cmd redis.Cmder) error {
+		if info, ok := cmd.(*redis.StringCmd); ok && cmd.Name() == "info" {
+			info.SetVal(strings.ReplaceAll(info.Val(), "run_id:", "other:"))
+		}
+		return nil
+	}})
+	var log lines
+	c := newCoordinator(t, client, Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+	redistest.OK(t, c.Check(soon(t)))
+	redistest.Equal(t, "warnings:", log.count("does not tell its run_id"), 1)
+}
+
 // A server that does not know a command refuses it as an ACL does.
 func TestCheck_Renamed(t *testing.T) {
 	c := newCoordinator(t, redistest.Start(t, "--rename-command", "INFO", "hidden").Client(), Options{})

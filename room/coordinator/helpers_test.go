@@ -108,7 +108,7 @@ func onBoth(t *testing.T, test func(t *testing.T, client func() *redis.Client)) 
 		test(t, func() *redis.Client { return redistest.MiniClient(t, mini) })
 	})
 	t.Run("real", func(t *testing.T) {
-		test(t, redistest.Start(t).Client)
+		test(t, redistest.Start(t).CheckKeys().Client)
 	})
 }
 

@@ -285,3 +285,27 @@ func TestMatch_BadInput(t *testing.T) {
 		redistest.ErrorIf(t, !is || invalid.Field != field, "%s: %v", field, err)
 	}
 }
+
+// Servers that refuse keys which a script has not declared can match: also where another node has given the room other
+// labels meanwhile, and where a claim in such a room is given back.
+func TestMatch_DeclaresKeys(t *testing.T) {
+	server := redistest.Start(t).CheckKeys()
+	rdb := server.Client()
+	a, b := newCoordinator(t, server.Client(), Options{}), newCoordinator(t, server.Client(), Options{})
+	casual := ranked(4)
+	casual.Labels = `{"mode":"casual"}`
+	freeIn := func(w Wanted, room string) float64 {
+		return rdb.ZScore(t.Context(), "Lobby:Free:"+string(w.Labels), room).Val()
+	}
+	table := match(t, a, ranked(4), "u")
+	redistest.Until(t, "the table is listed", func() bool { return freeIn(ranked(4), table) == 3 })
+	mustDo(t, b, table, room.Configure{Settings: room.Settings{Capacity: 3, Labels: casual.Labels}})
+	redistest.Until(t, "its labels change", func() bool { return freeIn(casual, table) == 2 && freeIn(ranked(4), table) == 0 })
+	_ = a.Match(t.Context(), casual, func(_ context.Context, found string, _ *room.Settings) (room.Result, error) {
+		redistest.Equal(t, "the only table:", found, table)
+		mustDo(t, b, table, room.Configure{Settings: room.Settings{Capacity: 4, Labels: ranked(4).Labels}})
+		redistest.Until(t, "its labels change again", func() bool { return freeIn(ranked(4), table) == 3 })
+		return room.Result{}, errors.New("the client has gone")
+	})
+	redistest.Equal(t, "free seats:", freeIn(ranked(4), table), 3)
+}

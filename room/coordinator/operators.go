@@ -47,9 +47,6 @@ const (
 	CheckVersions = checks.CheckVersions // versions have no gap, and do not go back within an epoch
 )
 
-// MinRedis is the oldest major version of Redis that has the commands a coordinator needs.
-const MinRedis = checks.MinRedis
-
 // EnoughRights returns an ACL that allows all that a coordinator with that key prefix does.
 func EnoughRights(keyPrefix string) string { return checks.EnoughRights(keyPrefix) }
 

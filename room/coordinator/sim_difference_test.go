@@ -200,7 +200,7 @@ type simScriptFile struct {
 func allScripts(t *testing.T) []simScriptFile {
 	library, err := os.ReadFile("internal/store/lua/room.lua")
 	redistest.OK(t, err)
-	keys := map[string]int{"commit": 6, "take": 5, "load": 2, "forget": 2, "move": 12, "lease": 4, "lease_end": 5, "lease_over": 2, "lease_rooms": 2, "lobby_begin": 1, "lobby_note": 1}
+	keys := map[string]int{"commit": 7, "take": 5, "load": 2, "forget": 2, "move": 14, "lease": 4, "lease_end": 5, "lease_over": 2, "lease_rooms": 2, "lobby_begin": 1, "lobby_note": 1}
 	var scripts []simScriptFile
 	for _, pattern := range []string{"internal/*/lua/*.lua", "../../lockmgr/lua/*.lua"} {
 		files, err := filepath.Glob(pattern)
@@ -235,7 +235,7 @@ func draw[T any](t *rapid.T, g *rapid.Generator[T]) any { return g.Draw(t, "") }
 func drawScript(t *rapid.T, scripts []simScriptFile) []any {
 	s := rapid.SampledFrom(scripts).Draw(t, "script")
 	command := []any{"EVALSHA", s.script.Hash(), s.keys}
-	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"k1", "k2", "k3", "k4", "k5", "k6", "l1", "l2", "l3", "l4", "l5", "l6"}), s.keys, s.keys, rapid.ID[string]).Draw(t, "keys") {
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"k1", "k2", "k3", "k4", "k5", "k6", "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8"}), s.keys, s.keys, rapid.ID[string]).Draw(t, "keys") {
 		command = append(command, key)
 	}
 	command = append(command, "PUBLISH", "250000")
@@ -249,7 +249,7 @@ func drawScript(t *rapid.T, scripts []simScriptFile) []any {
 func drawCommit(t *rapid.T, scripts []simScriptFile) []any {
 	commit := scripts[slices.IndexFunc(scripts, func(s simScriptFile) bool { return s.name == "commit" })]
 	one := func(of ...any) any { return rapid.SampledFrom(of).Draw(t, "") }
-	command := []any{"EVALSHA", commit.script.Hash(), 6, "l1", "l2", "l3", one("k1", "k2"), one("k3", "k4"), "k5", "PUBLISH", "250000"}
+	command := []any{"EVALSHA", commit.script.Hash(), 7, "l1", "l2", "l3", one("k1", "k2"), one("k3", "k4"), "k6", "k5", "PUBLISH", "250000"}
 	command = append(command, draw(t, simTokens), one("", "100000", "100000 "), one("c1", "c2", "c3"), one("", "", "m1", "m2"), one("by:a", "by:b"), one(1, 2), one("", "event"), "channel")
 	command = append(command, one(0, 0, 1, 2), one(0, 1), 1, one("", "  e1  0", "  e1 600000 2 100", "room:00000000-0000-4000-8000-000000000002 100000   0"), one("m1", "m2"))
 	return append(command, one("u", "v"), "{}", one("u", "v"), "data", "1")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,14 +114,19 @@ func (f *findings) isRightKind(a *asked, s *inspect.Server) bool {
 
 func (f *findings) server(a *asked, s *inspect.Server) {
 	switch {
-	case s.IsOlderThan(coordinator.MinRedis):
-		f.fail("redis", "Install Redis 7.0 or later", "%s has version %s", s.Address, s.Version)
+	case s.TooOld:
+		f.fail("redis", "Install Redis 7.0 or later", "%s is %s", s.Address, s.Product)
 	case s.Loading:
 		f.fail("redis", "Wait until it has read its data", "%s is loading", s.Address)
 	case s.ReadOnly:
 		f.fail("redis", "Name its master in --redis, or its Sentinels", "%s is a read-only replica", s.Address)
 	default:
-		f.ok("redis", "%s: version %s", s.Address, s.Version)
+		f.ok("redis", "%s: %s", s.Address, cmp.Or(s.Product, "it does not say what it is"))
+	}
+	if s.NoRunID {
+		f.warn("restarts", "Keep all writes on disk, or take another server",
+			"%s does not tell its run_id, so no node notices its restart from an older copy of its data: rooms go back to it, "+
+				"and whoever came since has no seat", s.Address)
 	}
 	f.memory(s)
 	f.persistence(s)

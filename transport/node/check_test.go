@@ -55,7 +55,7 @@ func TestCheck_Servers(t *testing.T) {
 		redis, roomd       string // their flags
 		level, check, text string
 	}{
-		{"", "", levelOK, "redis", "version "},
+		{"", "", levelOK, "redis", "127.0.0.1:"},
 		{"", "", levelOK, "rights", "all that a node does"},
 		{"", "", levelOK, "clock", "±"},
 		{"", "", levelOK, "round trip", "answers in"},
@@ -90,15 +90,17 @@ func TestCheck_OtherServers(t *testing.T) {
 	t.Parallel()
 	cfg, err := parse(t, "--replicas", "1", "--redis", "redis://h:1")
 	redistest.OK(t, err)
-	good := inspect.Server{Address: "h:1", Version: "7.2.4", Mode: "standalone", Policy: "noeviction",
+	good := inspect.Server{Address: "h:1", Product: "Valkey 8.1.1", Mode: "standalone", Policy: "noeviction",
 		AppendOnly: true, Replicas: 2, RoundTrip: time.Millisecond}
 	for _, test := range []struct {
 		change             func(s *inspect.Server)
 		level, check, text string
 	}{
 		{func(s *inspect.Server) {}, levelOK, "replicas", "2 replicas"},
-		{func(s *inspect.Server) { s.Version = "6.2.14" }, levelFail, "redis", "7.0"},
-		{func(s *inspect.Server) { s.Version = "" }, levelOK, "redis", ""},
+		{func(s *inspect.Server) { s.Product, s.TooOld = "Redis 6.2.14", true }, levelFail, "redis", "7.0"},
+		{func(s *inspect.Server) {}, levelOK, "redis", "Valkey 8.1.1"},
+		{func(s *inspect.Server) { s.Product = "" }, levelOK, "redis", ""},
+		{func(s *inspect.Server) { s.NoRunID = true }, levelWarn, "restarts", "older copy"},
 		{func(s *inspect.Server) { s.Loading = true }, levelFail, "redis", "loading"},
 		{func(s *inspect.Server) { s.WriteFailed = "AOF" }, levelFail, "persistence", "disk full"},
 		{func(s *inspect.Server) { s.AppendOnly = false }, levelWarn, "persistence", "if there are any"},

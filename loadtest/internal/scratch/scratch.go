@@ -29,7 +29,7 @@ type Redis struct {
 
 	options redis.Options
 	server  *launch.Server // nil unless Open started it
-	version string         // "" if unknown
+	product string         // "" if unknown
 }
 
 // Validate returns an error about the flag --redis if Open cannot use the URL.
@@ -92,9 +92,7 @@ func (r *Redis) greet(ctx context.Context) error {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("%s does not answer: %w", r.DB, err)
 	}
-	if info, err := client.InfoMap(ctx, "server").Result(); err == nil { // the embedded one has no version
-		r.version = info["Server"]["redis_version"]
-	}
+	r.product = redisconn.ParseInfo(client.Info(ctx, "server").Val()).Product() // empty for the embedded one
 	return nil
 }
 
@@ -108,8 +106,8 @@ func (r *Redis) NewClient(connections int) *redis.Client {
 // String describes the Redis in a line, without its password.
 func (r *Redis) String() string {
 	text := r.DB.String()
-	if r.version != "" {
-		text += ", version " + r.version
+	if r.product != "" {
+		text += ", " + r.product
 	}
 	if r.server != nil {
 		text += ", started for this run"

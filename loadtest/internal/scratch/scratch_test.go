@@ -30,7 +30,7 @@ func TestOpen(t *testing.T) {
 		}
 	})
 	for _, test := range []struct{ url, called string }{
-		{runs.URL(), runs.Addr() + ", version "}, {redisurl.Embedded, "embedded"}, {"", ", started for this run"},
+		{runs.URL(), runs.Addr() + ", "}, {redisurl.Embedded, "embedded"}, {"", ", started for this run"},
 	} {
 		r, err := Open(t.Context(), test.url)
 		redistest.OK(t, err)

@@ -18,8 +18,10 @@ import (
 // Server describes one Redis server, as it reports itself. A field that it does not report is zero.
 type Server struct {
 	Address string
-	Version string // such as 7.0.15
+	Product string // such as Redis 7.0.15 or Valkey 8.1.1
 	Mode    string // standalone, cluster or sentinel
+	TooOld  bool   // its commands are known to be those of a Redis before minRedis
+	NoRunID bool   // it does not tell that it was restarted: see package store
 
 	IsReplica bool
 	ReadOnly  bool // a replica that takes no writes
@@ -40,6 +42,9 @@ type Server struct {
 	ClockAhead  time.Duration // how far its clock is ahead of ours
 	ClockError  time.Duration // how far ClockAhead may be off
 }
+
+// minRedis is the oldest major version of Redis with the commands that a coordinator needs.
+const minRedis = 7
 
 // Config has the settings that only CONFIG GET reports.
 type Config struct {
@@ -72,7 +77,7 @@ func ask(ctx context.Context, c redis.UniversalClient, thorough bool) (Server, e
 	if err != nil {
 		return s, err
 	}
-	s.read(fields(info))
+	s.read(redisconn.ParseInfo(info))
 	if !thorough || s.Mode == "sentinel" { // a Sentinel has no such CONFIG, and no TIME
 		return s, nil
 	}
@@ -110,22 +115,13 @@ func addressOf(ctx context.Context, c redis.UniversalClient) string {
 	return "the master"
 }
 
-func fields(info string) map[string]string {
-	found := make(map[string]string)
-	for line := range strings.Lines(info) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			found[name] = value
-		}
-	}
-	return found
-}
-
-func (s *Server) read(info map[string]string) {
+func (s *Server) read(info redisconn.Info) {
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(info[name], 10, 64)
 		return n
 	}
-	s.Version, s.Mode = info["redis_version"], info["redis_mode"]
+	s.Product, s.Mode, s.TooOld = info.Product(), info.Mode(), info.IsOlderThan(minRedis)
+	s.NoRunID = s.Product != "" && info["run_id"] == ""
 	s.IsReplica = info["role"] == "slave"
 	s.ReadOnly = s.IsReplica && info["slave_read_only"] != "0"
 	s.Loading = info["loading"] == "1"
@@ -166,13 +162,6 @@ func (s *Server) measure(ctx context.Context, c redis.UniversalClient) error {
 	return nil
 }
 
-// IsOlderThan reports whether the server's version is known and before major.0.
-func (s *Server) IsOlderThan(major int) bool {
-	first, _, _ := strings.Cut(s.Version, ".")
-	n, err := strconv.Atoi(first)
-	return err == nil && n < major
-}
-
 // Evicts reports whether the server may delete keys to make room when its memory is full.
 func (s *Server) Evicts() bool { return s.Policy != "" && s.Policy != "noeviction" }
 
@@ -193,7 +182,7 @@ func ClusterOf(ctx context.Context, client redis.UniversalClient) (*ClusterState
 	if err != nil {
 		return nil, err
 	}
-	found := fields(info)
+	found := redisconn.ParseInfo(info)
 	state := &ClusterState{State: found["cluster_state"]}
 	state.SlotsOK, _ = strconv.Atoi(found["cluster_slots_ok"])
 	state.MastersAll, _ = strconv.Atoi(found["cluster_size"])

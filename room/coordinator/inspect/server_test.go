@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"roomd/lockmgr/redisconn"
 	"roomd/lockmgr/redistest"
 )
 
@@ -21,7 +22,7 @@ func TestServers(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	s := all[0]
-	if s.Address != server.Addr() || s.IsOlderThan(7) || s.Mode != "standalone" || s.IsReplica || s.Loading || s.MaxMemory != 100<<20 || s.UsedMemory == 0 || !s.Evicts() || !s.AppendOnly || s.WriteFailed != "" {
+	if s.Address != server.Addr() || s.TooOld || s.NoRunID || s.Product == "" || s.Mode != "standalone" || s.IsReplica || s.Loading || s.MaxMemory != 100<<20 || s.UsedMemory == 0 || !s.Evicts() || !s.AppendOnly || s.WriteFailed != "" {
 		t.Errorf("%+v", s)
 	}
 	if s.Config == nil || *s.Config != (Config{AppendSync: "everysec", Save: "60 1", MinReplicas: 3, FullCoverage: true}) {
@@ -68,16 +69,8 @@ func TestReplicas(t *testing.T) {
 // A replica that is not in step yet acknowledges nothing.
 func TestReplicas_InStep(t *testing.T) {
 	var s Server
-	s.read(fields("role:master\r\nconnected_slaves:2\r\nslave0:ip=h,port=1,state=wait_bgsave,offset=0\r\nslave1:ip=h,port=2,state=online,offset=1\r\nslave2:ip=h,port=3,state=online,offset=1\r\n"))
+	s.read(redisconn.ParseInfo("role:master\r\nconnected_slaves:2\r\nslave0:ip=h,port=1,state=wait_bgsave,offset=0\r\nslave1:ip=h,port=2,state=online,offset=1\r\nslave2:ip=h,port=3,state=online,offset=1\r\n"))
 	if s.Replicas != 2 {
 		t.Errorf("%d replicas in step", s.Replicas)
-	}
-}
-
-func TestServer_IsOlderThan(t *testing.T) {
-	for version, older := range map[string]bool{"6.2.14": true, "7.0.0": false, "10.0": false, "": false, "garbage": false} {
-		if s := (Server{Version: version}); s.IsOlderThan(7) != older {
-			t.Errorf("%q: %v", version, !older)
-		}
 	}
 }

@@ -26,9 +26,6 @@ const checkID = "~check"
 // keyless are commands without a key. On a Cluster any server may get them, even one that is away and not needed.
 var keyless = []string{"time", "info", "wait", "scan", "script"}
 
-// MinRedis is the oldest major version of Redis with the commands that a coordinator needs.
-const MinRedis = 7
-
 // EnoughRights returns an ACL that allows all commands of a coordinator whose keys have this prefix.
 func EnoughRights(prefix string) string {
 	names := "~LockRoom:* ~Room:* ~Node* ~Lobby:* ~Timers:* ~Feed:* &LockRoom:* &Room:*"
@@ -75,10 +72,13 @@ func (r *Redis) CheckKeys(ctx context.Context) error {
 // logServers logs problems that would appear later, one line for all servers. A server that reports nothing passes.
 func (r *Redis) logServers(ctx context.Context) {
 	servers, _ := inspect.Servers(ctx, r.Store.Client, false)
-	var old, readOnly, evicting, policies, alone []string
+	var old, forgetful, readOnly, evicting, policies, alone []string
 	for _, s := range servers {
-		if s.IsOlderThan(MinRedis) {
-			old = append(old, s.Address+" "+s.Version)
+		if s.TooOld {
+			old = append(old, s.Address+" "+s.Product)
+		}
+		if s.NoRunID {
+			forgetful = append(forgetful, s.Address+" "+s.Product)
 		}
 		if s.ReadOnly {
 			readOnly = append(readOnly, s.Address)
@@ -93,6 +93,9 @@ func (r *Redis) logServers(ctx context.Context) {
 	log := r.Log
 	if old != nil {
 		log.Error("Redis is too old; roomd needs 7.0 or later", "servers", old)
+	}
+	if forgetful != nil {
+		log.Warn("Redis does not tell its run_id, so no node notices its restart from an older copy of its data: rooms go back to it, and whoever came since has no seat", "servers", forgetful)
 	}
 	if readOnly != nil {
 		log.Error("Redis is a read-only replica: nothing can be written; --redis has to name its master", "servers", readOnly)

@@ -2,7 +2,7 @@
 // with the deployment's prefix ([Space]). Deployments with different prefixes share a Redis: no name of one equals a
 // name of the other, or matches a pattern by which the other searches ([Check]).
 //
-// Scripts get their names from here. Two extend a name: for wake-ups (lockmgr's lock.lua) and free seats (index.lua).
+// Scripts get their names from here. One extends a name, for wake-ups (lockmgr's lock.lua).
 package keys
 
 import (

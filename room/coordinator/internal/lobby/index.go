@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,10 +40,9 @@ var (
 	unclaimScript  = store.NewScript(unclaimLua, indexLua)
 )
 
-// keysOf returns the keys of the index. The last one is the prefix of the keys of free seats: see lua/index.lua.
+// keysOf returns the keys of the index, except those of labels.
 func keysOf(names keys.Space) []string {
-	return []string{names.Lobby("Rooms"), names.Lobby("Changed"), names.Lobby("Gone"), names.Lobby("State"),
-		names.Lobby("Free:")}
+	return []string{names.Lobby("Rooms"), names.Lobby("Changed"), names.Lobby("Gone"), names.Lobby("State")}
 }
 
 // Listed is a room in a [List].
@@ -125,12 +125,12 @@ const noteChunk = 100
 func (x *index) note(ctx context.Context, rooms []*change) error {
 	for len(rooms) > 0 {
 		n := min(noteChunk, len(rooms))
-		args := make([]any, 0, 5*n)
-		for _, c := range rooms[:n] {
-			args = c.put(args)
+		args, labels := make([]any, 0, 5*n), make([]string, n)
+		for i, c := range rooms[:n] {
+			args, labels[i] = c.put(args), textOf(c.Labels)
 		}
-		if _, err := x.store.Run(ctx, noteScript, x.keys, args...); err != nil {
-			return x.explain(ctx, err, rooms[:n])
+		if _, err := x.run(ctx, noteScript, nil, labels, args...); err != nil {
+			return err
 		}
 		rooms = rooms[n:]
 	}
@@ -145,16 +145,26 @@ type known struct {
 	number string // of the last change
 }
 
-func (x *index) explain(ctx context.Context, err error, rooms []*change) error {
-	var free []string
-	for _, c := range rooms {
-		free = append(free, x.freeKey(c.Labels))
+// run runs a script on the index, with some more keys, and those of labels. Rooms in the index may have other labels:
+// their list ends the reply, and run runs the script again with their keys, too.
+func (x *index) run(ctx context.Context, script *store.Script, more, labels []string, args ...any) ([]any, error) {
+	for {
+		keys := slices.Concat(x.keys, more)
+		for _, text := range slices.Compact(slices.Sorted(slices.Values(labels))) {
+			keys = append(keys, x.store.Lobby("Free:"+text))
+		}
+		reply, err := x.store.Run(ctx, script, keys, args...)
+		if err != nil {
+			return nil, err
+		}
+		missing, _ := reply[len(reply)-1].([]any)
+		if len(missing) == 0 {
+			return reply, nil
+		}
+		for _, text := range missing {
+			labels = append(labels, fmt.Sprint(text))
+		}
 	}
-	return x.store.Explain(ctx, err, free...)
-}
-
-func (x *index) freeKey(labels room.Labels) string {
-	return x.keys[len(x.keys)-1] + textOf(labels)
 }
 
 // textOf returns labels in the index's form, which is never empty.

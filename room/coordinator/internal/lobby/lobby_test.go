@@ -30,7 +30,7 @@ func newLobby(t testing.TB, client redis.UniversalClient) *Lobby {
 }
 
 // free returns the key of the free seats of rooms with those labels.
-func (x *index) free(labels room.Labels) string { return x.keys[4] + string(labels) }
+func (x *index) free(labels room.Labels) string { return x.store.Lobby("Free:" + string(labels)) }
 
 func mustGet(t testing.TB, l *Lobby) (text string) {
 	t.Helper()
@@ -90,7 +90,7 @@ func TestIndex_Changes(t *testing.T) {
 			t.Errorf("%+v", changed)
 		}
 		time.Sleep(2 * goneTTL)
-		_, err = x.store.Run(t.Context(), searchScript, x.keys, 0, 0, goneTTL.Milliseconds())
+		_, err = x.run(t.Context(), searchScript, nil, nil, 0, 0, goneTTL.Milliseconds())
 		redistest.OK(t, err)
 		if rdb.HExists(t.Context(), x.keys[0], "7").Val() || rdb.ZCard(t.Context(), x.keys[2]).Val() != 0 {
 			t.Error("the room that is gone is remembered")

@@ -120,15 +120,18 @@ func (l *Lobby) Claim(ctx context.Context, w Wanted, begin bool, not ...string) 
 	for _, id := range allowed {
 		args = append(args, id)
 	}
+	labels := []string{string(w.Labels)}
 	if !begin {
-		args = append(args, string(w.Labels))
-		for _, labels := range list.including(w.Labels) {
-			args = append(args, string(labels))
+		for _, other := range list.including(w.Labels) {
+			labels = append(labels, string(other))
+		}
+		for i := range labels {
+			args = append(args, labels[i])
 		}
 	}
-	reply, err := l.index.store.Run(ctx, claimScript, append(slices.Clip(l.index.keys), l.index.match(w)), args...)
+	reply, err := l.index.run(ctx, claimScript, []string{l.index.match(w)}, labels, args...)
 	if err != nil {
-		return Found{}, l.explain(ctx, l.index.store.Explain(ctx, err, l.index.freeKey(w.Labels)))
+		return Found{}, l.explain(ctx, err)
 	}
 	seats, _ := reply[3].(int64)
 	f := Found{Seats: int(seats), New: reply[1] == int64(1), Settings: settings}
@@ -168,7 +171,7 @@ func (l *Lobby) GiveBack(ctx context.Context, w Wanted, f Found, r Tried) {
 	case r.At.Version > 0:
 		err = l.index.note(ctx, []*change{changeOf(r.Room, r.At, r.Members, r.Settings)})
 	case f.Seats > 0:
-		_, err = l.index.store.Run(ctx, unclaimScript, append(slices.Clip(l.index.keys), l.index.match(w)), f.Room,
+		_, err = l.index.run(ctx, unclaimScript, []string{l.index.match(w)}, []string{string(w.Labels)}, f.Room,
 			f.Seats, room.MaxSeats)
 	}
 	if err != nil && l.open.Err() == nil {

@@ -89,7 +89,7 @@ func (l *Lobby) search(ctx context.Context) (done bool, err error) {
 // must compare the index with all rooms; nil if it is not this node's turn.
 func (l *Lobby) turn(ctx context.Context) (run any, err error) {
 	for more := true; more; {
-		reply, err := l.index.store.Run(ctx, searchScript, l.index.keys, searchEvery.Milliseconds(),
+		reply, err := l.index.run(ctx, searchScript, nil, nil, searchEvery.Milliseconds(),
 			searchSoon.Milliseconds(), goneTTL.Milliseconds())
 		if err != nil {
 			return nil, err

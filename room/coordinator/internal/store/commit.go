@@ -158,7 +158,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		c.CommitID = c.Event.CommitID
 	}
 	fields := metaFields(r, updates)
-	history, said := saidArgs(r, k, c.Event, idle)
+	history, said := saidArgs(r, c.Event, idle)
 	idField := k.byNode(h.Node)
 	if h.Moves {
 		idField = fieldMoved
@@ -197,17 +197,16 @@ func (c *Commit) addMembers(r *room.Room, updates []room.Update, buffer []byte) 
 
 // saidArgs returns the arguments that change the room's kept messages, and the optional field that describes them.
 // Both are empty if it changes none.
-func saidArgs(r *room.Room, k *Keys, event *room.Commit, idle string) (history string, args []any) {
+func saidArgs(r *room.Room, event *room.Commit, idle string) (history string, args []any) {
 	settings, _ := r.Settings()
 	if event == nil || settings.History == 0 && !r.HistoryEnds() {
 		return "", nil
 	}
-	args = []any{k.Said}
 	for _, message := range event.SaidIn() {
 		args = append(args, marshal(message))
 	}
 	expiry := idle != "" || r.Base() == 0
-	if len(args) == 1 && settings.History > 0 && !expiry {
+	if len(args) == 0 && settings.History > 0 && !expiry {
 		return "", nil
 	}
 	return fmt.Sprint(len(args), settings.History), args

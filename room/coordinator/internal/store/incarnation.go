@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -186,22 +185,12 @@ func (i *Servers) askOn(ctx context.Context, conn *masterConn) (string, error) {
 // incarnationOf builds a name from INFO: the server's run, and since when it has been its own master. It is empty if
 // the server does not tell.
 func incarnationOf(server, replication string) string {
-	run, since := infoField(server, "run_id"), infoField(replication, "master_replid")
+	run, since := redisconn.ParseInfo(server)["run_id"], redisconn.ParseInfo(replication)["master_replid"]
 	if run == "" {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(run + " " + since))
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
-}
-
-func infoField(info, name string) string {
-	lines := bufio.NewScanner(strings.NewReader(info))
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+":"); ok {
-			return value
-		}
-	}
-	return ""
 }
 
 // ConnectionLost drops the cached incarnations: connections were lost, so servers may have been restarted.

@@ -24,7 +24,7 @@ func (s *Store) NewMove(locks *lockmgr.Manager, commits ...*Commit) (*Move, erro
 		if i > 0 { // the slot brings the first room's keys
 			keys = append(keys, locks.Keys(c.ID)...)
 		}
-		keys = append(keys, c.keys.Users, c.keys.Meta, c.keys.Log)
+		keys = append(keys, c.keys.Users, c.keys.Meta, c.keys.Said, c.keys.Log)
 		m.args = append(append(m.args, len(c.args)), c.args...) // starts with the token
 	}
 	var err error

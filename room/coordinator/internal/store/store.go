@@ -68,7 +68,7 @@ type Keys struct {
 	Users, Meta, Log, Said, Events string
 
 	Both    []string // Users and Meta
-	Held    []string // keys that the lock guards: Both, and Log if there is a journal
+	Held    []string // keys that the lock guards: Both, Said, and Log if there is a journal
 	channel any      // Events, ready to be an argument
 
 	node    string // the node of byField
@@ -133,9 +133,9 @@ func (s *Store) KeysOf(id string) *Keys {
 	k := &Keys{Users: s.Room(id, keys.Users), Meta: s.Room(id, keys.Meta), Log: s.Room(id, keys.Log),
 		Said: s.Room(id, keys.Said), Events: s.Room(id, keys.Events)}
 	k.Both, k.channel = []string{k.Users, k.Meta}, k.Events
-	k.Held = k.Both
-	if s.journal != "" {
-		k.Held = []string{k.Users, k.Meta, k.Log}
+	k.Held = []string{k.Users, k.Meta, k.Said, k.Log}
+	if s.journal == "" {
+		k.Held = k.Held[:3]
 	}
 	return k
 }

@@ -1,6 +1,6 @@
 -- Returns what has changed in the index.
 --
--- KEYS[1..5] of the index
+-- KEYS[1..4] of the index
 -- ARGV[1], ARGV[2] run, and the number of the last change, that the caller knows; run is empty if it knows none
 -- ARGV[3] how many rooms at most   ARGV[4] the number up to which the caller knows which rooms are gone
 -- returns run, 1 if all rooms are in the index, 1 if the caller has to forget its copy, the number of the last change;

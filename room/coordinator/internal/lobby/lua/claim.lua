@@ -1,10 +1,11 @@
 -- Finds the fullest room with enough seats. The seats count as taken until note.lua writes the room again. If there is
 -- no such room, creates one in the index, which later requests find as well.
 --
--- KEYS[1..5] of the index   KEYS[6] Lobby:Match:<key>, the room that an earlier sending of the same request has found
+-- KEYS[1..4] of the index   KEYS[5] Lobby:Match:<key>, the room that an earlier sending of the same request has found
+-- KEYS[6..] of all labels in ARGV
 -- ARGV[1] how many seats   ARGV[2] id of the new room; empty if none may be created   ARGV[3] its labels
 -- ARGV[4] its capacity              ARGV[5] its settings, as JSON without blanks
--- ARGV[6] ms to keep KEYS[6]; 0 for a request that is never sent again
+-- ARGV[6] ms to keep KEYS[5]; 0 for a request that is never sent again
 -- ARGV[7] how the id of a suitable room begins, unless the room is named; empty if all rooms are suitable
 -- ARGV[8] how many unsuitable rooms follow   ARGV[9] how many named suitable rooms follow these
 -- ARGV[10..] these rooms, then the suitable labels: none if only the new room is suitable
@@ -23,7 +24,7 @@ local function settings(id)
   return string.match(redis.call('HGET', KEYS[1], id) or '', '^%- %S+ %S+ %S+ %S+ %S+ %S+ (%S+)$') or ''
 end
 if ARGV[6] ~= '0' then
-  local found = redis.call('GET', KEYS[6])
+  local found = redis.call('GET', KEYS[5])
   if found and not refused[found] then
     return {found, 0, settings(found), 0}
   end
@@ -35,7 +36,7 @@ local function consider(id, seats_free, labels)
   end
 end
 for i = first, #ARGV do
-  local key = KEYS[5] .. ARGV[i]
+  local key = index_key(ARGV[i])
   -- If only some rooms are suitable, those that have just begun are not named: look for them among 500.
   local some = redis.call('ZRANGEBYSCORE', key, seats, '+inf', 'WITHSCORES', 'LIMIT', 0, only == '' and 1 + ARGV[8] or 500)
   for j = 1, #some, 2 do
@@ -61,6 +62,6 @@ if new then
 end
 index_free(among, best, free - seats)
 if ARGV[6] ~= '0' then
-  redis.call('SET', KEYS[6], best, 'PX', ARGV[6])
+  redis.call('SET', KEYS[5], best, 'PX', ARGV[6])
 end
 return {best, new and 1 or 0, settings(best), seats}

@@ -9,7 +9,7 @@
 -- Lobby:State     hash: run, which names the life of this index: numbers of another life say nothing; incarnation, of
 --                 Redis; number, of the last change; floor, below which rooms that are gone may be missing in
 --                 Changed; whole, once all rooms of Redis are in the index; searched, when the last search began
--- Lobby:Free:<labels>  sorted set: room with these labels that lets players in → seats that nobody has taken or claimed
+-- Lobby:Free:<labels>  sorted set, among KEYS[5..] for labels that the caller knows: room with these labels that lets players in → seats that nobody has taken or claimed
 --
 -- The keys expire an hour after the last use.
 
@@ -30,18 +30,32 @@ local function index_begin()
   return is[1], now
 end
 
--- Records how many free seats a room with labels has; 0 also for a room that is closed or gone.
-local function index_free(labels, id, free)
-  if labels == '{}' then
-    return
+-- Returns the key of the rooms with labels; nothing if the caller has not declared it.
+local function index_key(labels)
+  local key = string.sub(KEYS[4], 1, -6) .. 'Free:' .. labels -- KEYS[4] ends with State
+  for i = 5, #KEYS do
+    if KEYS[i] == key then
+      return key
+    end
   end
-  local key = KEYS[5] .. labels
-  if free > 0 then
+end
+
+-- Records how many free seats a room with labels has; 0 also for a room that is closed or gone. Returns false, and
+-- changes nothing, if the caller has not declared the key: it gets the labels, and comes again.
+local function index_free(labels, id, free)
+  if not labels or labels == '{}' then
+    return true
+  end
+  local key = index_key(labels)
+  if not key then
+    return false
+  elseif free > 0 then
     redis.call('ZADD', key, free, id)
     redis.call('PEXPIRE', key, 3600000)
   else
     redis.call('ZREM', key, id)
   end
+  return true
 end
 
 -- Writes the state of a room. If rest is empty, the room is gone.
@@ -55,12 +69,13 @@ local function index_set(id, epoch, version, since, rest, now)
   end
 end
 
--- Removes a room from the index, with its free seats.
+-- Removes a room from the index, with its free seats. Returns false, and does nothing, if index_free does.
 local function index_forget(id, labels)
-  if labels then
-    index_free(labels, id, 0)
+  if not index_free(labels, id, 0) then
+    return false
   end
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[1], id)
   redis.call('ZREM', KEYS[3], id)
+  return true
 end

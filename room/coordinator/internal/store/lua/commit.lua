@@ -3,7 +3,7 @@
 -- release are then this one step. Otherwise its token gets the lock, or waits for it.
 --
 -- KEYS[1..3] the lock     KEYS[4] Room:<id>:Users   KEYS[5] Room:<id>:Meta
--- KEYS[6] Room:<id>:Log, only with a journal
+-- KEYS[6] Room:<id>:Said   KEYS[7] Room:<id>:Log, only with a journal
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3] token           ARGV[4] empty if the lock has to be the token's; else the TTL of a hold that
 --                         begins here, see room_ttl, and what to do if the lock is free and the room
@@ -82,7 +82,7 @@ if not alone then
 end
 local refused, unheard, unlogged
 if writes then
-  refused, unheard, unlogged = room_write(KEYS[4], KEYS[5], KEYS[6], 5, #ARGV, there, epoch, idle, fields, journal, said, most)
+  refused, unheard, unlogged = room_write(KEYS[4], KEYS[5], KEYS[6], KEYS[7], 5, #ARGV, there, epoch, idle, fields, journal, said, most)
   if refused then
     return {'refused', refused}
   end

@@ -1,7 +1,7 @@
 -- Writes the commits of rooms that are locked together: all of them, or none. The locks
 -- stay held.
 --
--- KEYS  six for each room: the three of its lock, Users, Meta and Log
+-- KEYS  seven for each room: the three of its lock, Users, Meta, Said and Log
 -- ARGV[1], ARGV[2] of the lock (publish, claim)
 -- ARGV[3..] for each room: how many arguments follow, and these: the token, an empty one, and the commit
 --       as in room.lua.
@@ -16,7 +16,7 @@
 --         {'stale'}            nothing written: one of the rooms has changed
 --         {'refused', reason}  nothing written: Redis takes no writes
 local rooms, next = {}, 3
-for key = 1, #KEYS, 6 do
+for key = 1, #KEYS, 7 do
   local token = next + 1
   next = token + ARGV[next]
   rooms[#rooms + 1] = {key = key, token = token, at = token + 2, last = next - 1}
@@ -34,7 +34,7 @@ for _, room in ipairs(rooms) do
 end
 local done = {'done'}
 if not known then
-  local at, meta = rooms[#rooms].at, KEYS[#KEYS - 1]
+  local at, meta = rooms[#rooms].at, KEYS[#KEYS - 2]
   if redis.call('HGET', meta, ARGV[at + 2]) ~= ARGV[at] then
     return {held and 'stale' or 'lost'}
   end
@@ -44,7 +44,7 @@ end
 for _, room in ipairs(rooms) do
   if ARGV[room.at + 4] ~= '' then
     local key = room.key
-    local refused, unheard, unlogged = room_write(KEYS[key + 3], KEYS[key + 4], KEYS[key + 5], room.at, room.last, room.there, room.epoch, room.idle, room.fields, room.journal, room.said, room.most)
+    local refused, unheard, unlogged = room_write(KEYS[key + 3], KEYS[key + 4], KEYS[key + 5], KEYS[key + 6], room.at, room.last, room.there, room.epoch, room.idle, room.fields, room.journal, room.said, room.most)
     if refused then -- by the first write
       return {'refused', refused}
     end

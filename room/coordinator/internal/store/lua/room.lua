@@ -1,7 +1,7 @@
 -- Functions for scripts that read or write a room. Each script gets those functions that
 -- it uses.
 --
--- users, meta, log   keys of the room
+-- users, meta, kept, log   keys of the room
 -- at            where the arguments of the commit begin in ARGV:
 --   at      id of the request; other contents need another id
 --   at + 1  commit id of the room that the changes build on, empty if it has none; mark in Meta
@@ -22,8 +22,7 @@
 --                     for the journal, if different
 --             fields  how many arguments at the end are fields and values
 --             journal only with a journal: about how many entries it keeps
---             said    only if the kept messages change: how many arguments at the end are
---                     their key, and messages
+--             said    only if the kept messages change: how many messages are at the end
 --             most    how many messages are kept; 0: none
 --   at + 10 id of the commit
 -- last          where the arguments end
@@ -75,7 +74,7 @@ end
 -- unlogged and unheard say why, and the commit is done all the same.
 --
 -- returns refused, unheard, unlogged; each of them nil or an error
-local function room_write(users, meta, log, at, last, there, epoch, idle, fields, journal, said, most)
+local function room_write(users, meta, kept, log, at, last, there, epoch, idle, fields, journal, said, most)
   local all, stays = last, idle
   if idle ~= '' then
     idle, stays = string.match(idle, '^(%d+)/?(%d*)$')
@@ -119,27 +118,26 @@ local function room_write(users, meta, log, at, last, there, epoch, idle, fields
   local unlogged = nil
   if said ~= '' then
     -- The messages that the room keeps: at most so many, and of 65,536 bytes (room.Kept). Each entry has with its
-    -- message how long all are, up to it, that there ever were. The key is in the room's hash slot.
-    local key = ARGV[last + 1]
-    local newest = redis.pcall('XREVRANGE', key, '+', '-', 'COUNT', 1)
+    -- message how long all are, up to it, that there ever were.
+    local newest = redis.pcall('XREVRANGE', kept, '+', '-', 'COUNT', 1)
     unlogged = newest.err -- the key may be somebody else's
     if not unlogged and most == '0' then
-      redis.call('DEL', key)
+      redis.call('DEL', kept)
     elseif not unlogged then
       local length = newest[1] and tonumber(newest[1][2][4]) or 0
-      for i = last + 2, all do
+      for i = last + 1, all do
         length = length + #ARGV[i]
-        redis.call('XADD', key, 'MAXLEN', most, '*', 'message', ARGV[i], 'length', string.format('%.0f', length))
+        redis.call('XADD', kept, 'MAXLEN', most, '*', 'message', ARGV[i], 'length', string.format('%.0f', length))
       end
-      local oldest = last + 2 <= all and redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+      local oldest = last < all and redis.call('XRANGE', kept, '-', '+', 'COUNT', 1)[1]
       while oldest and length - (tonumber(oldest[2][4]) or 0) + #oldest[2][2] > 65536 do
-        redis.call('XDEL', key, oldest[1])
-        oldest = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+        redis.call('XDEL', kept, oldest[1])
+        oldest = redis.call('XRANGE', kept, '-', '+', 'COUNT', 1)[1]
       end
       if idle ~= '' then
-        redis.call('PEXPIRE', key, idle)
+        redis.call('PEXPIRE', kept, idle)
       elseif there == 0 then
-        redis.call('PERSIST', key)
+        redis.call('PERSIST', kept)
       end
     end
   end

@@ -708,6 +708,9 @@ namespace Roomd {
         /// <summary>Error says why the client is lost.</summary>
         public RoomdException Error { get; private set; }
         public IReadOnlyDictionary<string, Room> Rooms => rooms;
+        /// <summary>Trouble is why the latest attempt to connect failed. More attempts follow, unless State is
+        /// Lost.</summary>
+        public Exception Trouble { get; private set; }
         /// <summary>Connected is done when the client is connected for the first time.</summary>
         public Task Connected => connected.Task;
         /// <summary>Now is in ms, by a clock that nobody sets.</summary>
@@ -842,7 +845,10 @@ namespace Roomd {
                 return made;
             } catch (Exception error) {
                 made.Drop(1006);
+                if (link == null && State == State.Connecting) // there will be no token the next time either
+                    error = error as RoomdException ?? RoomdException.Of("client_closed", "no token: " + error.Message);
                 link = null;
+                Trouble = error;
                 if (error is RoomdException refusal && Final(refusal)) Fail(refusal);
                 return null;
             }

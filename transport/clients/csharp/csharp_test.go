@@ -63,20 +63,34 @@ func TestClient_Scenarios(t *testing.T) {
 	}))
 }
 
-// Two run the example at a real node: both see the pot that they have filled, and leave.
-func TestExample(t *testing.T) {
-	t.Parallel()
-	run := program(t, "Example.cs")
+// startNode returns the URL of a node, which ends with the test.
+func startNode(t *testing.T) string {
+	t.Helper()
 	db, err := redisurl.Open(redisurl.Embedded)
 	redistest.OK(t, err)
 	t.Cleanup(db.Close)
 	n, err := node.Start(context.Background(), node.Config{Listen: "127.0.0.1:0", Redis: db, Serve: transport.Options{}})
 	redistest.OK(t, err)
 	t.Cleanup(func() { _ = n.Shutdown(context.Background()) })
+	return n.URL()
+}
+
+// Neither other players nor the program nor its country break the client.
+func TestAttack(t *testing.T) {
+	t.Parallel()
+	out, err := program(t, "testdata/Attack.cs")(startNode(t)).Output()
+	redistest.ErrorIf(t, err != nil || string(out) != "ok\n", "%v\n%s", err, out)
+}
+
+// Two run the example at a node: both see the pot that they have filled, and leave.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	run := program(t, "Example.cs")
+	url := startNode(t)
 	var players sync.WaitGroup
 	for _, user := range []string{"李四", "张三 & co"} {
 		players.Go(func() {
-			out, err := run(n.URL(), user).Output()
+			out, err := run(url, user).Output()
 			if !strings.Contains(string(out), user+" sees a pot of 10\n") || err != nil {
 				t.Errorf("%s: %v\n%s", user, err, out)
 			}

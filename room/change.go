@@ -128,7 +128,7 @@ type Reason string
 // The reasons of a KindLeave.
 const (
 	ReasonLeft    Reason = "left"    // the user wanted to
-	ReasonTimeout Reason = "timeout" // the user was away longer than the grace
+	ReasonTimeout Reason = "timeout" // the user was away for the grace
 	ReasonNode    Reason = "node"    // the user's node died
 	reasonKicked  Reason = "kicked"  // somebody with authority over the room removed the user
 	reasonClosed  Reason = "closed"  // the room was closed
@@ -150,7 +150,7 @@ type Update struct {
 	Seat    int    `json:"seat"`
 	Session string `json:"session,omitzero"` // the user's active session after the update
 	At      int64  `json:"at,omitzero"`      // of a join, kick, move or close: ms since 1970
-	Old     string `json:"old,omitzero"`     // the session that was replaced
+	Old     string `json:"old,omitzero"`     // the session that was replaced, or has left before its deadline or at it
 	Reason  Reason `json:"reason,omitzero"`  // of a leave
 
 	*Detail `json:",inline"` // nil for most
@@ -186,6 +186,14 @@ type Countdown struct {
 
 // nodeOf returns the node of the session that an update sets.
 func (c *Commit) nodeOf(u *Update) string { return cmp.Or(u.detail().Node, c.Node) }
+
+// home returns the node to which a member belongs after an update of its session; "" for none.
+func (u *Update) home() string {
+	if Deadline(u.Session) > 0 {
+		return ""
+	}
+	return u.node
+}
 
 func (u *Update) detail() Detail {
 	if u.Detail == nil {

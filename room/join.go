@@ -192,7 +192,10 @@ func duplicate(r *Room, user string, m Member) error {
 // fails with [ErrNotMember].
 type Leave struct {
 	User, Session string
-	Reason        Reason // the zero value is ReasonLeft
+
+	// Reason is ReasonLeft if empty. ReasonTimeout says that the grace of the session's node is over: then the user stays
+	// for that of the settings, if they have one.
+	Reason Reason
 }
 
 func (a Leave) about() (Kind, string, bool) { return KindLeave, a.User, false }
@@ -213,13 +216,16 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 		return 0, absent(r, a.User)
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
+	case a.Reason == ReasonTimeout && r.keeps(a.User, m, by):
+		return m.Seat, nil
 	}
 	r.update(Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
 	return m.Seat, nil
 }
 
 // Detach records that a session is disconnected and may come back. Its user is away and keeps the seat, which any
-// session of the user may take over, whatever Rules say. A [Leave] of the session still works.
+// session of the user may take over, whatever Rules say. A [Leave] of the session still works. If the settings have a
+// grace, the user leaves when that is over, and at once if it is 0.
 type Detach struct{ User, Session string }
 
 func (a Detach) about() (Kind, string, bool) { return kindDetach, a.User, false }
@@ -232,13 +238,13 @@ func (a Detach) check(Rules) (Action, error) {
 	return Detach{user, a.Session}, nil
 }
 
-func (a Detach) apply(r *Room, _ Rules, _ Origin) (int, error) {
+func (a Detach) apply(r *Room, _ Rules, by Origin) (int, error) {
 	m, ok := r.Member(a.User)
 	switch {
 	case !ok:
 		return 0, absent(r, a.User)
 	case m.Session == a.Session:
-		r.update(Update{Type: kindAway, User: a.User, Seat: m.Seat, Session: detached + a.Session, Old: a.Session})
+		r.disconnect(a.User, m, by)
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
 	}

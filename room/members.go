@@ -17,8 +17,8 @@ const reserved = detached + "+"
 // Member is a user's membership in a room, as stored in Redis.
 type Member struct {
 	Seat    int    `json:"seat"`    // counted from 0
-	Session string `json:"session"` // the user's active session, perhaps prefixed with detached or reserved
-	Node    string `json:"node"`    // the node of that session
+	Session string `json:"session"` // the user's active session, perhaps as withDeadline returns it
+	Node    string `json:"node"`    // the node of that session, "" if it has a deadline
 	At      int64  `json:"at"`      // of the join, in ms since 1970 by the nodes' clock; later than all joins before
 
 	Ready bool   `json:"ready,omitzero"` // set by the user
@@ -29,10 +29,8 @@ type Member struct {
 
 // SessionID returns the user's active session, detached or not, or the session that reserves the seat.
 func (m Member) SessionID() string {
-	if m.Reserved() {
-		return m.Session[len(reserved):]
-	}
-	return strings.TrimPrefix(m.Session, detached)
+	_, id := splitSession(m.Session)
+	return id
 }
 
 // Reserved reports whether the seat is reserved for the user, who has not come yet.
@@ -98,7 +96,7 @@ func (m *roster) update(u *Update, version uint64) {
 	m.newest = max(m.newest, u.At)
 	switch u.Type {
 	case KindJoin:
-		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: u.node, At: u.At})
+		m.put(u.User, Member{Seat: u.Seat, Session: u.Session, Node: u.home(), At: u.At})
 	case KindLeave:
 		m.remove(u.User)
 	case kindSeat:
@@ -108,8 +106,9 @@ func (m *roster) update(u *Update, version uint64) {
 		}
 	case kindReplace, kindAway, kindBack:
 		if member, ok := m.byUser[u.User]; ok {
-			if member.Session = u.Session; u.Type != kindAway { // any node may report a user away
-				member.Node = u.node
+			member.Session = u.Session
+			if u.Type != kindAway || Deadline(u.Session) > 0 { // any node may report a user away
+				member.Node = u.home()
 			}
 			m.byUser[u.User] = member
 			m.seats.show(member.Seat, member)

@@ -6,7 +6,7 @@ import (
 )
 
 // Reserve seats users who have not come yet: all of them, or none. Each is away until a session of the user joins;
-// before that, a [Leave] of Session frees the seat. Members keep their seats. A seat that was reserved before is now
+// before that, a [Leave] of Session frees the seat, or the end of the settings' grace. Members keep their seats. A seat that was reserved before is now
 // reserved for Session, so a release of the earlier reservation does not free it. Reserve fails with [ErrFull],
 // [ErrBanned], [ErrRoomClosed], [ErrOtherLabels] or an error of Rules.Seating. It needs authority over the room.
 type Reserve struct {
@@ -45,6 +45,9 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 		return 0, Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), all, wanted)
 	}
 	session, at := reserved+a.Session, r.members.joinTime(by)
+	if ms, set := r.state.settings.Grace.Millis(); set {
+		session = withDeadline(reserved, by.At+max(ms, minReservation), a.Session)
+	}
 	for _, user := range a.Users {
 		if m, ok := r.Member(user); ok {
 			if m.Reserved() && m.Session != session {
@@ -104,21 +107,26 @@ func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 	return 0, nil
 }
 
-// Upkeep is an action of nodes: exactly one field is set. [Check] refuses it. [Room.Apply] returns how many members
-// became away or left, or how many timers fired, in place of a seat.
+// Upkeep is an action of nodes: exactly one field is set, besides Grace. [Check] refuses it. [Room.Apply] returns how
+// many members became away or left, or how many timers fired, in place of a seat.
 type Upkeep struct {
 	// Stray names a dead node. Its members are away, as after a [Detach] of each.
 	Stray string
 
-	// Evict names a dead node. Its members leave.
+	// Evict names a dead node. Its members leave, except those who are not away yet in a room whose settings have a
+	// longer grace.
 	Evict string
+
+	// Grace is that of the node in Stray or Evict, in ms. Of two graces the longer counts when a node dies.
+	Grace int64
 
 	// Renew is an epoch that has lost commits in Redis. If the room is still in it, a new one begins, because the
 	// versions of the lost commits would be used again.
 	Renew string
 
 	// Due is a time in ms since 1970, by the clock that all nodes share. Timers that are due by then fire, in the order
-	// of their times. Each fires once, however many nodes try: later nodes find it gone, or set to another time.
+	// of their times, and members leave whose deadline it is. Each fires or leaves once, however many nodes try: later
+	// nodes find it gone, or set to another time.
 	Due int64
 
 	// Undo undoes half of a move.
@@ -147,11 +155,17 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 	}
 	for _, o := range r.Snapshot().Users() {
 		switch m, _ := r.Member(o.User); {
+		case a.Evict != "" && m.Node == a.Evict && !m.Detached() && r.deadline(by, a.Grace) > 0:
+			r.stray(o.User, m, r.deadline(by, a.Grace))
 		case a.Evict != "" && m.Node == a.Evict:
 			r.update(Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: ReasonNode})
 			n++
 		case a.Stray != "" && m.Node == a.Stray && !m.Detached():
-			r.update(Update{Type: kindAway, User: o.User, Seat: m.Seat, Session: detached + m.Session, Old: m.Session})
+			deadline := int64(0)
+			if r.deadline(by, a.Grace) > 0 {
+				deadline = r.deadline(by, 0)
+			}
+			r.stray(o.User, m, deadline)
 			n++
 		}
 	}
@@ -176,7 +190,7 @@ func (a Upkeep) fire(r *Room, rules Rules, by Origin) (n int, err error) {
 			r.setData("", strings.TrimPrefix(string(then.Data), "null"))
 		}
 	}
-	return n, err
+	return n + r.expire(a.Due), err
 }
 
 // Undo undoes the Reserve of a move, because the Release in the other room could not be written. It keeps all that

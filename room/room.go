@@ -156,6 +156,9 @@ func (r *Room) update(u Update) {
 	if row.traits&ofMember != 0 {
 		was.user = u.User
 		was.member, was.was = r.members.byUser[u.User]
+		if u.Type == KindLeave && Deadline(was.member.Session) > 0 {
+			u.Old = was.member.Session
+		}
 	}
 	r.updates, r.before = append(r.updates, u), append(r.before, was)
 	r.take(&r.updates[len(r.updates)-1], row, r.Next())

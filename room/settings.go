@@ -27,6 +27,7 @@ type Settings struct {
 	Labels   Labels `json:"labels,omitzero" host:"may" doc:"What the room is for, such as {\"mode\":\"ranked\"}: up to 8 names with values, by which players find it."`
 	Host     Choice `json:"host,omitzero" enum:"none,longest" default:"none" doc:"Who is the host, who may kick, close and configure: nobody, or the member who has sat longest, until it leaves."`
 	History  int    `json:"history,omitzero" minimum:"0" maximum:"100" doc:"How many messages the room keeps for those who join or come back, of 64 KiB together."`
+	Grace    Grace  `json:"grace,omitzero" minimum:"0" maximum:"2592000000" doc:"For how many ms a user without a connection keeps the seat; 0 frees it at once, and without this setting --grace of the nodes counts."`
 
 	// Default says that a player began the room, with the settings of the Rules or of Join.Begin, and nobody with
 	// authority has configured it. Such a room is of no use when it is empty. Players are not shown this field.
@@ -57,6 +58,8 @@ func (s *Settings) Adapt() {
 		switch value := f.In(s).(type) {
 		case *int:
 			*value = min(max(*value, 0), f.Most)
+		case *Grace:
+			*value = min(max(*value, 0), NewGrace(int64(f.Most)))
 		case *Labels:
 			if value.Check() != nil {
 				*value = ""
@@ -110,7 +113,7 @@ func describeSettings() (all []Setting) {
 	return all
 }
 
-// In returns a pointer to the field: *int, *bool, *Choice for a choice, or *Labels.
+// In returns a pointer to the field: *int, *bool, *Choice for a choice, *Grace or *Labels.
 func (f Setting) In(s *Settings) any {
 	return reflect.ValueOf(s).Elem().Field(f.index).Addr().Interface()
 }
@@ -138,6 +141,10 @@ func (s Settings) check(rules Rules) (Settings, error) {
 		case *int:
 			if f.Name != "capacity" && (*value < 0 || *value > f.Most) {
 				return s, invalid(f.Name, "must be from 0 to %d, not %d", f.Most, *value)
+			}
+		case *Grace:
+			if *value < 0 || *value > NewGrace(int64(f.Most)) {
+				return s, invalid(f.Name, "must be from 0 to %d ms, not %d", f.Most, *value-1)
 			}
 		case *Choice:
 			if f.normalize(value); *value != "" && !slices.Contains(f.Values, string(*value)) {

@@ -148,7 +148,8 @@ func TestAnExpectedVersion(t *testing.T) {
 func TestSettings_JSON(t *testing.T) {
 	for text, s := range map[string]Settings{
 		`{"capacity":0}`: {},
-		`{"capacity":4,"closed":true,"keep":true,"data":"admins","watch":"members","labels":{"mode":"fast"},"host":"longest","history":9,"default":true}`: {4, true, true, DataAdmins, WatchMembers, `{"mode":"fast"}`, HostLongest, 9, true},
+		`{"capacity":4,"closed":true,"keep":true,"data":"admins","watch":"members","labels":{"mode":"fast"},"host":"longest","history":9,"grace":60000,"default":true}`: {4, true, true, DataAdmins, WatchMembers, `{"mode":"fast"}`, HostLongest, 9, NewGrace(60_000), true},
+		`{"capacity":0,"grace":0}`: {Grace: NewGrace(0)},
 	} {
 		written, err := json.Marshal(s)
 		var read Settings

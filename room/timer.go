@@ -11,9 +11,9 @@ import (
 
 // Limits of timers.
 const (
-	maxTimers    = 8              // of a room
-	maxTimerName = 32             // bytes
-	MaxTimer     = 24 * 3_600_000 // ms until it fires: a day
+	maxTimers    = 8                   // of a room
+	maxTimerName = 32                  // bytes
+	MaxTimer     = 90 * 24 * 3_600_000 // ms until it fires: 90 days
 )
 
 // SetTimer sets a timer, replacing one of that name, or cancels it. Cancelling a timer that does not exist succeeds.

@@ -13,7 +13,8 @@ import (
 )
 
 // disconnectTimers keep the seats of users without a connection for Options.Grace, and then make the users leave. A
-// leave counts only if its session is still the active session of the user: a user who came back stays.
+// leave counts only if its session is still the active session of the user: a user who came back stays. A room whose
+// settings have a grace counts that itself, and needs no timer here once the user is away.
 type disconnectTimers struct {
 	retry           retrier
 	rateLimitedLogs *rateLimitedLogs
@@ -48,13 +49,14 @@ func newDisconnectTimers(s *Server) *disconnectTimers {
 // begin starts the timer of a session, and makes its rooms show the user as away. A negative grace makes the user
 // leave at once. After stop it starts no timer, and tells the rooms only under room.Reject: users come back elsewhere.
 func (g *disconnectTimers) begin(user, session string, rooms []string) {
-	draining := !g.start(&disconnectTimer{user: user, session: session, rooms: rooms, reason: room.ReasonTimeout})
+	one := &disconnectTimer{user: user, session: session, rooms: slices.Clone(rooms), reason: room.ReasonTimeout}
+	draining := !g.start(one)
 	switch {
 	case g.length < 0:
 	case g.duplicate == room.Reject:
-		g.detach(user, session, rooms).Wait() // before the close frame, after which the client may come back
+		g.detach(one, rooms).Wait() // before the close frame, after which the client may come back
 	case !draining:
-		g.detach(user, session, rooms)
+		g.detach(one, rooms)
 	}
 }
 
@@ -122,16 +124,16 @@ func (g *disconnectTimers) leave(one *disconnectTimer) {
 	for _, id := range one.rooms {
 		g.wg.Go(func() {
 			leave := room.Leave{User: one.user, Session: one.session, Reason: one.reason}
-			if err := g.retry.do(g.open, id, leave, func() {}); err != nil {
+			if _, err := g.retry.do(g.open, id, leave, func() {}); err != nil {
 				g.rateLimitedLogs.notRemoved.Happened(err, "room", id, "user", one.user)
 			}
 		})
 	}
 }
 
-// detach marks the user as away in the rooms, since the connection has ended; another session may then take over. It
-// retries until the grace is over or stop is called. The returned group waits until each room was tried once.
-func (g *disconnectTimers) detach(user, session string, rooms []string) (first *sync.WaitGroup) {
+// detach marks the user of a timer as away in rooms, since the connection has ended; another session may then take over.
+// It retries until the grace is over or stop is called. The returned group waits until each room was tried once.
+func (g *disconnectTimers) detach(one *disconnectTimer, rooms []string) (first *sync.WaitGroup) {
 	first = new(sync.WaitGroup)
 	for _, id := range rooms {
 		first.Add(1)
@@ -140,12 +142,26 @@ func (g *disconnectTimers) detach(user, session string, rooms []string) (first *
 			defer tried()
 			ctx, cancel := context.WithTimeout(g.open, max(g.length, 0))
 			defer cancel()
-			if err := g.retry.do(ctx, id, room.Detach{User: user, Session: session}, tried); err != nil {
-				g.rateLimitedLogs.notDetached.Happened(err, "room", id, "user", user)
+			result, err := g.retry.do(ctx, id, room.Detach{User: one.user, Session: one.session}, tried)
+			if err != nil {
+				g.rateLimitedLogs.notDetached.Happened(err, "room", id, "user", one.user)
+			} else if result.Settings.Grace != 0 {
+				g.drop(one, id)
 			}
 		})
 	}
 	return first
+}
+
+// drop ends a timer for one room.
+func (g *disconnectTimers) drop(one *disconnectTimer, id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one.rooms = slices.DeleteFunc(one.rooms, func(other string) bool { return other == id })
+	if len(one.rooms) == 0 && one.timer != nil {
+		one.timer.Stop()
+		delete(g.running, one)
+	}
 }
 
 // stop ends all timers without a leave, and all retries.
@@ -173,18 +189,18 @@ type retrier struct {
 
 // do runs an action until it has an answer, at least once. The end of ctx ends only the retries. do calls tried after
 // each attempt. ErrNotMember is success: the user came back with another session, or has left.
-func (r *retrier) do(ctx context.Context, id string, action room.Action, tried func()) error {
+func (r *retrier) do(ctx context.Context, id string, action room.Action, tried func()) (room.Result, error) {
 	backoff := session.NewBackoff()
 	for {
 		attempt, cancel := context.WithTimeout(r.life, r.timeout)
-		_, err := r.rooms.Do(attempt, id, action)
+		result, err := r.rooms.Do(attempt, id, action)
 		cancel()
 		tried()
 		switch {
 		case errors.Is(err, room.ErrNotMember):
-			return nil
+			return result, nil
 		case !membership.IsTransient(err), backoff.Wait(ctx) != nil:
-			return err
+			return result, err
 		}
 	}
 }

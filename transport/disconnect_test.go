@@ -370,3 +370,36 @@ func TestAway_TakeOver(t *testing.T) {
 		})
 	}
 }
+
+// In a room whose settings have a grace the node keeps no timer for who is away, whatever its own grace is: the user comes
+// back after two days, or leaves when the room's grace is over. A reserved seat needs no timer either.
+func TestGrace_OfTheRoom(t *testing.T) {
+	for _, own := range []time.Duration{0, -1} {
+		bubble(t, fmt.Sprint("own grace ", own), func(t *testing.T) {
+			first, second, a, b := twoNodes(t, room.Rules{}, Options{Grace: own})
+			const ms = 60_000
+			_, err := first.rooms.Do(t.Context(), "42", room.Configure{Settings: room.Settings{Grace: room.NewGrace(ms)}})
+			redistest.OK(t, err)
+			settings := fmt.Sprintf(`{"event":"changes","room":"42","version":3,"from":2,"changes":[{"type":"settings","settings":{"capacity":0,"grace":%d}}]}`, ms)
+			a.expect(settings)
+			b.expect(settings)
+			a.cut()
+			b.expect(`{"event":"changes","room":"42","version":4,"from":3,"changes":[{"type":"away","user":"a","seat":1}]}`)
+			synctest.Wait()
+			redistest.Equal(t, "timers of the node", first.disconnectTimers.count(), 0)
+			time.Sleep(50 * time.Second)
+			b.expectSilence()
+			a = second.connect(t, "a")
+			a.send(join42)
+			b.expect(`{"event":"changes","room":"42","version":5,"from":4,"changes":[{"type":"back","user":"a","seat":1}]}`)
+			a.cut()
+			b.expect(`{"event":"changes","room":"42","version":6,"from":5,"changes":[{"type":"away","user":"a","seat":1}]}`)
+			time.Sleep(ms*time.Millisecond - 10*time.Millisecond)
+			b.expectSilence()
+			b.expectWithin(`{"event":"changes","room":"42","version":7,"from":6,"changes":[{"type":"leave","user":"a","seat":1,"reason":"timeout"}]}`, time.Second)
+			_, err = first.Reserve(t.Context(), "42", "c")
+			redistest.OK(t, err)
+			redistest.Equal(t, "timers of the node", first.disconnectTimers.count(), 0)
+		})
+	}
+}

@@ -43,9 +43,9 @@ func (g *disconnectTimers) reserve(id string, users []string) (*reservation, err
 // minReservation is how long a seat is reserved without a grace: sessions that follow a move need time to arrive.
 const minReservation = session.SeatWait
 
-// settle starts the timers, or removes them if err, the result of the action, says that no seat was reserved. After an
-// undone move it starts them: seats that were reserved before may now be under this session.
-func (r *reservation) settle(err error) {
+// settle starts the timers, or removes them if the action's result says that no seat was reserved, or that the settings
+// have a grace. After an undone move it starts them: seats that were reserved before may now be under this session.
+func (r *reservation) settle(result room.Result, err error) {
 	g := r.disconnectTimers
 	length := g.length
 	if length < 0 {
@@ -56,6 +56,8 @@ func (r *reservation) settle(err error) {
 	for _, one := range r.members {
 		switch {
 		case g.running == nil: // the server stops: the seats go with the lease of the node
+		case err == nil && result.Settings.Grace != 0:
+			delete(g.running, one)
 		case err == nil, errors.Is(err, room.ErrUnknown), errors.Is(err, coordinator.ErrUndone):
 			g.armLocked(one, length)
 		default:
@@ -65,7 +67,7 @@ func (r *reservation) settle(err error) {
 }
 
 // Reserve seats users who have not come yet: all of them, or none. Until a session joins, each user is shown as away,
-// and keeps the seat for Options.Grace, or 5 s if that is negative. It fails as [Rooms].Do, and after Shutdown with
+// and keeps the seat for the grace of the settings or else Options.Grace, but 5 s if that is none. It fails as [Rooms].Do, and after Shutdown with
 // room.ErrClosed.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
 	return s.seatParty(ctx, id, nil, users)
@@ -78,7 +80,7 @@ func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings,
 		return room.Result{}, err
 	}
 	result, err := s.rooms.Do(ctx, id, room.Reserve{Session: held.session, Users: users, Begin: begin})
-	held.settle(err)
+	held.settle(result, err)
 	return result, err
 }
 
@@ -90,7 +92,7 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 		return left, joined, err
 	}
 	left, joined, err = s.rooms.Move(ctx, from, to, held.session, users...)
-	held.settle(err)
+	held.settle(joined, err)
 	return left, joined, err
 }
 

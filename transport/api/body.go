@@ -172,7 +172,7 @@ func expectation(f reflect.StructField) string {
 		return "an object whose values are strings"
 	}
 	switch f.Type.Kind() {
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return "a whole number"
 	case reflect.String:
 		name, _ := bodyField(f)

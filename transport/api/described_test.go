@@ -117,7 +117,7 @@ var failures = map[string][]call{
 	"PUT /api/rooms/a1/members/x/private": {{path: "/api/rooms/a1/members/y/private", body: `1`, status: 409}, {body: `1e999`, status: 400}},
 	"POST /api/rooms/a1/deal":             {{body: `{"hands":{"x":1,"y":2}}`, status: 409}, {body: `{"hands":{}}`, status: 400}, {body: `{"hands":[]}`, status: 400}},
 	"PUT /api/rooms/a1/timers/turn": {
-		{path: "/api/rooms/a9/timers/turn", body: `{"in":1}`, status: 404}, {body: `{"in":86400001}`, status: 400}, {body: `{"then":{}}`, status: 400},
+		{path: "/api/rooms/a9/timers/turn", body: `{"in":1}`, status: 404}, {body: `{"in":7776000001}`, status: 400}, {body: `{"then":{}}`, status: 400},
 		{body: `{"in":1,"then":{"close":true,"kick":"x"}}`, status: 400}, {body: `{"in":1,"then":{"end":true}}`, status: 400}, {body: `{"in":1,"then":1}`, status: 400}, {body: `{"in":1,"then":null}`, status: 400},
 		{body: `{"in":1,"then":{"close":false}}`, status: 400}, {body: `{"in":1,"then":{"kick":""}}`, status: 400},
 		{path: "/api/rooms/a1/timers/a%20b", body: `{"in":1}`, status: 400}, {body: `{"in":1,"then":{"close":true}}`, status: 200}, {body: `{"in":1,"then":{"kick":"x"}}`, status: 200}, {body: `{"in":1}`, status: 200},

@@ -213,9 +213,10 @@ func (d *describer) refine() {
 			p.Enum = enum(f.Values)
 		}
 	}
+	shown := slices.Sorted(maps.Keys(all["Settings"].Properties))
+	shown = slices.DeleteFunc(shown, func(name string) bool { return name == "grace" }) // it has no default
 	all["RoomState"].Properties["settings"] = &huma.Schema{AllOf: []*huma.Schema{
-		all["RoomState"].Properties["settings"], {Type: "object",
-			Required: slices.Sorted(maps.Keys(all["Settings"].Properties))}}}
+		all["RoomState"].Properties["settings"], {Type: "object", Required: shown}}}
 	all["Message"].OneOf = []*huma.Schema{{Required: []string{"text"}}, {Required: []string{"data"}}}
 	all["Change"].Properties["to"].OneOf = []*huma.Schema{{Type: "array", Items: &huma.Schema{Type: "string"}},
 		{Type: "string"}}

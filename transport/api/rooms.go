@@ -148,7 +148,7 @@ func dataOf(a room.Action, now room.Snapshot) string {
 	return now.Private(room.Viewer{Authority: true})[user]
 }
 
-// settings are room.Settings with all fields shown. [room.SettingFields] has their description and limits.
+// settings are room.Settings with all fields shown that have a default. [room.SettingFields] has their description and limits.
 type settings struct {
 	Capacity int         `json:"capacity" required:"false"`
 	Closed   bool        `json:"closed" required:"false"`
@@ -158,6 +158,7 @@ type settings struct {
 	Labels   room.Labels `json:"labels" required:"false"`
 	Host     room.Choice `json:"host" required:"false"`
 	History  int         `json:"history" required:"false"`
+	Grace    room.Grace  `json:"grace,omitzero"`
 	Default  bool        `json:"-"`
 }
 
@@ -222,7 +223,7 @@ func (q *request) deal(hands ...room.Hand) (*answer, error) {
 }
 
 type timer struct {
-	In   int    `json:"in" minimum:"0" maximum:"86400000" doc:"In how many ms it fires."`
+	In   int    `json:"in" minimum:"0" maximum:"7776000000" doc:"In how many ms it fires."`
 	Then effect `json:"then,omitzero" doc:"What it does besides: one of these things, or nothing."`
 }
 

@@ -186,7 +186,7 @@ export class Client extends EventTarget {
   /** Removes all members from the room, and keeps everybody out. For admins and the host. */
   closeRoom(id: string): Promise<Position>
   /** Replaces all settings; those left out become zero. With `expect`, rejects with `conflict` unless the room has that
-   *  version. For admins and the host, who cannot change `keep`, `data`, `history` and `host`. */
+   *  version. For admins and the host, who cannot change `keep`, `data`, `history`, `grace` and `host`. */
   configure(id: string, settings: Settings, options?: { expect?: Expect }): Promise<Position>
 
   /** Replaces the private data of a member, like {@link Room.setPrivate}. For admins. */
@@ -271,6 +271,8 @@ export interface Settings {
   readonly data?: "members" | "admins"
   /** How many messages the room keeps for users who join or come back; at most 100. */
   readonly history?: number
+  /** For how many ms a user without a connection keeps the seat, at most 30 days. Default: what the nodes give. */
+  readonly grace?: number
   /** Who may watch the room and list its users, besides admins. Default: `all` who are not banned. */
   readonly watch?: "all" | "members"
   /** Labels by which the lobby and `match` find the room. */
@@ -356,7 +358,7 @@ export class Room<Data = any, MemberData = any> implements Listing<Data, MemberD
    */
   update(change: (old: Data | undefined) => Data | null | undefined | Promise<Data | null | undefined>): Promise<Data | null | undefined>
   /**
-   * Sets a timer of the room, which fires once, after `ms` (at most 24 hours). It replaces the timer of the same
+   * Sets a timer of the room, which fires once, after `ms` (at most 90 days). It replaces the timer of the same
    * name; `null` cancels that. Users who may set the room's data may set its timers, at most 8. With `expect`, rejects
    * with `conflict` if the data or a timer has changed since. All readers get a `countdown`, and a `timer` at the end.
    */

@@ -173,6 +173,10 @@ func (d *decoder) setting(s *room.Settings, f room.Setting, value jsontext.Value
 		*into = int(n)
 	case *bool:
 		*into, wrong = truth(value)
+	case *room.Grace:
+		var n int64
+		n, wrong = number(value, 0, int64(f.Most))
+		*into = room.NewGrace(n)
 	case *room.Labels:
 		*into, wrong = labels(value)
 	case *room.Choice:

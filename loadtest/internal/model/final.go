@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,7 +122,7 @@ func (o *ending) compareMember(user, text string) {
 		differs("%s", o.sitting(user))
 	case m.session != "" && m.session != r.Session:
 		differs("session %s speaks for %s", quoted(m.session), quoted(user))
-	case m.node != "" && m.node != r.Node && m.orNode != r.Node && m.orNode != anyNode:
+	case m.node != "" && m.node != cmp.Or(r.Node, noNode) && m.orNode != r.Node && m.orNode != anyNode:
 		differs("the session of %s is on node %s", quoted(user), quoted(m.node))
 	case m.at != 0 && m.at != r.At:
 		differs("%s joined at %d", quoted(user), m.at)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"regexp"
 	"strings"
 )
 
@@ -21,6 +22,9 @@ func (r *Room) join(e *Entry, c *Change) {
 	m := &Member{
 		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node),
 		at: c.At, readyKnown: true, Data: Datum{known: true}, Private: Datum{known: true},
+	}
+	if hasDeadline(c.Session) {
+		m.node = noNode
 	}
 	r.Members[c.User] = m
 	r.Seats.Put(c.User, c.Seat)
@@ -122,7 +126,7 @@ func (r *Room) speak(e *Entry, c *Change) {
 	fits := c.Session != "" && c.Old != ""
 	switch c.Type {
 	case "away":
-		fits = fits && !wasAway && c.Session == "~"+c.Old
+		fits = fits && !wasAway && (c.Session == "~"+c.Old || hasDeadline(c.Session) && strings.HasSuffix(c.Session, "~"+c.Old))
 	case "back":
 		fits = fits && wasAway && !isAway
 	case "replace": // replaces a session, or one reservation by another
@@ -141,14 +145,25 @@ func (r *Room) speak(e *Entry, c *Change) {
 			m.orNode = anyNode
 		}
 	}
-	m.node = e.Node
+	if m.node = e.Node; hasDeadline(c.Session) {
+		m.node, m.orNode = noNode, ""
+	}
 }
 
 // isReserved reports whether a session only reserves a seat.
 func isReserved(session string) bool { return strings.HasPrefix(session, "~+") }
 
-// anyNode is an unknown node.
-const anyNode = "*"
+// withDeadline matches the session of a member who is away, or has not come yet, and leaves at a time by the room's
+// grace.
+var withDeadline = regexp.MustCompile(`^~\+?[1-9][0-9]*~`)
+
+func hasDeadline(session string) bool { return withDeadline.MatchString(session) }
+
+// anyNode is an unknown node, noNode that of a member with a deadline.
+const (
+	anyNode = "*"
+	noNode  = "-"
+)
 
 // present returns the member of a change, or nil. It reports a missing member, or another seat. If the change is the
 // first to mention the user, the user was a member from the beginning.

@@ -184,7 +184,7 @@ func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) er
 		since, away := seen.away.Load(id)
 		if !unseen && !away {
 			waiting.Store(true)
-			err := e.strayFrom(ctx, id, node)
+			err := e.strayFrom(ctx, id, node, seen.grace)
 			if err == nil {
 				seen.away.Store(id, time.Now())
 			}
@@ -200,7 +200,7 @@ func (e *evictor) evictNode(ctx context.Context, node string, seen *sighting) er
 				return 0, err
 			}
 		}
-		return e.evictFrom(ctx, id, who, stopped)
+		return e.evictFrom(ctx, id, who, seen.grace, stopped)
 	})
 	if err != nil || waiting.Load() {
 		return err
@@ -251,13 +251,15 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 }
 
 // evictFrom removes the members of who.Node from a room, by:<node> from its Meta, and the room from Node:<node>:Rooms.
-// Without members it runs no action, because that would leave records of this node. stopped: the node has stopped,
-// and did not die.
-func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, stopped bool) (members int, err error) {
+// Without members it runs no action, because that would leave records of this node. grace is the node's; where the
+// settings have a longer one, the members stay, and belong to no node. stopped: the node has stopped, and did not die.
+func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, grace time.Duration, stopped bool) (
+	members int, err error,
+) {
 	seen, err := e.node.unregister(ctx, id, who.Node)
 	if err == nil && seen.Member {
 		var result room.Result
-		if result, err = e.node.actions.Run(ctx, id, room.Upkeep{Evict: who.Node}); err == nil {
+		if result, err = e.node.actions.Run(ctx, id, room.Upkeep{Evict: who.Node, Grace: grace.Milliseconds()}); err == nil {
 			members = result.Seat // of an eviction: how many were removed
 			if evicted := e.node.opts.Evicted; evicted != nil {
 				evicted(members, stopped)
@@ -276,7 +278,7 @@ func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, stopp
 
 // strayFrom shows a node's members in a room as away. If there are none it runs no action, because that would leave
 // records of this node.
-func (e *evictor) strayFrom(ctx context.Context, id, node string) error {
+func (e *evictor) strayFrom(ctx context.Context, id, node string, grace time.Duration) error {
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	r, err := e.node.store.Load(reading, id)
@@ -285,7 +287,7 @@ func (e *evictor) strayFrom(ctx context.Context, id, node string) error {
 	}
 	for _, m := range r.Members() {
 		if m.Node == node && !m.Detached() {
-			_, err := e.node.actions.Run(ctx, id, room.Upkeep{Stray: node})
+			_, err := e.node.actions.Run(ctx, id, room.Upkeep{Stray: node, Grace: grace.Milliseconds()})
 			return err
 		}
 	}

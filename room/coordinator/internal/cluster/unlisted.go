@@ -47,7 +47,7 @@ func (u *unlisted) add(node, id string) {
 func (n *Node) List(r *room.Room) {
 	for _, m := range r.Members() {
 		list := n.lease.keysOf(&Identity{Node: m.Node})[2]
-		if m.Node != n.Name() && slices.Contains(Lists(n.store.Space), list) {
+		if m.Node != "" && m.Node != n.Name() && slices.Contains(Lists(n.store.Space), list) {
 			n.unlisted.add(m.Node, r.ID)
 		}
 	}

@@ -267,6 +267,19 @@ func (s *Store) Timers(ctx context.Context, id string) (*room.Timers, error) {
 	return timers, nil
 }
 
+// Member reads a user's membership in a room: the zero value if there is none.
+func (s *Store) Member(ctx context.Context, id, user string) (m room.Member, err error) {
+	text, err := s.Client.HGet(ctx, s.KeysOf(id).Users, user).Result()
+	if err != nil {
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return m, err
+	}
+	m, _ = ParseMember(text)
+	return m, nil
+}
+
 // Kept reads the newest messages that a room keeps, at most as many as most says, and the room's epoch.
 func (s *Store) Kept(ctx context.Context, id string, most int) (kept room.Kept, err error) {
 	k := s.KeysOf(id)

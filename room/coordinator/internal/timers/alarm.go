@@ -12,31 +12,55 @@ import (
 // retryPause is the pause before a timer that could not fire is tried again.
 const retryPause = 500 * time.Millisecond
 
-// alarm fires a timer that this node has set or adopted.
+// A timer that is due later than alarmAhead has an entry in the index, and no alarm; so has a member who leaves later
+// than leaveAhead. When that little is left, the entry has a node look at it, which then sets the alarm.
+const (
+	alarmAhead = time.Hour
+	leaveAhead = time.Minute
+)
+
+// ahead returns how long before an entry is due a node sets the alarm, in ms.
+func (e entry) ahead() int64 {
+	if e.user != "" {
+		return leaveAhead.Milliseconds()
+	}
+	return alarmAhead.Milliseconds()
+}
+
+// look returns when a node has to look at an entry: early enough to set the alarm, or when it is due.
+func (e entry) look(now int64) int64 {
+	if e.due-now > e.ahead() {
+		return e.due - e.ahead()
+	}
+	return e.due
+}
+
+// alarm fires a timer that this node has set or adopted, or ends the stay of a member.
 type alarm struct {
 	entry
 	name  string
 	clock *time.Timer
 }
 
-// setLocked sets the alarm of a timer, replacing an earlier one of that name. due 0 removes the alarm.
-func (t *Timers) setLocked(id, name string, due int64) {
-	named := t.alarms[id]
+// setLocked sets the alarm of an entry, replacing an earlier one of that name, unless the entry is due much later. due
+// 0 removes the alarm.
+func (t *Timers) setLocked(e entry, name string) {
+	named := t.alarms[e.room]
 	if old := named[name]; old != nil {
 		t.stopLocked(old)
 		delete(named, name)
 	}
-	if due != 0 && !t.closed {
+	if e.due != 0 && !t.closed && e.due-t.clock.now() <= e.ahead() {
 		if named == nil {
 			named = make(map[string]*alarm)
-			t.alarms[id] = named
+			t.alarms[e.room] = named
 		}
-		a := &alarm{entry: entry{id, due}, name: name}
+		a := &alarm{entry: e, name: name}
 		named[name] = a
 		t.runLocked(a, t.left(a))
 	}
 	if len(named) == 0 {
-		delete(t.alarms, id)
+		delete(t.alarms, e.room)
 	}
 }
 
@@ -45,7 +69,7 @@ func (t *Timers) adopt(e entry, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a := t.alarms[e.room][name]; a == nil || a.entry != e {
-		t.setLocked(e.room, name, e.due)
+		t.setLocked(e, name)
 	}
 }
 
@@ -71,13 +95,13 @@ func (t *Timers) review(ctx context.Context, id string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range before {
-		if t.alarms[id][a.name] != a {
+		if t.alarms[id][a.name] != a || a.user != "" { // a member's alarm is over soon
 			continue
 		} else if _, set := dueAt(timers, a.due); set {
 			t.missing = append(t.missing, a.entry)
 		} else {
 			t.over = append(t.over, a.entry)
-			t.setLocked(id, a.name, 0)
+			t.setLocked(entry{room: id}, a.name)
 		}
 	}
 	return nil
@@ -120,6 +144,6 @@ func (t *Timers) ring(a *alarm) {
 	case again > 0:
 		t.runLocked(a, again)
 	default: // another node has fired, replaced or cancelled it
-		t.setLocked(a.room, a.name, 0)
+		t.setLocked(entry{room: a.room}, a.name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -76,25 +77,26 @@ func (t *Timers) poll(ctx context.Context, rooms []string) (full bool, err error
 func (t *Timers) exchange(ctx context.Context, most int) (now int64, due []entry, full bool, err error) {
 	t.mu.Lock()
 	missing, over := t.missing[:min(len(t.missing), maxEntries)], t.over[:min(len(t.over), maxEntries)]
+	t.missing, t.over = rest(t.missing, len(missing)), rest(t.over, len(over))
 	t.mu.Unlock()
 	args := []any{late.Milliseconds(), claimed.Milliseconds(), most, len(missing)}
 	for _, e := range missing {
-		args = append(args, e.String(), e.due)
+		args = append(args, e.String(), e.look(t.clock.now()))
 	}
 	for _, e := range over {
 		args = append(args, e.String())
 	}
 	sent := time.Now()
 	reply, err := t.store.RunPlain(ctx, pollScript, []string{t.store.Space.Timers()}, args...).Slice()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if err != nil {
+		t.missing, t.over = slices.Concat(missing, t.missing), slices.Concat(over, t.over)
 		return 0, nil, false, err
 	}
 	now, _ = reply[0].(int64)
 	t.clock.measured(sent, time.Now(), now)
 	now /= 1000
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.missing, t.over = rest(t.missing, len(missing)), rest(t.over, len(over))
 	for _, text := range reply[1:] {
 		text, _ := text.(string)
 		if e, ok := parseEntry(text); ok {
@@ -118,25 +120,39 @@ func rest(list []entry, n int) []entry {
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	timers, err := t.store.Timers(reading, e.room)
+	name, set, err := t.find(reading, e)
 	if err != nil {
 		return err
 	}
-	name, set := dueAt(timers, e.due)
 	switch settled := e.due + t.settled.Milliseconds(); {
 	case set && e.due <= now:
 		_, err = t.actions.Run(ctx, e.room, room.Upkeep{Due: now}) // Committed removes the entry
 		return err
 	case set:
 		t.adopt(e, name)
-		return t.lookAt(reading, e, e.due)
+		return t.lookAt(reading, e, e.look(now))
 	case now < e.due:
 		return t.lookAt(reading, e, e.due)
 	case now <= settled:
 		return t.lookAt(reading, e, settled)
 	}
-	t.Withdraw(e.room, e.due)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = append(t.over, e)
 	return nil
+}
+
+// find reports whether the timer or deadline of an entry is set, and the name of its alarm.
+func (t *Timers) find(ctx context.Context, e entry) (name string, set bool, err error) {
+	if e.user != "" {
+		m, err := t.store.Member(ctx, e.room, e.user)
+		return e.leaves(), room.Deadline(m.Session) == e.due, err
+	}
+	timers, err := t.store.Timers(ctx, e.room)
+	if err == nil {
+		name, set = dueAt(timers, e.due)
+	}
+	return name, set, err
 }
 
 // dueAt returns the name of the timer that is due at that time, if there is one.
@@ -189,7 +205,8 @@ func (t *Timers) hasten(node string) {
 	defer cancel()
 	first, err := t.store.Client.SetNX(ctx, t.store.Space.TimersDied(node), 1, deathTTL).Result()
 	for after := "-inf"; err == nil && first && after != ""; {
-		after, err = t.store.RunPlain(ctx, hastenScript, []string{t.store.Space.Timers()}, after, maxEntries).Text()
+		after, err = t.store.RunPlain(ctx, hastenScript, []string{t.store.Space.Timers()}, after, maxEntries,
+			alarmAhead.Milliseconds()).Text()
 	}
 	if err != nil && t.open.Err() == nil {
 		t.failed.Happened(err) // the timers fire late

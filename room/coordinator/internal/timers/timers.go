@@ -1,8 +1,11 @@
 // Package timers fires the timers of rooms: each once, by the node that set it or, if that node died, by another.
 //
 // A room keeps its timers in Redis, and firing them is an action under the room's lock, so any node may try at any
-// time. This package decides who tries when. The node that set a timer has an alarm for it (alarm.go). Besides, Redis
-// has an index of all timers (Timers:due), where each node looks about once a second for overdue ones (poll.go).
+// time. This package decides who tries when. The node that set a timer has an alarm for it (alarm.go), unless it is due
+// much later. Besides, Redis has an index of all timers (Timers:due), where each node looks about once a second for those
+// that are overdue, or need an alarm (poll.go).
+//
+// The deadlines of members who are away in rooms whose settings have a grace are treated alike.
 //
 // The index may be on another master than the room, so an entry is written before the commit that sets its timer: an
 // entry without a timer is harmless, but a timer without an entry would be lost with its node. The entry is removed
@@ -23,6 +26,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,7 +107,8 @@ func (t *Timers) Now() int64 { return t.clock.now() }
 // ms. It fails with [room.ErrUnavailable] or the cause of ctx.
 func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, err error) {
 	sent := time.Now()
-	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in)
+	n, err := t.store.RunNumber(ctx, announceScript, []string{t.store.Space.Timers()}, id, in,
+		alarmAhead.Milliseconds())
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)
@@ -118,13 +123,33 @@ func (t *Timers) Announce(ctx context.Context, id string, in int64) (due int64, 
 func (t *Timers) Withdraw(id string, due int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over = append(t.over, entry{id, due})
+	t.over = append(t.over, entry{room: id, due: due})
+}
+
+// AnnounceDeadlines writes the entries of the deadlines that a commit with these updates sets, if any.
+func (t *Timers) AnnounceDeadlines(ctx context.Context, id string, updates []room.Update) error {
+	var entries []redis.Z
+	for i := range updates {
+		if e, set := deadlineIn(id, updates[i].User, updates[i].Session); set {
+			entries = append(entries, redis.Z{Score: float64(e.look(t.clock.now())), Member: e.String()})
+		}
+	}
+	if entries == nil {
+		return nil
+	}
+	return t.store.Client.ZAddNX(ctx, t.store.Space.Timers(), entries...).Err()
+}
+
+// deadlineIn returns the entry of a session's deadline, if it has one.
+func deadlineIn(id, user, session string) (e entry, set bool) {
+	due := room.Deadline(session)
+	return entry{room: id, due: due, user: user}, due > 0
 }
 
 // Committed sets and removes alarms of r's timers after a commit of this node with these updates.
 func (t *Timers) Committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
-		if updates[i].Type.Field() == "timers" {
+		if u := &updates[i]; u.Type.Field() == "timers" || room.Deadline(u.Session) > 0 || room.Deadline(u.Old) > 0 {
 			t.committed(r, updates[i:])
 			return
 		}
@@ -137,37 +162,68 @@ func (t *Timers) committed(r *room.Room, updates []room.Update) {
 	for i := range updates {
 		if u := &updates[i]; u.Detail != nil && u.Timer != nil {
 			if u.Timer.Was != 0 {
-				t.over = append(t.over, entry{r.ID, u.Timer.Was})
+				t.over = append(t.over, entry{room: r.ID, due: u.Timer.Was})
 			}
-			t.setLocked(r.ID, u.Timer.Name, u.Timer.Due)
+			t.setLocked(entry{room: r.ID, due: u.Timer.Due}, u.Timer.Name)
+		}
+		u := &updates[i]
+		was, ends := deadlineIn(r.ID, u.User, u.Old)
+		now, begins := deadlineIn(r.ID, u.User, u.Session)
+		if ends {
+			t.over = append(t.over, was)
+			t.setLocked(entry{room: r.ID}, was.leaves())
+		}
+		if begins { // an earlier stay may have had the same deadline, and its entry may just be removed
+			t.over = slices.DeleteFunc(t.over, func(e entry) bool { return e == now })
+			t.missing = append(t.missing, now)
+			t.setLocked(now, now.leaves())
 		}
 	}
 }
 
 // Found has the entries of r's timers written again, in case Redis has lost them. r was just read.
 func (t *Timers) Found(r *room.Room) {
-	if r.State().Timers.Len() == 0 {
+	var found []entry
+	if timers := r.State().Timers; timers != nil {
+		for _, timer := range timers.ByName {
+			found = append(found, entry{room: r.ID, due: timer.Due})
+		}
+	}
+	for user, m := range r.Members() {
+		if e, set := deadlineIn(r.ID, user, m.Session); set {
+			found = append(found, e)
+		}
+	}
+	if found == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, timer := range r.State().Timers.ByName {
-		t.missing = append(t.missing, entry{r.ID, timer.Due})
-	}
+	t.missing = append(t.missing, found...)
 }
 
-// entry is an entry of the index: the room has a timer that is due at due.
+// entry is an entry of the index: the room has a timer that is due at due, or the user leaves then.
 type entry struct {
 	room string
 	due  int64
+	user string // "" for a timer
 }
 
-func (e entry) String() string { return e.room + ":" + strconv.FormatInt(e.due, 10) }
+// leaves returns the name of the alarm of a member's deadline. No timer has such a name.
+func (e entry) leaves() string { return "~" + e.user }
+
+func (e entry) String() string {
+	text := e.room + ":" + strconv.FormatInt(e.due, 10)
+	if e.user != "" { // older versions do not know such entries, and leave them alone
+		text += ":" + e.user
+	}
+	return text
+}
 
 func parseEntry(text string) (e entry, ok bool) {
-	id, due, _ := strings.Cut(text, ":")
-	n, err := strconv.ParseInt(due, 10, 64)
-	return entry{id, n}, err == nil
+	parts := append(strings.SplitN(text, ":", 3), "", "")
+	n, err := strconv.ParseInt(parts[1], 10, 64)
+	return entry{parts[0], n, parts[2]}, err == nil
 }
 
 // maxSample is how long a measurement of the clock outranks later, less exact ones.

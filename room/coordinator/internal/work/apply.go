@@ -20,6 +20,8 @@ type batch struct {
 	commit   *store.Commit // of all requests together
 	sent     time.Time     // just before the actions were applied and commit was first sent
 	stale    int           // how often the room under the lock was at another version
+
+	announced *store.Commit // commit, once the index of timers has its deadlines
 }
 
 // nextBatch dequeues a batch, applies it to the copy and prepares its commit. It returns nil if there is no batch, or
@@ -243,7 +245,7 @@ func (w *worker) succeed(b *batch, at store.NextToken) {
 func (b *batch) forget() {
 	clear(b.requests)
 	clear(b.outcomes)
-	b.commit = nil
+	b.commit, b.announced = nil, nil
 }
 
 // committed makes the copy r equal to Redis after commit c, and informs this node's feeds, lobby, timers and relay.

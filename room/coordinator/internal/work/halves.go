@@ -185,6 +185,11 @@ func (m *move) commit(halves ...*half) error {
 	defer request.Close()
 	ctx, cancel := context.WithTimeout(m.pool.life, 2*m.pool.opts.LockTTL)
 	defer cancel()
+	for _, c := range commits {
+		if err := m.pool.announce(ctx, c); err != nil {
+			return err
+		}
+	}
 	send := func(ctx context.Context) error {
 		attempt, end := context.WithTimeout(ctx, m.pool.opts.LockTTL/2)
 		defer end()

@@ -154,9 +154,27 @@ type answer struct {
 	err error
 }
 
+// send sends a commit once. Before the first time it announces the deadlines that the commit sets.
 func (w *worker) send(ctx context.Context, b *batch) (a answer) {
+	if b.announced != b.commit {
+		if err := w.pool.announce(ctx, b.commit); err != nil {
+			return answer{err: err}
+		}
+		b.announced = b.commit
+	}
 	a.at, a.now, a.err = w.pool.store.Send(ctx, w.slot, b.commit)
 	return a
+}
+
+// announce tells the index of timers which deadlines a commit sets. It fails with store.ErrRefused.
+func (p *Pool) announce(ctx context.Context, c *store.Commit) error {
+	if c.Event == nil {
+		return nil
+	}
+	if err := p.Timers.AnnounceDeadlines(ctx, c.ID, c.Event.Updates); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	}
+	return nil
 }
 
 // commit writes a batch, and releases the lock in the same step, if the worker has it. It fails with store.ErrLost,

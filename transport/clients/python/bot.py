@@ -33,10 +33,14 @@ def surplus(view: View, players: int) -> list[int]:
 
 
 async def sit(client: Client, room: str, patience: float) -> None:
-    await asyncio.sleep(patience)
-    with contextlib.suppress(RoomdError):  # somebody was faster; the next change says how it is
-        table = await client.join(room)
-        await table.ready()
+    retry = True
+    while retry:
+        await asyncio.sleep(patience)
+        try:
+            table = await client.join(room)
+            return await table.ready()
+        except RoomdError as error:  # if somebody was faster, the next change says how it is
+            retry = error.retry
 
 
 async def play(table: Room) -> None:
@@ -49,7 +53,7 @@ async def attend(client: Client, room: str, players: int, patience: float) -> No
     async for _ in table:
         view = table.view
         waits = humans(view) and len(view.users) < players and not table.member
-        if sitting and (sitting.done() or not waits):
+        if sitting and (sitting.done() or not waits and not table.member):
             sitting.cancel()
             sitting = None
         if waits and not sitting:

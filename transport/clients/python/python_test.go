@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,8 +24,8 @@ import (
 // interpreter is Debian's, which finds Debian's python3-websockets.
 const interpreter = "/usr/bin/python3"
 
-// python returns a command that runs a script of this folder. It ends with the test, killed if need be. Without
-// Python the test is skipped; it fails where CI is set.
+// python returns a command that runs a script of this folder. It ends with the test, or within two minutes if that is
+// killed. Without Python the test is skipped; it fails where CI is set.
 func python(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := exec.Command(interpreter, "-c", "import websockets, asyncio; asyncio.TaskGroup").Run(); err != nil {
@@ -39,10 +40,17 @@ func python(t *testing.T, args ...string) *exec.Cmd {
 			redistest.OK(t, redistest.Err(os.ReadFile(script)))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, interpreter, append([]string{"-W", "error", "-B"}, args...)...)
+	ctx, cancel := context.WithCancel(context.Background())
+	line := append([]string{"--kill-after", "5", "120", interpreter, "-W", "error", "-B"}, args...)
+	cmd := exec.CommandContext(ctx, "timeout", line...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // which timeout passes on
 	cmd.WaitDelay = 5 * time.Second
+	t.Cleanup(func() {
+		cancel()
+		if cmd.Process != nil {
+			_ = cmd.Wait()
+		}
+	})
 	return cmd
 }
 
@@ -102,12 +110,20 @@ func TestExample(t *testing.T) {
 	}
 }
 
+// What is cancelled or closed at any moment leaves the client and the server of one mind.
+func TestClient_Cancelled(t *testing.T) {
+	t.Parallel()
+	cmd := python(t, "testdata/cancel.py", startNode(t))
+	out, err := cmd.CombinedOutput()
+	redistest.ErrorIf(t, err != nil || len(out) > 0, "%v\n%s", err, out)
+}
+
 // A bot sits down where a human waits, leaves when another human comes, and when no human is left.
 func TestBot(t *testing.T) {
 	t.Parallel()
 	cmd := python(t, "bot.py")
 	address := startNode(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	join := func(user string) (*client.Client, *client.Room) {
 		c, err := client.Connect(ctx, client.Config{Addresses: []string{address}, User: user})
@@ -123,7 +139,7 @@ func TestBot(t *testing.T) {
 		for range table.Changes(ctx) {
 			var users []string
 			for _, u := range table.View().Users {
-				users = append(users, u.User)
+				users = append(users, u.User+map[bool]string{true: " ready"}[u.Ready])
 			}
 			if slices.Equal(users, want) {
 				return
@@ -134,11 +150,11 @@ func TestBot(t *testing.T) {
 	cmd.Args = append(cmd.Args, address, "42", "--players", "2", "--patience", "0.05")
 	cmd.Stderr = os.Stderr
 	redistest.OK(t, cmd.Start())
-	await("ada", "bot-1")
+	await("ada", "bot-1 ready")
 	bob, _ := join("bob")
 	await("ada", "bob")
 	bob.Close()
-	await("ada", "bot-1")
+	await("ada", "bot-1 ready")
 	eve, err := client.Connect(ctx, client.Config{Addresses: []string{address}, User: "eve"})
 	redistest.OK(t, err)
 	defer eve.Close()

@@ -399,6 +399,11 @@ class Client:
         self._last = 0  # the last id
         self._window, self._rest = 0.0, 0.0  # how many may be on their way, none before this time
         self._lobbies: set[Lobby] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._known = asyncio.Event()  # whether a server accepts the client
+        self._closing: asyncio.Task[None] | None = None
+        if not self._addresses:
+            raise RoomdError("bad_request", "addresses: there is none")
 
     async def __aenter__(self) -> Client:
         return await self.connect()
@@ -408,10 +413,11 @@ class Client:
 
     async def connect(self) -> Client:
         """Connects. It tries until a server accepts the user, or refuses for good."""
-        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tasks = [asyncio.create_task(work) for work in (self._run(), self._pump())]
         try:
-            await self._first
+            await self._known.wait()
+            if self.error:
+                raise self.error
         except BaseException:
             await self.close()
             raise
@@ -419,15 +425,17 @@ class Client:
 
     async def close(self) -> None:
         """Leaves all rooms and ends. A program that ends without it keeps seats for the grace."""
+        self._closing = self._closing or asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         ws = self._ws
         self._fail(RoomdError("client_closed", "the program closed the client"))
-        try:
-            if ws:
-                await asyncio.wait([asyncio.create_task(ws.close(1000))], timeout=CLOSE_WAIT)
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.wait(self._tasks)
+        if ws:
+            await asyncio.wait([asyncio.create_task(ws.close(1000))], timeout=CLOSE_WAIT)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def join(
         self, room: str, *, seat: int | None = None, history: int | None = None
@@ -546,7 +554,7 @@ class Client:
                     room._restoring, room._stale, room._moved = True, False, False
                     self._later(self._restore(room))
                 self._become("connected")
-                self._first.done() or self._first.set_result(None)
+                self._known.set()
                 while True:
                     self._receive(json.loads(await ws.recv()))
         except* ConnectionClosed:
@@ -611,7 +619,7 @@ class Client:
             request.reply.done() or request.reply.set_exception(error)
         for part in [*self.rooms.values(), *self._lobbies]:
             part._end(error)
-        self._first.done() or self._first.set_exception(error)
+        self._known.set()
         self._become("lost")
 
     def _down(self, code: int | None) -> None:

@@ -63,43 +63,43 @@ func withDeadline(prefix string, deadline int64, id string) string {
 
 // deadline returns the deadline of a member of whom nobody has heard since ago ms. It is 0 if the settings have no
 // grace, or if it is not longer than ago.
-func (r *Room) deadline(by Origin, ago int64) int64 {
-	if grace, set := r.state.settings.Grace.Millis(); set && grace > ago {
+func (s Settings) deadline(by Origin, ago int64) int64 {
+	if grace, set := s.Grace.Millis(); set && grace > ago {
 		return by.At + grace - ago
 	}
 	return 0
 }
 
 // stray makes a connected member away.
-func (r *Room) stray(user string, m Member, deadline int64) {
+func stray(r *Room, user string, m Member, deadline int64) {
 	r.update(Update{Type: kindAway, User: user, Seat: m.Seat, Session: withDeadline(detached, deadline, m.Session),
 		Old: m.Session})
 }
 
 // disconnect makes a connected member away, or leave if the settings give no time to come back.
-func (r *Room) disconnect(user string, m Member, by Origin) {
+func disconnect(r *Room, user string, m Member, by Origin) {
 	if ms, set := r.state.settings.Grace.Millis(); set && ms == 0 {
 		r.update(Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonTimeout})
 		return
 	}
-	r.stray(user, m, r.deadline(by, 0))
+	stray(r, user, m, r.state.settings.deadline(by, 0))
 }
 
 // keeps reports whether the user of a session stays although the grace of its node is over, because the settings have
 // another one. It makes a member whose end of connection was not recorded away.
-func (r *Room) keeps(user string, m Member, by Origin) bool {
+func keeps(r *Room, user string, m Member, by Origin) bool {
 	switch _, set := r.state.settings.Grace.Millis(); {
 	case Deadline(m.Session) > 0:
 		return Deadline(m.Session) > by.At
 	case !set, m.Detached():
 		return false
 	}
-	r.disconnect(user, m, by)
+	disconnect(r, user, m, by)
 	return true
 }
 
 // expire makes the members leave whose deadline is at now or before, and returns their number.
-func (r *Room) expire(now int64) (n int) {
+func expire(r *Room, now int64) (n int) {
 	for _, o := range r.Snapshot().Users() {
 		m, _ := r.Member(o.User)
 		if deadline := Deadline(m.Session); deadline > 0 && deadline <= now {

@@ -216,7 +216,7 @@ func (a Leave) apply(r *Room, _ Rules, by Origin) (int, error) {
 		return 0, absent(r, a.User)
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
-	case a.Reason == ReasonTimeout && r.keeps(a.User, m, by):
+	case a.Reason == ReasonTimeout && keeps(r, a.User, m, by):
 		return m.Seat, nil
 	}
 	r.update(Update{Type: KindLeave, User: a.User, Seat: m.Seat, Reason: cmp.Or(a.Reason, ReasonLeft)})
@@ -244,7 +244,7 @@ func (a Detach) apply(r *Room, _ Rules, by Origin) (int, error) {
 	case !ok:
 		return 0, absent(r, a.User)
 	case m.Session == a.Session:
-		r.disconnect(a.User, m, by)
+		disconnect(r, a.User, m, by)
 	case m.SessionID() != a.Session:
 		return 0, elsewhere(r, a.User, m)
 	}

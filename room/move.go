@@ -153,19 +153,21 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 		}
 		return 0, nil
 	}
+	settings := r.state.settings
+	deadline := settings.deadline(by, a.Grace)
 	for _, o := range r.Snapshot().Users() {
 		switch m, _ := r.Member(o.User); {
-		case a.Evict != "" && m.Node == a.Evict && !m.Detached() && r.deadline(by, a.Grace) > 0:
-			r.stray(o.User, m, r.deadline(by, a.Grace))
+		case a.Evict != "" && m.Node == a.Evict && !m.Detached() && deadline > 0:
+			stray(r, o.User, m, deadline)
 		case a.Evict != "" && m.Node == a.Evict:
 			r.update(Update{Type: KindLeave, User: o.User, Seat: m.Seat, Reason: ReasonNode})
 			n++
 		case a.Stray != "" && m.Node == a.Stray && !m.Detached():
-			deadline := int64(0)
-			if r.deadline(by, a.Grace) > 0 {
-				deadline = r.deadline(by, 0)
+			until := deadline
+			if until > 0 { // the node still counts its own grace
+				until = settings.deadline(by, 0)
 			}
-			r.stray(o.User, m, deadline)
+			stray(r, o.User, m, until)
 			n++
 		}
 	}
@@ -190,7 +192,7 @@ func (a Upkeep) fire(r *Room, rules Rules, by Origin) (n int, err error) {
 			r.setData("", strings.TrimPrefix(string(then.Data), "null"))
 		}
 	}
-	return n + r.expire(a.Due), err
+	return n + expire(r, a.Due), err
 }
 
 // Undo undoes the Reserve of a move, because the Release in the other room could not be written. It keeps all that

@@ -57,7 +57,7 @@ func (t *Timers) setLocked(e entry, name string) {
 		}
 		a := &alarm{entry: e, name: name}
 		named[name] = a
-		t.runLocked(a, t.left(a))
+		t.runLocked(a, a.left(t.clock.now()))
 	}
 	if len(named) == 0 {
 		delete(t.alarms, e.room)
@@ -107,9 +107,8 @@ func (t *Timers) review(ctx context.Context, id string) error {
 	return nil
 }
 
-func (t *Timers) left(a *alarm) time.Duration {
-	return time.Duration(a.due-t.clock.now()) * time.Millisecond
-}
+// left returns in how long the alarm rings.
+func (a *alarm) left(now int64) time.Duration { return time.Duration(a.due-now) * time.Millisecond }
 
 func (t *Timers) runLocked(a *alarm, in time.Duration) {
 	t.busy.Add(1)
@@ -127,7 +126,7 @@ func (t *Timers) stopLocked(a *alarm) {
 
 // ring fires a timer, and tries again later if that fails.
 func (t *Timers) ring(a *alarm) {
-	again := t.left(a) // the clock may have been measured more exactly since
+	again := a.left(t.clock.now()) // the clock may have been measured more exactly since
 	if again <= 0 && t.open.Err() == nil {
 		_, err := t.actions.Run(t.open, a.room, room.Upkeep{Due: t.clock.now()})
 		again = retryPause

@@ -12,6 +12,7 @@ import (
 
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
+	"roomd/room/coordinator/internal/store"
 )
 
 const (
@@ -120,7 +121,7 @@ func rest(list []entry, n int) []entry {
 func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 	reading, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	name, set, err := t.find(reading, e)
+	name, set, err := e.find(reading, t.store)
 	if err != nil {
 		return err
 	}
@@ -143,12 +144,12 @@ func (t *Timers) look(ctx context.Context, e entry, now int64) error {
 }
 
 // find reports whether the timer or deadline of an entry is set, and the name of its alarm.
-func (t *Timers) find(ctx context.Context, e entry) (name string, set bool, err error) {
+func (e entry) find(ctx context.Context, in *store.Store) (name string, set bool, err error) {
 	if e.user != "" {
-		m, err := t.store.Member(ctx, e.room, e.user)
+		m, err := in.Member(ctx, e.room, e.user)
 		return e.leaves(), room.Deadline(m.Session) == e.due, err
 	}
-	timers, err := t.store.Timers(ctx, e.room)
+	timers, err := in.Timers(ctx, e.room)
 	if err == nil {
 		name, set = dueAt(timers, e.due)
 	}

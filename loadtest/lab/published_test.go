@@ -327,7 +327,7 @@ func (w *walk) name(arg string) string {
 		return "now-ms+1000"
 	case w.isNow(arg, 0, 1):
 		return "now-ms"
-	case digits.MatchString(arg) && (err != nil || number > 1000 || number < 0): // an unsigned one of 64 bits may not fit
+	case digits.MatchString(arg) && (err != nil || number > 1000 || number < 0 || arg == w.c.value): // an unsigned one of 64 bits may not fit
 		return "N-" + w.letter(arg)
 	}
 	return arg

@@ -195,6 +195,7 @@ func testLost(t *testing.T, lost, then string) {
 			break
 		}
 	}
+	synctest.Wait() // what the node does besides has ended
 	redistest.ErrorIf(t, r.Epoch == known.Epoch || r.Epoch == "",
 		"the epoch goes on: version %d with %s, after version %d", r.Version, describeUsers(r.Users()), known.Version)
 	redistest.ErrorIf(t, !read, "the room was not read: %q", o.asked)

@@ -110,10 +110,12 @@ func play(t *testing.T, a, b, dies *Coordinator) {
 	mustDo(t, b, "42", room.SetTimer{Name: "turn", In: 100})
 	mustDo(t, a, "ends", room.Join{User: "c", Session: "s"})
 	mustDo(t, a, "ends", room.Close{})
-	redistest.Until(t, "the lobby has the room", func() bool {
-		l, err := a.Lobby(soon(t))
-		return err == nil && l.Find("42") != nil
-	})
+	for _, c := range []*Coordinator{a, b} {
+		redistest.Until(t, "the lobby has the room", func() bool {
+			l, err := c.Lobby(soon(t))
+			return err == nil && l.Find("42") != nil
+		})
+	}
 	w := ranked(8)
 	w.By, w.Key = "somebody", "key"
 	redistest.Equal(t, "matched into", match(t, b, w, "m"), "42")

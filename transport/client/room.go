@@ -133,7 +133,7 @@ func (r *Room) Update(ctx context.Context, change func(old protocol.JSON) (any, 
 }
 
 // SetTimer sets a timer of the room, which fires once, after that time, with the effect of then. It replaces the timer
-// of the same name. A name is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, of at most 24 hours. Users
+// of the same name. A name is 1 to 32 of A-Z a-z 0-9 . _ -; a room has at most 8 timers, of at most 90 days. Users
 // who may set the room's data may set its timers. With a condition made by [Expect], SetTimer requires that neither
 // the data nor a timer has changed since. Errors are as for Set.
 //

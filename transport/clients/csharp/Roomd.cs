@@ -296,7 +296,7 @@ namespace Roomd {
             Ask("set", ("data", data), ("scope", scope), ("expect", expect), ("epoch", expect == null ? null : Epoch));
 
         /// <summary>Update changes the room's data so that nobody's change is lost: if somebody else was faster, it
-        /// calls change again, with the data of then.</summary>
+        /// calls change again, with the data of then. If change throws, nothing is written.</summary>
         public async Task Update(Func<object, object> change) {
             for (var now = Json.Of(("data", Data), ("epoch", Epoch), ("version", Version)); now != null;) {
                 try {
@@ -351,7 +351,7 @@ namespace Roomd {
 
         /// <summary>Snapshot returns the room as it is.</summary>
         public Json Snapshot() => Json.Of(("type", "snapshot"), ("epoch", Epoch), ("version", Version),
-            ("users", Users), ("data", Data), ("settings", Settings), ("host", Host), ("seat", Seat));
+            ("users", Users), ("data", Data), ("settings", Settings), ("host", Host), ("seat", (double?)Seat));
 
         // Enter makes the client a member. After a move, the seat comes with the snapshot.
         internal void Enter(int? seat) {

@@ -104,6 +104,7 @@ static class Attack {
         var client = new Client(new Options { Addresses = new[] { address }, User = "Jörg 😀" });
         var room = Get(client, client.Join("faults"), "the seat");
         Check(room.Users[0].Text("user") == "Jörg 😀", "another user: " + room.Users[0]);
+        Check(room.Snapshot()["seat"] is double, "the seat has another type");
         var thrown = 0;
         client.Changed += (where, change) => throw new InvalidOperationException((++thrown).ToString());
         var text = new string('é', 3000);

@@ -12,17 +12,30 @@ import (
 // minReservation is how long a seat is reserved at least, in ms: sessions that follow a move need time to arrive.
 const minReservation = 5000
 
-// Grace is a time in ms, plus 1. The zero value is no time: the nodes' own.
+// Grace is a time in ms, plus 1. The zero value is no time: the nodes' own. A negative one is invalid.
 type Grace int64
 
 // NewGrace returns the Grace of a time in ms.
-func NewGrace(ms int64) Grace { return Grace(ms + 1) }
+func NewGrace(ms int64) Grace {
+	if ms < 0 {
+		return Grace(ms)
+	}
+	return Grace(ms + 1)
+}
 
 // Millis returns the time in ms. set is false for the zero value.
-func (g Grace) Millis() (ms int64, set bool) { return int64(g) - 1, g != 0 }
+func (g Grace) Millis() (ms int64, set bool) {
+	if g < 0 {
+		return int64(g), true
+	}
+	return int64(g) - 1, g != 0
+}
 
 // MarshalJSON implements [json.Marshaler] with the number. The zero value is left out where a Grace is written.
-func (g Grace) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(g)-1, 10), nil }
+func (g Grace) MarshalJSON() ([]byte, error) {
+	ms, _ := g.Millis()
+	return strconv.AppendInt(nil, ms, 10), nil
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (g *Grace) UnmarshalJSON(text []byte) error {

@@ -1,8 +1,11 @@
 package room
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+
+	"roomd/lockmgr/redistest"
 )
 
 // graceRoom returns a room with that grace, in which a and b sit by node n since the time 1000. Negative: no setting.
@@ -119,6 +122,10 @@ func TestGrace_Member(t *testing.T) {
 		if Deadline(stored) != want.deadline || m.SessionID() != want.id || m.Reserved() != want.reserved {
 			t.Errorf("%s: %d, %s, %v", stored, Deadline(stored), m.SessionID(), m.Reserved())
 		}
+	}
+	for _, ms := range []int64{-1, -2, 30*86_400_000 + 1} {
+		_, err := Check(Configure{Settings: Settings{Grace: NewGrace(ms)}}, Rules{})
+		redistest.ErrorIf(t, !errors.Is(err, ErrInvalid), "a grace of %d ms: %v", ms, err)
 	}
 	r := graceRoom(t, 1000)
 	doAt(t, r, 1000, Detach{User: "a", Session: "s"})

@@ -143,8 +143,8 @@ func (s Settings) check(rules Rules) (Settings, error) {
 				return s, invalid(f.Name, "must be from 0 to %d, not %d", f.Most, *value)
 			}
 		case *Grace:
-			if *value < 0 || *value > NewGrace(int64(f.Most)) {
-				return s, invalid(f.Name, "must be from 0 to %d ms, not %d", f.Most, *value-1)
+			if ms, set := value.Millis(); set && (ms < 0 || ms > int64(f.Most)) {
+				return s, invalid(f.Name, "must be from 0 to %d ms, not %d", f.Most, ms)
 			}
 		case *Choice:
 			if f.normalize(value); *value != "" && !slices.Contains(f.Values, string(*value)) {

@@ -131,7 +131,9 @@ func (k *known) inChanges(e *room.Event) Input {
 			in = Removed
 		case c.Type != room.KindLeave:
 			in = TakenOver
-		case in != TakenOver && c.Reason == room.ReasonNode:
+		case in != TakenOver && c.Reason == room.ReasonNode,
+			// others saw this node stand still, and the room's grace ended meanwhile
+			in != TakenOver && c.Reason == room.ReasonTimeout && k.is(room.Member{Session: c.Old}):
 			in = Removed
 		case in != TakenOver:
 			in = Ended

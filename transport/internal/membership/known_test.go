@@ -26,6 +26,9 @@ func TestKnown_Events(t *testing.T) {
 	}
 	leaves := room.Update{Type: room.KindLeave, User: "a", Reason: room.ReasonNode}
 	kicked := room.Update{Type: room.KindLeave, User: "a", Reason: "kicked"}
+	expires := func(old string) room.Update {
+		return room.Update{Type: room.KindLeave, User: "a", Reason: room.ReasonTimeout, Old: old}
+	}
 	other := room.Update{Type: room.KindJoin, User: "b", Session: "x"}
 	seats := func(session string) map[string]room.Member {
 		return map[string]room.Member{"a": {Session: session, Node: "n2"}}
@@ -60,6 +63,8 @@ func TestKnown_Events(t *testing.T) {
 		{"the own session is detached", in, changesAt("e", 6, replaces("s", "~s")), Seen},
 		{"taken over by one that is detached", in, changesAt("e", 6, replaces("x", "~new")), TakenOver},
 		{"removed", in, changesAt("e", 6, leaves), Removed},
+		{"away for the room's grace, as others believed", in, changesAt("e", 6, expires("~5~s")), Removed},
+		{"another session was away for the grace", in, changesAt("e", 6, expires("~5~x")), Ended},
 		{"kicked", in, changesAt("e", 6, kicked), Ended},
 		{"kicked before the own join", in, changesAt("e", 4, kicked), nothing},
 		{"kicked, and the user came with another session", in, changesAt("e", 6, kicked, joins("new")), TakenOver},

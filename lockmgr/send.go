@@ -136,15 +136,13 @@ func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, 
 	return cmd
 }
 
-// minRedis is the oldest major version of Redis with all commands that the scripts use.
-const minRedis = 7
-
 // refuseOld returns an ErrInvalid if the server is too old. It is called before a server gets a script for the
 // first time. A user without the right to ask for the version is not refused.
 func (s *sender) refuseOld(ctx context.Context) error {
 	text, _ := s.client.Info(ctx, "server").Result()
-	if info := redisconn.ParseInfo(text); info.IsOlderThan(minRedis) {
-		return fmt.Errorf("the server is %s, it must be at least Redis %d.0: %w", info.Product(), minRedis, ErrInvalid)
+	if info := redisconn.ParseInfo(text); info.IsTooOld() {
+		return fmt.Errorf("the server is %s, it must be at least Redis %d.0: %w", info.Product(), redisconn.MinRedis,
+			ErrInvalid)
 	}
 	return nil
 }

@@ -6,9 +6,10 @@ import (
 )
 
 // Reserve seats users who have not come yet: all of them, or none. Each is away until a session of the user joins;
-// before that, a [Leave] of Session frees the seat, or the end of the settings' grace. Members keep their seats. A seat that was reserved before is now
-// reserved for Session, so a release of the earlier reservation does not free it. Reserve fails with [ErrFull],
-// [ErrBanned], [ErrRoomClosed], [ErrOtherLabels] or an error of Rules.Seating. It needs authority over the room.
+// before that, a [Leave] of Session frees the seat, or the end of the settings' grace. Members keep their seats. A seat
+// that was reserved before is now reserved for Session, so a release of the earlier reservation does not free it.
+// Reserve fails with [ErrFull], [ErrBanned], [ErrRoomClosed], [ErrOtherLabels] or an error of Rules.Seating. It needs
+// authority over the room.
 type Reserve struct {
 	Session string // a new id, used only for this reservation
 	Users   []string

@@ -131,8 +131,8 @@ func (g *disconnectTimers) leave(one *disconnectTimer) {
 	}
 }
 
-// detach marks the user of a timer as away in rooms, since the connection has ended; another session may then take over.
-// It retries until the grace is over or stop is called. The returned group waits until each room was tried once.
+// detach marks the user of a timer as away in rooms, since the connection has ended; another session may then take
+// over. It retries until the grace is over or stop is called. The returned group waits until each room was tried once.
 func (g *disconnectTimers) detach(one *disconnectTimer, rooms []string) (first *sync.WaitGroup) {
 	first = new(sync.WaitGroup)
 	for _, id := range rooms {

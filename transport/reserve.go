@@ -67,8 +67,8 @@ func (r *reservation) settle(result room.Result, err error) {
 }
 
 // Reserve seats users who have not come yet: all of them, or none. Until a session joins, each user is shown as away,
-// and keeps the seat for the grace of the settings or else Options.Grace, but 5 s if that is none. It fails as [Rooms].Do, and after Shutdown with
-// room.ErrClosed.
+// and keeps the seat for the grace of the settings or else Options.Grace, but 5 s if that is none. It fails as
+// [Rooms].Do, and after Shutdown with room.ErrClosed.
 func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.Result, error) {
 	return s.seatParty(ctx, id, nil, users)
 }

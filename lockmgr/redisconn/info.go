@@ -40,9 +40,12 @@ func (i Info) Product() string {
 // Mode returns standalone, cluster or sentinel; "" if the server does not tell.
 func (i Info) Mode() string { return cmp.Or(i["redis_mode"], i["server_mode"], i["redict_mode"]) }
 
-// IsOlderThan reports whether the server's commands are known to be those of a Redis before major.0.
-func (i Info) IsOlderThan(major int) bool {
+// MinRedis is the oldest major version of Redis with all commands that locks and rooms use.
+const MinRedis = 7
+
+// IsTooOld reports whether the server's commands are known to be those of a Redis before MinRedis.
+func (i Info) IsTooOld() bool {
 	first, _, _ := strings.Cut(i["redis_version"], ".")
 	n, err := strconv.Atoi(first)
-	return err == nil && n < major
+	return err == nil && n < MinRedis
 }

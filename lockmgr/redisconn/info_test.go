@@ -18,8 +18,8 @@ func TestInfo(t *testing.T) {
 		"":                      {"", "", false},
 	} {
 		info := ParseInfo(text)
-		if info.Product() != want.product || info.Mode() != want.mode || info.IsOlderThan(7) != want.old {
-			t.Errorf("%q: %q, %q, old %v", text, info.Product(), info.Mode(), info.IsOlderThan(7))
+		if info.Product() != want.product || info.Mode() != want.mode || info.IsTooOld() != want.old {
+			t.Errorf("%q: %q, %q, old %v", text, info.Product(), info.Mode(), info.IsTooOld())
 		}
 	}
 }

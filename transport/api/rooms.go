@@ -148,7 +148,8 @@ func dataOf(a room.Action, now room.Snapshot) string {
 	return now.Private(room.Viewer{Authority: true})[user]
 }
 
-// settings are room.Settings with all fields shown that have a default. [room.SettingFields] has their description and limits.
+// settings are room.Settings with all fields shown that have a default. [room.SettingFields] has their description and
+// limits.
 type settings struct {
 	Capacity int         `json:"capacity" required:"false"`
 	Closed   bool        `json:"closed" required:"false"`

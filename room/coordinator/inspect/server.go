@@ -20,7 +20,7 @@ type Server struct {
 	Address string
 	Product string // such as Redis 7.0.15 or Valkey 8.1.1
 	Mode    string // standalone, cluster or sentinel
-	TooOld  bool   // its commands are known to be those of a Redis before minRedis
+	TooOld  bool   // its commands are known to be those of a Redis before redisconn.MinRedis
 	NoRunID bool   // it does not tell that it was restarted: see package store
 
 	IsReplica bool
@@ -42,9 +42,6 @@ type Server struct {
 	ClockAhead  time.Duration // how far its clock is ahead of ours
 	ClockError  time.Duration // how far ClockAhead may be off
 }
-
-// minRedis is the oldest major version of Redis with the commands that a coordinator needs.
-const minRedis = 7
 
 // Config has the settings that only CONFIG GET reports.
 type Config struct {
@@ -120,7 +117,7 @@ func (s *Server) read(info redisconn.Info) {
 		n, _ := strconv.ParseInt(info[name], 10, 64)
 		return n
 	}
-	s.Product, s.Mode, s.TooOld = info.Product(), info.Mode(), info.IsOlderThan(minRedis)
+	s.Product, s.Mode, s.TooOld = info.Product(), info.Mode(), info.IsTooOld()
 	s.NoRunID = s.Product != "" && info["run_id"] == ""
 	s.IsReplica = info["role"] == "slave"
 	s.ReadOnly = s.IsReplica && info["slave_read_only"] != "0"

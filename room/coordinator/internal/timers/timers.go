@@ -2,8 +2,8 @@
 //
 // A room keeps its timers in Redis, and firing them is an action under the room's lock, so any node may try at any
 // time. This package decides who tries when. The node that set a timer has an alarm for it (alarm.go), unless it is due
-// much later. Besides, Redis has an index of all timers (Timers:due), where each node looks about once a second for those
-// that are overdue, or need an alarm (poll.go).
+// much later. Besides, Redis has an index of all timers (Timers:due), where each node looks about once a second for
+// those that are overdue, or need an alarm (poll.go).
 //
 // The deadlines of members who are away in rooms whose settings have a grace are treated alike.
 //
@@ -160,13 +160,13 @@ func (t *Timers) committed(r *room.Room, updates []room.Update) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range updates {
-		if u := &updates[i]; u.Detail != nil && u.Timer != nil {
+		u := &updates[i]
+		if u.Detail != nil && u.Timer != nil {
 			if u.Timer.Was != 0 {
 				t.over = append(t.over, entry{room: r.ID, due: u.Timer.Was})
 			}
 			t.setLocked(entry{room: r.ID, due: u.Timer.Due}, u.Timer.Name)
 		}
-		u := &updates[i]
 		was, ends := deadlineIn(r.ID, u.User, u.Old)
 		now, begins := deadlineIn(r.ID, u.User, u.Session)
 		if ends {

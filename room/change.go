@@ -45,6 +45,7 @@ const (
 	kindShuffle Kind = "shuffle" // [Shuffle]
 	kindTxn     Kind = "txn"     // [Txn]
 	kindReady   Kind = "ready"   // [Ready]
+	kindAgree   Kind = "agree"   // [Agree]; also of its update, which players are not shown
 	kindDetach  Kind = "detach"  // [Detach]
 	kindKeep    Kind = "keep"    // [Keep]
 	kindUpkeep  Kind = "upkeep"  // [Upkeep], of nodes
@@ -84,6 +85,7 @@ var kinds = [...]kindRow{
 	{kindReplace, ofMember | ofSession, ""},
 	{kindKick, counted, ""}, {kindClose, counted, ""}, {kindReserve, counted, ""}, {kindRelease, counted, ""},
 	{kindSwap, counted, ""}, {kindShuffle, counted, ""}, {kindTxn, counted, ""}, {kindReady, counted, ""},
+	{kindAgree, counted | ofMember, ""},
 	{kindKeep, counted, ""}, {kindDetach, counted, ""}, {kindDefaults, 0, "settings"}, {kindBan, 0, "bans"},
 }
 
@@ -170,6 +172,7 @@ type Detail struct {
 	Target string         `json:"target,omitzero"` // the room to which a user was moved
 	Until  int64          `json:"until,omitzero"`  // the end of a ban, in ms since 1970; 0 lifts the ban
 	Timer  *Countdown     `json:"timer,omitzero"`  // the timer that was set, was cancelled or has fired
+	Agreed *Agreement     `json:"agreed,omitzero"` // of a member
 	// Again marks an update that restores what Redis had lost or, in a closed room, a session that a failure removed.
 	Again bool `json:"again,omitzero"`
 	// Node is set in a join that restores a member, and names the session's node. Empty: the commit's node.
@@ -219,7 +222,7 @@ func (c *Commit) Event(id string) *Event {
 	e.Changes = make([]Change, 0, len(c.Updates))
 	for i := range c.Updates {
 		switch u := &c.Updates[i]; u.Type {
-		case kindReplace, kindBan:
+		case kindReplace, kindBan, kindAgree:
 		case kindDefaults:
 			if d := u.detail(); d.Settings != nil && *d.Settings != (Settings{Default: d.Settings.Default}) {
 				e.Changes = append(e.Changes, Change{Type: kindSettings, Detail: u.Detail})

@@ -25,6 +25,8 @@ type Member struct {
 	Data  *Value `json:"data,omitzero"`  // set by the user; nil for none
 
 	Private *Value `json:"private,omitzero"` // shown only to the user and to authority; nil for none
+
+	Agreed *Agreement `json:"agreed,omitzero"` // see [Agree]; immutable, nil for none
 }
 
 // SessionID returns the user's active session, detached or not, or the session that reserves the seat.
@@ -42,7 +44,8 @@ func (m Member) Detached() bool { return strings.HasPrefix(m.Session, detached) 
 // equals reports whether Redis stores m and other alike.
 func (m Member) equals(other Member) bool {
 	return m.Seat == other.Seat && m.Session == other.Session && m.Node == other.Node && m.At == other.At &&
-		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private)
+		m.Ready == other.Ready && m.Data.equals(other.Data) && m.Private.equals(other.Private) &&
+		m.Agreed.equals(other.Agreed)
 }
 
 // memberData has a row for each kind of update that changes a member's data or readiness. set applies an update. all
@@ -78,6 +81,15 @@ var memberData = [...]struct {
 			return nil
 		}
 		return &Detail{Data: jsonOfMember(m.Private.String())}
+	}},
+	{kindAgree, func(m Member, now Detail, _ uint64) Member {
+		m.Agreed = now.Agreed
+		return m
+	}, func(m Member) *Detail {
+		if m.Agreed == nil {
+			return nil
+		}
+		return &Detail{Agreed: m.Agreed}
 	}},
 }
 

@@ -277,6 +277,8 @@ func TestMember_KeepsEachField(t *testing.T) {
 			*v = "x"
 		case **Value:
 			*v = &Value{7, jsontext.Value(`"x"`)}
+		case **Agreement:
+			*v = &Agreement{Labels: `{"mode":"ranked"}`}
 		default:
 			t.Fatalf("%T has no value here", v)
 		}

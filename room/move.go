@@ -83,6 +83,10 @@ func (a Reserve) carry(r *Room, user string) {
 type Release struct {
 	Users  []string
 	Target string // the room to which they are moved; "" if they just leave
+
+	// Labels, if not "", moves only users who agreed to that: see [Agree]. It fails with [ErrNotMember] if one has not,
+	// and with [ErrForbidden] if one's token does not allow Target.
+	Labels Labels
 }
 
 func (Release) about() (Kind, string, bool) { return kindRelease, "", true }
@@ -101,6 +105,11 @@ func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 		m, ok := r.Member(user)
 		if !ok {
 			return 0, absent(r, user)
+		}
+		if a.Labels != "" {
+			if err := m.agrees(user, a.Labels, a.Target); err != nil {
+				return 0, err
+			}
 		}
 		u.User, u.Seat = user, m.Seat
 		r.update(u)

@@ -72,6 +72,10 @@ type hookedRooms struct {
 	unreachable atomic.Bool                                    // Redis answers no subscription and no ping
 }
 
+func (noRooms) MoveParty(context.Context, string, string, string, room.Settings, ...string) (left, joined room.Result, err error) {
+	return left, joined, room.ErrUnavailable
+}
+
 func (r *hookedRooms) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error) {
 	if r.move != nil {
 		return left, joined, r.move(ctx, to, session, users)

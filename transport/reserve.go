@@ -96,6 +96,19 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 	return left, joined, err
 }
 
+// moveParty is Move by [Rooms].MoveParty.
+func (s *Server) moveParty(
+	ctx context.Context, from, to string, begin room.Settings, users []string,
+) (joined room.Result, err error) {
+	held, err := s.disconnectTimers.reserve(to, users)
+	if err != nil {
+		return joined, err
+	}
+	_, joined, err = s.rooms.MoveParty(ctx, from, to, held.session, begin, users...)
+	held.settle(joined, err)
+	return joined, err
+}
+
 // Match is [Server.Reserve] in the room that Rooms.Match finds. It sets w.Seats to the number of users, and, without
 // w.Allow, an empty w.Prefix to m-. It fails as Rooms.Match.
 func (s *Server) Match(

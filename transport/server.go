@@ -21,6 +21,8 @@ import (
 type Rooms interface {
 	session.Rooms
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
+	MoveParty(ctx context.Context, from, to, session string, begin room.Settings, users ...string) (
+		left, joined room.Result, err error)
 	Ping(ctx context.Context) error
 	Ready(ctx context.Context) error
 	AnswerFor(fn func(room, session string) bool)
@@ -76,6 +78,7 @@ func New(rooms Rooms, opts Options) (*Server, error) {
 			AuthTimeout: opts.AuthTimeout,
 		},
 	}
+	s.sessions.MoveParty = s.moveParty
 	s.sockets = ws.NewGroup(ws.Options{
 		PingInterval: opts.PingInterval, WriteTimeout: opts.WriteTimeout, TooSlow: protocol.CloseTooSlow,
 		Closed: opts.Trace.Closed, Clock: clock,

@@ -101,7 +101,7 @@ func public(all []Change, user string, authority bool) (list []Change) {
 	for _, c := range all {
 		c.At, c.Until, c.Again = 0, 0, false
 		switch {
-		case c.Type == "replace", c.Type == "ban":
+		case c.Type == "replace", c.Type == "ban", c.Type == "agree":
 			continue
 		case c.Type == "defaults":
 			if c.Settings == nil || *c.Settings == (Settings{}) {

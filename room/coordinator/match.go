@@ -32,7 +32,8 @@ const NewIDLength = lobby.NewIDLength
 const maxMatches = 20
 
 // Match finds the fullest room with the labels and enough free seats, or chooses the id of a new one. Then it calls
-// join, which takes the seats with a [room.Join] or a [room.Reserve] that has begin as its Begin. If a room refuses,
+// join, which takes the seats with a [room.Join] or a [room.Reserve] that has begin as its Begin, or with a
+// [Coordinator.MoveParty]. If a room refuses,
 // because others were faster or the room does not let this user in, Match tries the next. So users who look for the
 // same at the same instant, on any nodes, sit together, and a new room begins only when no known one has seats: if
 // players join rooms with these labels in no other way, all rooms except the last are full.

@@ -36,8 +36,22 @@ import (
 // success. After any other error nothing has changed.
 func (c *Coordinator) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result,
 	err error) {
+	return c.move(ctx, from, to, session, nil, users)
+}
+
+// MoveParty is [Coordinator.Move] for members who have all agreed to be moved to a table with the labels of begin (see
+// [room.Agree]), into a room that [Coordinator.Match] has found. begin is the argument of Match's join. In addition it
+// fails with [room.ErrNotMember] if a user has not agreed, and with [room.ErrForbidden] if a user may not enter that
+// room.
+func (c *Coordinator) MoveParty(ctx context.Context, from, to, session string, begin room.Settings, users ...string) (
+	left, joined room.Result, err error) {
+	return c.move(ctx, from, to, session, &begin, users)
+}
+
+func (c *Coordinator) move(ctx context.Context, from, to, session string, begin *room.Settings, users []string) (
+	left, joined room.Result, err error) {
 	start := time.Now()
-	left, joined, err = c.workers.Move(ctx, from, to, session, users)
+	left, joined, err = c.workers.Move(ctx, from, to, session, begin, users)
 	if done := c.opts.Trace.Done; done != nil {
 		done("move", err, time.Since(start))
 	}

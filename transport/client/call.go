@@ -55,7 +55,7 @@ func (k *call) frame() ([]byte, error) {
 	parts := []part{
 		{"room", req.Room}, {"token", req.Token}, {"user", req.User}, {"text", req.Text},
 		{"data", string(req.Data)}, {"name", req.Name}, {"to", strings.Join(req.To, ",")},
-		{"users", strings.Join(req.Users, ",")}, {"epoch", req.Epoch},
+		{"users", strings.Join(req.Users, ",")}, {"epoch", req.Epoch}, {"party", req.Party},
 	}
 	for _, p := range parts {
 		if !utf8.ValidString(p.text) {

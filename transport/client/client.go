@@ -66,6 +66,17 @@ func (c *Client) Match(ctx context.Context, labels map[string]string, begin room
 		Settings: &begin, Key: uuid.NewString()})) // a repeated request with the key finds the same room
 }
 
+// MatchParty agrees that the user, a member of the room party, may be moved to a table as Match finds it. If all users,
+// other members of the party, have agreed to the same labels, it moves them and the user to one table, all or none.
+// It returns the room in which the user is then: the table or, as long as somebody has not agreed, the party. Errors
+// are as for Match.
+func (c *Client) MatchParty(ctx context.Context, party string, labels map[string]string, begin room.Settings,
+	users ...string) (*Room, error) {
+	begin.Labels = ""
+	return c.enter(ctx, newCall(protocol.Request{Action: protocol.ActionMatch, Labels: room.MakeLabels(labels),
+		Settings: &begin, Party: party, Users: users}))
+}
+
 // Watch follows the room without joining it. A member can watch, too, and goes on watching when the membership ends.
 // Errors are as for Join.
 func (c *Client) Watch(ctx context.Context, room string) (*Room, error) {

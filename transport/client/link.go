@@ -201,7 +201,7 @@ func (l *link) readyLocked(k *call) (*session, error) {
 	case l.session == nil, l.session.conn.Err() != nil, r != nil && r.awaitsSnapshotLocked():
 		return nil, nil
 	case k.enters, protocol.ActionNamed(k.req.Action).Host: // a host first needs its membership restored
-		r = l.rooms[k.req.Room]
+		r = l.rooms[cmp.Or(k.req.Room, k.req.Party)]
 	}
 	if r != nil && !r.restoredLocked() || !l.session.mayAskLocked() {
 		return nil, nil

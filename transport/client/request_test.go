@@ -66,6 +66,10 @@ func TestRequest_Frames(t *testing.T) {
 		{"close", func() error { _, err := c.CloseRoom(ctx, "42"); return err }, protocol.Request{Action: "close"}},
 		{"configure", func() error { _, err := c.Configure(ctx, "42", admins, Expect("e", 18)); return err },
 			protocol.Request{Action: "configure", Settings: &admins, Expect: version, Epoch: "e"}},
+		{"a party", func() error {
+			_, err := c.MatchParty(ctx, "friends", map[string]string{"mode": "ranked"}, admins, "a", "b")
+			return err
+		}, protocol.Request{Action: "match", Labels: `{"mode":"ranked"}`, Settings: &admins, Party: "friends", Users: []string{"a", "b"}}},
 		{"users", func() error {
 			reply, err := c.Users(ctx, "42")
 			want := &protocol.Reply{ID: reply.ID, Room: "42", Epoch: "e", Version: 1,
@@ -77,7 +81,10 @@ func TestRequest_Frames(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			redistest.OK(t, tt.err())
-			tt.want.ID, tt.want.Room = int64(i+2), "42"
+			tt.want.ID = int64(i + 2)
+			if tt.want.Party == "" {
+				tt.want.Room = "42"
+			}
 			if req := <-got; !reflect.DeepEqual(req, tt.want) {
 				t.Errorf("the server got %+v, want %+v", req, tt.want)
 			}

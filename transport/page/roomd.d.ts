@@ -153,8 +153,12 @@ export class Client extends EventTarget {
   /**
    * Joins the fullest room that has the labels, perhaps among others, and a free seat. If there is none, it creates
    * a room with exactly these labels, and otherwise `settings`. Rejects like `join`, but never with `room_full`.
+   *
+   * With `party`, a room of which the user is a member, the user agrees to be moved to such a room. If all `users`,
+   * other members of the party, have agreed to the same labels, it moves them and the user. The result is the room in
+   * which the user is then: the table or, as long as somebody has not agreed, the party.
    */
-  match<Data = any, MemberData = any>(labels: Labels, options?: { settings?: Settings; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
+  match<Data = any, MemberData = any>(labels: Labels, options?: { settings?: Settings; party?: string; users?: string[]; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /** Follows the room without joining it. `history` is as for {@link join}. */
   watch<Data = any, MemberData = any>(id: string, options?: { history?: number; signal?: AbortSignal }): Promise<Room<Data, MemberData>>
   /** Returns the room at this moment, without joining or watching it. */

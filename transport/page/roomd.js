@@ -1072,7 +1072,7 @@ class Session {
   flush() {
     if (!this.#connected) return
     this.#waiting = this.#waiting.filter((request) => {
-      const mirror = this.mirrors.get(request.frame.room)
+      const mirror = this.mirrors.get(request.frame.room ?? request.frame.party)
       if (mirror?.restoring || (mirror?.awaits && request.frame.action !== "join")) return true
       clearTimeout(request.timer)
       this.#link.send(request)
@@ -1390,10 +1390,10 @@ export class Client extends EventTarget {
     return this.#session.request({ action: "join", room: id, seat, history }, { signal, apply: (reply) => this.#session.entered("join", reply, history) })
   }
 
-  async match(labels, { settings, signal, ...rest } = {}) {
+  async match(labels, { settings, party, users, signal, ...rest } = {}) {
     nothingElse("match", rest)
     const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
-    return this.#session.request({ action: "match", labels, settings, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
+    return this.#session.request({ action: "match", labels, settings, party, users, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
   }
 
   async watch(id, { history, signal, ...rest } = {}) {

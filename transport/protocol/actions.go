@@ -67,6 +67,7 @@ const (
 	fieldSettings
 	fieldLabels
 	fieldKey
+	fieldParty
 	fieldText
 	fieldData
 	fieldTo
@@ -97,10 +98,11 @@ var fieldTable = [...]fieldRow{
 	fieldSettings: {name: "settings", in: func(r *Request) any { return &r.Settings }},
 	fieldLabels:   {name: "labels", in: func(r *Request) any { return &r.Labels }},
 	fieldKey:      {name: "key", in: func(r *Request) any { return &r.Key }},
+	fieldParty:    {name: "party", in: func(r *Request) any { return &r.Party }},
 	fieldText:     {name: "text", in: func(r *Request) any { return &r.Text }},
 	fieldData:     {name: "data", in: func(r *Request) any { return &r.Data }},
 	fieldTo:       {name: "to", most: MaxTo, in: func(r *Request) any { return &r.To }},
-	fieldUsers:    {name: "users", least: 2, most: 2, in: func(r *Request) any { return &r.Users }},
+	fieldUsers:    {name: "users", least: 1, most: room.MaxGroup, in: func(r *Request) any { return &r.Users }},
 	fieldName:     {name: "name", in: func(r *Request) any { return &r.Name }},
 	fieldIn:       {name: "in", most: MaxTimer, in: func(r *Request) any { return &r.In }},
 	fieldThen:     {name: "then", in: func(r *Request) any { return &r.Then }},
@@ -185,9 +187,10 @@ type Actor interface {
 var Actions = []Action{
 	{Name: ActionJoin, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom),
 		optional: setOf(fieldSeat, fieldBrief, fieldHistory, fieldExpect, fieldEpoch)},
-	// Repeats: its key finds the same room again. Cost: it asks Redis for a room first.
+	// Repeats: its key finds the same room again, and the party's room remembers where the user was moved. Cost: it
+	// asks Redis for a room first.
 	{Name: ActionMatch, Reply: ShapeList, Repeats: true, Cost: 2, required: setOf(fieldLabels),
-		optional: setOf(fieldSettings, fieldKey, fieldBrief)},
+		optional: setOf(fieldSettings, fieldKey, fieldBrief, fieldParty, fieldUsers)},
 	{Name: ActionLeave, Reply: ShapeCount, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionUsers, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom)},
 	{Name: ActionWatch, Reply: ShapeList, Repeats: true, Cost: 1, required: setOf(fieldRoom),
@@ -358,6 +361,10 @@ func checkTogether(req *Request, seen fieldSet) *Error {
 	switch say, whose := req.Action == ActionSay, req.Action == ActionSet && seen.has(fieldUser); {
 	case seen.has(fieldEpoch) && !seen.has(fieldExpect):
 		wrong = "epoch: only goes with expect"
+	case req.Action == ActionMatch && seen.has(fieldUsers) && !seen.has(fieldParty):
+		wrong = "users: with match, only goes with party"
+	case req.Action == ActionSwap && len(req.Users) != 2:
+		wrong = fmt.Sprintf("users: must have 2 users, not %d", len(req.Users))
 	case req.Then != nil && req.In == nil:
 		wrong = "then: does not go with in null, which cancels the timer"
 	case whose && req.Scope != ScopePrivate:

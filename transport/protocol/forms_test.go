@@ -144,7 +144,7 @@ func TestRefusedFieldsOfMembersAndAdmins(t *testing.T) {
 		{`"action":"swap","users":["a","b","c"]`, "users: must have 2 users, not 3"},
 		{`"action":"swap","users":["a","a"]`, `users: has user "a" twice`},
 		{`"action":"swap","users":["a",1]`, "users[1]: must be a string, not a number"},
-		{`"action":"shuffle","users":["a","b"]`, "users: only goes with swap"},
+		{`"action":"shuffle","users":["a","b"]`, "users: only goes with match and swap"},
 		{`"action":"join","value":true`, "value: only goes with ready"},
 		{`"action":"join","data":1`, "data: only goes with set and say"},
 		{`"action":"set","data":1,"text":"a"`, "text: only goes with say and kick"},
@@ -235,7 +235,7 @@ func different(n int) string {
 
 // Each action refuses every field that its row does not have.
 func TestActions_Fields(t *testing.T) {
-	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `3`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `[{"action":"close"}]`, `1`, `1`, `"e"`}
+	values := [...]string{`1`, ``, `"42"`, `"t"`, `0`, `true`, `3`, `true`, `"a"`, `"private"`, `{}`, `{"a":"b"}`, `"k"`, `"p"`, `"a"`, `1`, `["a"]`, `["a","b"]`, `"turn"`, `1`, `{"close":true}`, `[{"action":"close"}]`, `1`, `1`, `"e"`}
 	for _, action := range Actions {
 		for f := fieldRoom; f < fieldUnknown; f++ {
 			needed := action.required
@@ -244,6 +244,9 @@ func TestActions_Fields(t *testing.T) {
 			}
 			if f == fieldEpoch {
 				needed |= action.optional & setOf(fieldExpect)
+			}
+			if f == fieldUsers {
+				needed |= action.optional & setOf(fieldParty)
 			}
 			if f == fieldUser && action.Name == ActionSet {
 				needed |= setOf(fieldScope)

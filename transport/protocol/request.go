@@ -60,6 +60,8 @@ type Request struct {
 	Labels room.Labels
 	// Key identifies a match: repeated with the same key, it finds the same room. Empty means that it is not repeated.
 	Key string
+	// Party is the room whose members Users a match moves, once they have agreed. It is not checked here.
+	Party string
 	// Text is the text of a message, or the reason of a kick; empty means none.
 	Text string
 	// Data is the data of a message, which has no Text then, or the new data of a set, where null removes the old.
@@ -67,7 +69,8 @@ type Request struct {
 	// To are the only users beside the sender who get a message, at most MaxTo different ones. Empty but not nil means
 	// only admins, nil everybody who gets the room's events.
 	To []string
-	// Users are the two different users who exchange their seats. Only with ActionSwap.
+	// Users are the two different users who exchange their seats by ActionSwap, or the party that ActionMatch moves, at
+	// most room.MaxGroup different ones.
 	Users []string
 	// Name is the name of a timer. It is not checked here.
 	Name string

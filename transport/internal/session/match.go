@@ -20,11 +20,16 @@ func match(r *request) {
 		Labels: r.in.Labels, Seats: 1, Prefix: identity.Prefix(NewRoomPrefix, coordinator.NewIDLength),
 		By: s.User, Key: r.in.Key, Allow: identity.Only(),
 	}
-	err := s.admit(r.in.Room) // before it takes a seat
+	var err error
+	if r.in.Party == "" {
+		err = s.admit("") // before it takes a seat
+	}
 	if err == nil {
 		err = r.mayBegin(&w)
 	}
-	if err == nil {
+	if err == nil && r.in.Party != "" {
+		err = r.matchParty(w, identity)
+	} else if err == nil {
 		err = s.shared.Rooms.Match(s.shared.Life, w, r.tryRoom)
 	}
 	if err != nil { // the request named no room
@@ -70,10 +75,15 @@ func (r *request) mayBegin(w *coordinator.Wanted) error {
 	return nil
 }
 
-func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
-	r.release() // the room tried before
+// turnTo makes id the room of the request, in place of the one before.
+func (r *request) turnTo(id string) {
+	r.release()
 	r.in.Room = id
 	r.hold()
+}
+
+func (r *request) tryRoom(_ context.Context, id string, begin *room.Settings) (result room.Result, err error) {
+	r.turnTo(id)
 	action := room.Join{User: r.session.User, Session: r.session.ID, Begin: begin}
 	result = r.enter(action, func(_ room.Result, why error) { err = why })
 	return result, err

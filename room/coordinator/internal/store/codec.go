@@ -117,6 +117,9 @@ func appendMember(dst []byte, m room.Member) []byte {
 	if m.Private != nil {
 		dst = append(append(dst, `,"private":`...), marshal(m.Private)...)
 	}
+	if m.Agreed != nil {
+		dst = append(append(dst, `,"agreed":`...), marshal(m.Agreed)...)
+	}
 	return append(dst, '}')
 }
 

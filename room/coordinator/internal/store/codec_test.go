@@ -48,6 +48,8 @@ func TestEvent(t *testing.T) {
 				*v = text.Draw(t, field.Name)
 			case **room.Value:
 				*v = &room.Value{Version: 3, JSON: []byte(`{"\u0041":1}`)}
+			case **room.Agreement:
+				*v = &room.Agreement{Labels: `{"mode":"ranked"}`, Rooms: []string{text.Draw(t, field.Name)}}
 			default:
 				t.Fatalf("%s has no value here", field.Name)
 			}

@@ -10,9 +10,9 @@ import (
 	"roomd/room/coordinator/internal/store"
 )
 
-// Move implements Coordinator.Move.
-func (p *Pool) Move(ctx context.Context, from, to, session string, users []string) (left, joined room.Result,
-	err error) {
+// Move implements Coordinator.Move and, if begin is not nil, Coordinator.MoveParty.
+func (p *Pool) Move(ctx context.Context, from, to, session string, begin *room.Settings, users []string) (
+	left, joined room.Result, err error) {
 	if err := room.CheckID(from); err != nil {
 		return left, joined, err
 	}
@@ -22,11 +22,15 @@ func (p *Pool) Move(ctx context.Context, from, to, session string, users []strin
 	if from == to {
 		return left, joined, &room.InvalidError{Field: "to", Problem: "is the room itself"}
 	}
-	release, err := room.Check(room.Release{Target: to, Users: users}, p.opts.Rules)
+	leaving := room.Release{Target: to, Users: users}
+	if begin != nil {
+		leaving.Labels = begin.Labels
+	}
+	release, err := room.Check(leaving, p.opts.Rules)
 	if err != nil {
 		return left, joined, err
 	}
-	reserve, err := room.Check(room.Reserve{Session: session, Users: users}, p.opts.Rules)
+	reserve, err := room.Check(room.Reserve{Session: session, Users: users, Begin: begin}, p.opts.Rules)
 	if err != nil {
 		return left, joined, err
 	}

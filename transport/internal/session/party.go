@@ -27,7 +27,7 @@ func (r *request) matchParty(w coordinator.Wanted, identity auth.Identity) error
 	if err := room.CheckID(party); err != nil {
 		return &room.InvalidError{Field: "party", Problem: err.(*room.InvalidError).Problem}
 	}
-	agree := room.Agree{User: s.User, Session: s.ID, With: r.party(),
+	agree := room.Agree{User: s.User, Session: s.ID, With: usersOf(r),
 		Agreement: room.Agreement{Labels: w.Labels, Rooms: identity.Rooms}}
 	w.Seats = len(agree.With)
 	err := room.ErrNotMember
@@ -44,7 +44,7 @@ func (r *request) matchParty(w coordinator.Wanted, identity auth.Identity) error
 		case refused != nil:
 			return refused
 		case w.Seats == 0 || now.Seat > 0: // some have not agreed
-			r.replyParty(now.Snapshot)
+			replyParty(r, now.Snapshot)
 			return nil
 		}
 		if table, err = r.moveParty(w, agree.With); err == nil {
@@ -59,8 +59,8 @@ func (r *request) matchParty(w coordinator.Wanted, identity auth.Identity) error
 	return err
 }
 
-// party returns the users whom the request names, and the user; nil if it names none.
-func (r *request) party() []string {
+// usersOf returns the users whom the request names, and the user; nil if it names none.
+func usersOf(r *request) []string {
 	if len(r.in.Users) == 0 || slices.ContainsFunc(r.in.Users, func(name string) bool {
 		user, _ := room.ParseUser(name)
 		return user == r.session.User
@@ -103,7 +103,7 @@ func (r *request) enterTable(id string) error {
 }
 
 // replyParty replies like a join of the party's room.
-func (r *request) replyParty(now room.Snapshot) {
+func replyParty(r *request, now room.Snapshot) {
 	for _, o := range now.Users() {
 		if o.User == r.session.User {
 			r.replyList(now, &o.Seat, r.in.Brief)

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"roomd/room"
 	"roomd/transport/client"
 )
 
@@ -74,6 +75,8 @@ type request struct {
 		Base, Cap, Idle, Silence, Wait int
 		Seat                           *int
 		History                        int
+		Labels                         map[string]string
+		Settings                       room.Settings
 	}
 	Value   bool
 	By      int

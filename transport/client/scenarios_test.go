@@ -215,6 +215,9 @@ func (s *subject) ask(ctx context.Context, ask request) (err error) {
 	case "swap":
 		_, err = s.client.Swap(ctx, id, ask.User, ask.Other)
 		return err
+	case "match":
+		_, err = s.client.MatchParty(ctx, id, ask.Options.Labels, ask.Options.Settings)
+		return err
 	case "shuffle":
 		_, err = s.client.Shuffle(ctx, id)
 		return err

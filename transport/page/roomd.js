@@ -1392,7 +1392,7 @@ export class Client extends EventTarget {
 
   async match(labels, { settings, party, users, signal, ...rest } = {}) {
     nothingElse("match", rest)
-    const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
+    const key = party ? undefined : Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
     return this.#session.request({ action: "match", labels, settings, party, users, key }, { signal, apply: (reply) => this.#session.entered("match", reply) })
   }
 

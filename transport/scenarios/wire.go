@@ -24,7 +24,7 @@ var commands = []command{
 	{"ready", "room value"}, {"set", "room data"}, {"setMember", "room data"}, {"setPrivate", "room data"},
 	{"setPrivateOf", "room user data"}, {"update", "room by"}, {"say", "room text"}, {"sayTo", "room user text"},
 	{"propose", "room data"}, {"timer", "room name in [then]"}, {"swap", "room user other"}, {"shuffle", "room"},
-	{"txn", "room actions"},
+	{"match", "room options"}, {"txn", "room actions"},
 	{"view", "room"}, {"iterate", "room name"}, {"next", "name"}, {"state", ""}, {"ended", "room"},
 	{"lobby", "query"}, {"list", ""}, {"unlist", ""}, {"close", ""},
 }

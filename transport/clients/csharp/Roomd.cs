@@ -1061,7 +1061,7 @@ namespace Roomd {
                     }
                 };
                 waiting.Add(new Request {
-                    Action = frame.Text("action"), Room = frame.Text("room"), Text = text, Done = done,
+                    Action = frame.Text("action"), Room = frame.Text("room") ?? frame.Text("party"), Text = text, Done = done,
                     Deadline = Now + Options.Wait,
                 });
                 Flush();
@@ -1103,10 +1103,12 @@ namespace Roomd {
             Request(Json.Of(("action", "join"), ("room", room), ("seat", seat), ("history", history)),
                 reply => Entered(reply, false, history != null));
 
-        /// <summary>Match joins a room that has the labels, or begins one with the settings.</summary>
-        public Task<Room> Match(object labels, object settings = null) =>
-            Request(Json.Of(("action", "match"), ("labels", labels), ("settings", settings),
-                ("key", Guid.NewGuid().ToString())), reply => Entered(reply, false, false));
+        /// <summary>Match joins a room that has the labels, or begins one with the settings. In a party, which is a
+        /// room, the user agrees to that; once all these users have, all are moved.</summary>
+        public Task<Room> Match(object labels, object settings = null, string party = null, string[] users = null) =>
+            Request(Json.Of(("action", "match"), ("labels", labels), ("settings", settings), ("party", party),
+                ("users", users), ("key", party == null ? Guid.NewGuid().ToString() : null)),
+                reply => Entered(reply, false, false));
 
         public Task<Room> Watch(string room, int? history = null) =>
             Request(Json.Of(("action", "watch"), ("room", room), ("history", history)),

@@ -444,10 +444,21 @@ class Client:
         frame = {"action": "join", "room": room, **_given(seat=seat, history=history)}
         return await self._ask(frame, lambda reply: self._entered(reply, True, history))
 
-    async def match(self, labels: dict[str, str], settings: Frame | None = None) -> Room:
-        """Takes a seat in a room with these labels, or begins one with the settings."""
-        key = secrets.token_hex(16)  # a repeated request finds its seat by it
-        frame = {"action": "match", "labels": labels, "key": key, **_given(settings=settings)}
+    async def match(
+        self,
+        labels: dict[str, str],
+        settings: Frame | None = None,
+        *,
+        party: str | None = None,
+        users: list[str] | None = None,
+    ) -> Room:
+        """Takes a seat in a room with these labels, or begins one with the settings.
+
+        party: a room in which the user agrees to that; once all these users have, all are moved.
+        """
+        key = None if party else secrets.token_hex(16)  # a repeated request finds its seat by it
+        rest = _given(settings=settings, key=key, party=party, users=users)
+        frame = {"action": "match", "labels": labels, **rest}
         return await self._ask(frame, lambda reply: self._entered(reply, True))
 
     async def watch(self, room: str, *, history: int | None = None) -> Room:
@@ -682,7 +693,7 @@ class Client:
 
     def _allowed(self, request: _Request) -> bool:
         """After a reconnect, and after a move, the requests of a room wait for its list."""
-        room = self.rooms.get(request.frame.get("room", ""))
+        room = self.rooms.get(request.frame.get("room") or request.frame.get("party", ""))
         if not room or request.own:
             return True
         awaits = room._moved and room.member and room.view.seat is None

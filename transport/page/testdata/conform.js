@@ -46,6 +46,7 @@ function commandsOf() {
     setPrivateOf: async ({ room, user, data }) => void (await client.setPrivateOf(room, user, data)),
     timer: async (asked) => void (await at(asked).timer(asked.name, asked.in, { then: asked.then })),
     swap: async ({ room, user, other }) => void (await client.swap(room, [user, other])),
+    match: async ({ room, options: { labels, settings } }) => void (await client.match(labels, { party: room, settings })),
     shuffle: async ({ room }) => void (await client.shuffle(room)),
     txn: async ({ room, actions }) => void (await client.txn(room, actions)),
     update: async (asked) => void (await at(asked).update((old = 0) => old + asked.by)),

@@ -97,6 +97,7 @@ sealed class Player {
                 return null;
             case "timer": await At(asked).Timer(name, asked["in"] as double?, asked["then"]); return null;
             case "swap": await client.Ask("swap", id, ("users", new[] { user, asked["other"] })); return null;
+            case "match": await client.Match(asked.Object("options")["labels"], asked.Object("options")["settings"], id); return null;
             case "shuffle": await client.Ask("shuffle", id); return null;
             case "txn": await client.Ask("txn", id, ("actions", asked["actions"])); return null;
             case "update": await At(asked).Update(old => (old as double? ?? 0) + asked.Number("by")); return null;

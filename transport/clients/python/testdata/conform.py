@@ -97,6 +97,9 @@ class Subject:
     async def swap(self, room, user, other):
         await self.client.request("swap", room, users=[user, other])
 
+    async def match(self, room, options):
+        await self.client.match(party=room, **options)
+
     async def shuffle(self, room):
         await self.client.request("shuffle", room)
 

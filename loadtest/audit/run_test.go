@@ -74,6 +74,7 @@ func anything(random *rand.Rand, user, session string) room.Action {
 		room.Ready{User: user, Session: session, Value: random.IntN(2) == 0}, room.SetMemberData{User: user, Session: session, Data: data}, room.SetData{Data: data}, room.SetData{Data: ""},
 		room.Say{User: user, Session: session, Text: "hi"}, room.Deal{Hands: []room.Hand{{User: user, Data: data}}},
 		room.SetTimer{Name: "turn", In: int64(random.IntN(50)), Then: room.Effect{Data: []byte(data)}}, room.SetTimer{Name: "turn", Stop: true}, room.Shuffle{Seed: random.Uint64()}, room.Reserve{Session: "party" + session, Users: []string{user}}, room.Release{Users: []string{user}},
+		room.Agree{User: user, Session: session, Agreement: room.Agreement{Labels: `{"mode":"ranked"}`}},
 	}
 	if random.IntN(10) == 0 {
 		now := time.Now().UnixMilli()
@@ -128,7 +129,7 @@ func TestAudit_RealJournals(t *testing.T) {
 		}
 		for _, kind := range []room.Kind{
 			room.KindJoin, room.KindLeave, "replace", "away", "back", "seat", "member", "private", "settings",
-			"defaults", "data", room.KindMessage, "ban", "timer", room.KindCountdown, "host",
+			"defaults", "data", room.KindMessage, "ban", "timer", room.KindCountdown, "host", "agree",
 		} {
 			if !strings.Contains(journals.String(), `"type":"`+string(kind)+`"`) {
 				t.Errorf("no %s in the journals", kind)

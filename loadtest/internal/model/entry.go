@@ -36,6 +36,7 @@ type Change struct {
 	Settings jsontext.Value `json:"settings"`
 	Ready    *bool          `json:"ready"` // of a member; nil if unchanged
 	Data     jsontext.Value `json:"data"`  // of a member, or private; nil if unchanged, null for none
+	Agreed   jsontext.Value `json:"agreed"`
 	Until    int64          `json:"until"`
 	Reason   string         `json:"reason"`
 	Text     string         `json:"text"`
@@ -111,13 +112,14 @@ func normal(text []byte) jsontext.Value {
 
 // record is a member in Redis.
 type record struct {
-	Seat    int    `json:"seat"`
-	Session string `json:"session"`
-	Node    string `json:"node"`
-	At      int64  `json:"at"`
-	Ready   bool   `json:"ready"`
-	Data    *datum `json:"data"`
-	Private *datum `json:"private"`
+	Seat    int            `json:"seat"`
+	Session string         `json:"session"`
+	Node    string         `json:"node"`
+	At      int64          `json:"at"`
+	Ready   bool           `json:"ready"`
+	Data    *datum         `json:"data"`
+	Private *datum         `json:"private"`
+	Agreed  jsontext.Value `json:"agreed"`
 }
 
 // datum is the data of a member or a room in Redis.

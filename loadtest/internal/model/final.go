@@ -130,6 +130,8 @@ func (o *ending) compareMember(user, text string) {
 		differs("ready of %s is %v", quoted(user), m.Ready)
 	case m.Private.differs(r.Private) != "":
 		differs("%s has other private data, or has had them from another version on", quoted(user))
+	case m.Agreed.known && m.Agreed.Value != string(normal(r.Agreed)):
+		differs("%s agreed to %s", quoted(user), value([]byte(m.Agreed.Value)))
 	default:
 		if problem := m.Data.differs(r.Data); problem != "" {
 			differs("%s of %s", problem, quoted(user))

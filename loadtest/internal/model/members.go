@@ -22,6 +22,7 @@ func (r *Room) join(e *Entry, c *Change) {
 	m := &Member{
 		Away: strings.HasPrefix(c.Session, "~"), since: e.Version, session: c.Session, node: cmp.Or(c.Of, e.Node),
 		at: c.At, readyKnown: true, Data: Datum{known: true}, Private: Datum{known: true},
+		Agreed: Datum{known: true},
 	}
 	if hasDeadline(c.Session) {
 		m.node = noNode

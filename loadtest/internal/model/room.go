@@ -122,6 +122,7 @@ type Member struct {
 	Ready   bool // false may mean unknown
 	Data    Datum
 	Private Datum // findings do not show it
+	Agreed  Datum // to be moved to which tables
 
 	since      uint64 // version that first mentioned the member
 	session    string // "" if unknown
@@ -225,6 +226,10 @@ func (r *Room) apply(e *Entry, c *Change) {
 	case "private":
 		if m := r.present(c); m != nil && c.Data != nil {
 			m.Private.set(string(normal(c.Data)), e.Version)
+		}
+	case "agree":
+		if m := r.present(c); m != nil {
+			m.Agreed.set(string(normal(c.Agreed)), e.Version)
 		}
 	case "defaults":
 		if r.settings != nil {

@@ -162,6 +162,7 @@ func TestTampering_EachWay(t *testing.T) {
 		{"Users: data", user("b", `"x":1`, `"x":2`), RuleMember, last},
 		{"Users: when data set", user("b", `"version":6`, `"version":5`), RuleMember, last},
 		{"Users: private data", user("b", `QUEEN`, `KING`), RuleMember, last},
+		{"Users: agreed", user("a", `m-*`, `n-*`), RuleMember, last},
 		{"Users: no member", user("b", `{`, `{{`), RuleMember, last},
 		{"Users: dropped", func(w *world) { delete(w.Users, "b"); w.Meta["members"] = "2" }, RuleMember, last},
 		{"Users: added", added("z", `{"seat":3}`), RuleMember, last},

@@ -49,7 +49,7 @@ n2 {"type":"leave","user":"g","seat":3,"reason":"node"}
 n1 {"type":"settings","user":"","seat":0,"settings":{"capacity":4,"closed":true,"data":"admins"}}
 n1 {"type":"join","user":"g","seat":3,"session":"s10","at":1000000,"again":true}
 n1 {"type":"leave","user":"g","seat":3,"reason":"left"}
-n1 {"type":"private","user":"b","seat":1,"data":"QUEEN"}
+n1 {"type":"private","user":"b","seat":1,"data":"QUEEN"},{"type":"agree","user":"a","seat":0,"agreed":{"labels":"m","rooms":["m-*"]}}
 n1 {"type":"countdown","user":"","seat":0,"timer":{"name":"turn","due":5000}},{"type":"countdown","user":"","seat":0,"timer":{"name":"game","due":9000}}
 n1 {"type":"countdown","user":"","seat":0,"timer":{"name":"turn","due":6000,"was":5000}}
 n1 {"type":"timer","user":"","seat":0,"timer":{"name":"turn","was":6000}}
@@ -63,7 +63,7 @@ Meta data {"version":8,"value":{"pot":9}}
 Meta bans {"d":2000000}
 Meta gone {"d":{"version":10,"reason":"kicked","text":"enough"},"e":{"version":12,"reason":"moved","target":"43"}}
 Meta timers {"timers":{"game":{"due":9000,"version":23},"turn":{"due":7000,"version":26}},"version":26}
-Users a {"seat":0,"session":"s5","node":"n2","at":1000000}
+Users a {"seat":0,"session":"s5","node":"n2","at":1000000,"agreed":{"labels":"m","rooms":["m-*"]}}
 Users b {"seat":1,"session":"s6","node":"n2","at":1000000,"ready":true,"data":{"version":6,"value":{"x":1}},"private":{"version":22,"value":"QUEEN"}}
 Users c {"seat":2,"session":"~s3","node":"n2","at":1000000}`
 

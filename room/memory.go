@@ -33,6 +33,9 @@ func (m *Memory) Epoch() string {
 // Follow applies an event, and reports whether the memory still knows the room. It forgets the room if events are
 // missing before this one, or this one is of another epoch and a higher version.
 func (m *Memory) Follow(e *Event) bool {
+	if m.room != nil && m.room.Epoch == "" && e.From == 0 { // the room's first commit, which has everything
+		m.room.Epoch = e.Epoch
+	}
 	if m.room != nil && !m.room.Advance(e) && (e.Epoch == m.room.Epoch || e.Version > m.room.Version) {
 		m.room = nil
 	}

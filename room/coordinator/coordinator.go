@@ -232,7 +232,7 @@ func (c *Coordinator) Read(ctx context.Context, id string) (room.Snapshot, error
 		return room.Snapshot{}, unavailable(ctx, err)
 	}
 	c.feeds.Saw(r)
-	c.feeds.Compare(id, known, r.Position)
+	c.feeds.Compare(known, r)
 	return r.Snapshot(), nil
 }
 

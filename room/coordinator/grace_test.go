@@ -235,6 +235,35 @@ func TestGrace_RedisIsEmptied(t *testing.T) {
 	})
 }
 
+// Redis has lost a quiet room whose members are all away, so they belong to no node. A node on which somebody watches the room
+// restores it, whether it has only heard it begin or has only read it.
+func TestGrace_QuietRoomIsRestored(t *testing.T) {
+	for _, first := range []string{"the watcher", "the member"} {
+		synctest.Test(t, func(t *testing.T) {
+			mini, rdb := redistest.Mini(t)
+			nodes := graceNodes(t, mini, 2)
+			watch := func() {
+				follow(t, nodes[1], "42")
+				mustRead(t, nodes[1], "42")
+			}
+			if first == "the watcher" {
+				watch()
+			}
+			beginGrace(t, nodes[0], 3*graceDay, "a")
+			loseConnection(t, nodes[0], "a")
+			if first == "the member" {
+				watch()
+			}
+			time.Sleep(10 * time.Minute)
+			redistest.OK(t, rdb.FlushAll(t.Context()).Err())
+			time.Sleep(2 * time.Minute)
+			now, err := nodes[0].store.Load(t.Context(), "42") // puts nothing right
+			redistest.OK(t, err)
+			expectRoom(t, now.Snapshot(), "a@0", 0)
+		})
+	}
+}
+
 // The index of timers cannot be written: nobody is away without an entry, and the node tries again.
 func TestGrace_IndexIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestRoom_NotWhole(t *testing.T) {
 			mustRead(t, other, "42")
 		}},
 		"by a watcher's node, whose connection was lost": {true, func(_ *testing.T, c, _ *Coordinator) {
-			c.feeds.Compare("42", c.feeds.At("42"), room.Position{})
+			c.feeds.Compare(c.feeds.At("42"), room.NewRoom("42", room.Position{}, nil))
 		}},
 	}
 	for what, h := range harm {

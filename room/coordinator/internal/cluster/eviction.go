@@ -256,21 +256,21 @@ func inEach(rooms []string, do func(id string) (members int, err error)) (int, e
 func (e *evictor) evictFrom(ctx context.Context, id string, who *Identity, grace time.Duration, stopped bool) (
 	members int, err error,
 ) {
-	seen, err := e.node.unregister(ctx, id, who.Node)
-	if err == nil && seen.Member {
+	stays, err := e.node.unregister(ctx, id, who.Node)
+	if err == nil && stays {
 		var result room.Result
 		if result, err = e.node.actions.Run(ctx, id, room.Upkeep{Evict: who.Node, Grace: grace.Milliseconds()}); err == nil {
 			members = result.Seat // of an eviction: how many were removed
 			if evicted := e.node.opts.Evicted; evicted != nil {
 				evicted(members, stopped)
 			}
-			seen, err = e.node.unregister(ctx, id, who.Node)
+			stays, err = e.node.unregister(ctx, id, who.Node)
 		}
 	}
 	switch {
 	case err != nil:
 		return members, err
-	case seen.Member:
+	case stays:
 		return members, errors.New("members have come meanwhile")
 	}
 	return members, e.node.record(who, recordRemove, id)

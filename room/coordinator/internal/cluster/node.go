@@ -37,10 +37,13 @@ type Watchers interface {
 	// Rejoin tells the watchers that the node has a new name.
 	Rejoin()
 
-	// At returns the position that the watchers of a room know. Compare gets it, with the position read from Redis
+	// Watched returns the ids of the watched rooms.
+	Watched() []string
+
+	// At returns the position that the watchers of a room know. Compare gets it, with the room read from Redis
 	// afterwards, and resynchronises the watchers if Redis has lost commits.
 	At(id string) room.Position
-	Compare(id string, known, now room.Position)
+	Compare(known room.Position, now *room.Room)
 }
 
 // Options say how a [Node] works.

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,13 +12,12 @@ import (
 
 	"roomd/lockmgr/redisconn/pause"
 	"roomd/room"
-	"roomd/room/coordinator/internal/store"
 )
 
 // Redis has two records of a node's use of a room: the room in Node:<node>:Rooms, and by:<node> in the room. This
 // file writes the first, before the node writes to the room; the node's commits write the second. Both are deleted
 // once the node has no members there. Another node may remove the last member, so each node compares its records with
-// the rooms in rounds. A failure is retried in the next round.
+// the rooms in rounds, and on the way mends rooms that are watched on it. A failure is retried in the next round.
 const (
 	// comparePause is the least time between two compared rooms, compareRound between the starts of two rounds.
 	comparePause = 100 * time.Millisecond
@@ -185,11 +185,13 @@ func (n *Node) compareLoop() {
 	for n.open.Err() == nil {
 		next := time.Now().Add(compareRound)
 		who, _ := n.lease.holder()
-		for _, id := range who.rooms.all() {
+		rooms := append(who.rooms.all(), n.watchers.Watched()...)
+		slices.Sort(rooms)
+		for _, id := range slices.Compact(rooms) {
 			if pause.For(n.open, comparePause) != nil {
 				return
 			}
-			if err := errors.Join(n.Reconcile(id), n.checkAnswers(id)); err != nil {
+			if err := errors.Join(n.Reconcile(id), n.mend(id)); err != nil {
 				n.logs.registration.Happened(err, "room", id)
 			}
 		}
@@ -197,8 +199,8 @@ func (n *Node) compareLoop() {
 	}
 }
 
-// Reconcile compares this node's records of a room with the room, and deletes them if no members are the node's. It
-// begins a new epoch if Redis has lost a part of the room. While the room is in use it only writes the record again.
+// Reconcile compares this node's records of a room with the room, and deletes them if no members are the node's. While
+// the room is in use it only writes the record again.
 func (n *Node) Reconcile(id string) error {
 	who, _ := n.lease.holder()
 	if !who.rooms.has(id) {
@@ -208,28 +210,23 @@ func (n *Node) Reconcile(id string) error {
 	if !free {
 		return n.record(who, recordAdd, id)
 	}
-	known := n.watchers.At(id)
-	seen, err := n.unregister(n.life, id, who.Node)
-	if err == nil {
-		n.watchers.Compare(id, known, seen.Position)
-		if seen.Member {
-			err = n.record(who, recordAdd, id)
-		} else {
-			who.rooms.remove(id)
-			if err = n.record(who, recordRemove, id); err != nil {
-				who.rooms.add(id) // Redis may still have the record
-			}
-		}
+	defer end()
+	member, err := n.unregister(n.life, id, who.Node)
+	switch {
+	case err != nil:
+		return err
+	case member:
+		return n.record(who, recordAdd, id)
 	}
-	end()
-	if err == nil && !seen.Whole {
-		_, err = n.actions.Run(n.life, id, room.Upkeep{Renew: seen.Position.Epoch})
+	who.rooms.remove(id)
+	if err = n.record(who, recordRemove, id); err != nil {
+		who.rooms.add(id) // Redis may still have the record
 	}
 	return err
 }
 
-// unregister deletes by:<node> from a room, unless the node has members there.
-func (n *Node) unregister(ctx context.Context, id, node string) (store.NodeRecord, error) {
+// unregister deletes by:<node> from a room, unless the node has members there, and reports whether it has.
+func (n *Node) unregister(ctx context.Context, id, node string) (member bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Settings.LockTTL)
 	defer cancel()
 	return n.store.Unregister(ctx, id, node)
@@ -275,15 +272,15 @@ func (l *lease) record(ctx context.Context, who *Identity, verb string, ids ...s
 	}
 }
 
-// checkAnswers reads a room, and removes its unanswered members: see RemoveUnanswered.
-func (n *Node) checkAnswers(id string) error {
-	if n.answerFor == nil {
-		return nil
-	}
+// mend reads a room. If Redis has lost it or a part of it, its watchers begin a new epoch. mend also removes unanswered
+// members: see RemoveUnanswered.
+func (n *Node) mend(id string) error {
 	ctx, cancel := context.WithTimeout(n.open, readTimeout)
 	defer cancel()
+	known := n.watchers.At(id)
 	now, err := n.store.Load(ctx, id)
 	if err == nil {
+		n.watchers.Compare(known, now)
 		n.RemoveUnanswered(n.open, now)
 	}
 	return err

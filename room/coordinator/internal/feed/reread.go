@@ -103,13 +103,12 @@ func (fs *Feeds) At(id string) room.Position {
 	return at
 }
 
-// Compare requests a snapshot if Redis has lost commits. now is the room's position as read, known its watchers'
-// position before the read. Without the snapshot they would learn of the loss only from the next commit.
-func (fs *Feeds) Compare(id string, known, now room.Position) {
-	if !known.Gone(now) {
-		return
-	}
-	if f := fs.of(id); f != nil {
+// Compare requests a snapshot if Redis has lost commits. now is the room as read, known its watchers' position before
+// the read. Without the snapshot they would learn of the loss only from the next commit, and perhaps nobody would
+// restore the room. That an empty room is gone from Redis is no news.
+func (fs *Feeds) Compare(known room.Position, now *room.Room) {
+	f := fs.of(now.ID)
+	if f != nil && (now.Renewed() || f.hasLost(now) || now.Epoch != "" && known.Gone(now.Position)) {
 		fs.sawGap(f, f.interrupt())
 	}
 }

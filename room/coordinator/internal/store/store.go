@@ -228,31 +228,19 @@ func (s *Store) eval(ctx context.Context, script *redis.Script, keys []string, a
 	return cmd, nil
 }
 
-// NodeRecord describes a node's traces in a room in Redis.
-type NodeRecord struct {
-	Member   bool          // the node has members in the room
-	Position room.Position // of the room, without the commit id
-	Whole    bool          // the room has as many members as its last commit recorded
-}
-
-// Unregister deletes a room's record of a node's last commit, unless the node has members there.
-func (s *Store) Unregister(ctx context.Context, id, node string) (NodeRecord, error) {
+// Unregister deletes a room's record of a node's last commit, unless the node has members there, and reports whether it
+// has.
+func (s *Store) Unregister(ctx context.Context, id, node string) (member bool, err error) {
 	name, seen := string(appendString([]byte(`"node":`), node)), ""
 	for {
-		reply, err := redisconn.Run(ctx, s.Client, UnregisterScript, s.KeysOf(id).Both, name, byField(node),
-			seen).Slice()
-		if err != nil {
-			return NodeRecord{}, s.explain(ctx, id, err)
+		state, err := redisconn.Run(ctx, s.Client, UnregisterScript, s.KeysOf(id).Both, name, byField(node), seen).Text()
+		switch {
+		case err != nil:
+			return false, s.explain(ctx, id, err)
+		case state == "member", state == "gone":
+			return state == "member", nil
 		}
-		epoch, _ := reply[1].(string)
-		text, _ := reply[2].(string)
-		version, _ := strconv.ParseUint(text, 10, 63)
-		t := NodeRecord{Member: reply[0] == "member", Position: room.Position{Epoch: epoch, Version: version},
-			Whole: reply[3] == int64(1)}
-		if t.Member || reply[0] == "gone" {
-			return t, nil
-		}
-		seen, _ = reply[0].(string)
+		seen = state
 	}
 }
 

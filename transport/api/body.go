@@ -129,7 +129,11 @@ func decodeValue(field reflect.StructField, into reflect.Value, name string, val
 		*raw = value
 		return nil
 	case field.Type.Kind() == reflect.Struct && value.Kind() == jsontext.KindBeginObject:
-		return decode(value, into.Addr().Interface())
+		err := decode(value, into.Addr().Interface())
+		if inside, is := errors.AsType[*room.InvalidError](err); is {
+			inside.Field = name + "." + inside.Field
+		}
+		return err
 	case value.Kind() == jsontext.KindNull, string(value) == "-0",
 		json.Unmarshal(value, into.Addr().Interface()) != nil:
 		return badField(name, "must be %s", expectation(field))

@@ -38,9 +38,15 @@ func TestMatch(t *testing.T) {
 		`{"users":[],"labels":{"a":"1"}}`:                                            "users",
 		`{"users":["a"],"labels":{"a":"1"},"settings":{"labels":{"b":"c"}}}`:         "settings.labels",
 		`{"users":["a"],"labels":{"a":"1"},"settings":{"capacity":-1}}`:              "capacity",
+		`{"users":["a"],"labels":{"a":"1"},"settings":{"Keep":true}}`:                "settings.Keep",
 		`{"users":["a"],"labels":{"a":"1"},"key":"` + strings.Repeat("x", 65) + `"}`: "key",
 	} {
 		w.do(call{method: "POST", path: "/api/match", token: token, body: body, status: 400, want: []string{`"field":"` + field}})
+	}
+	for settings, want := range map[string]string{
+		`{"capacity":"x"}`: "settings.capacity must be a whole number", `4`: "settings must be an object",
+	} {
+		w.do(call{method: "POST", path: "/api/match", token: token, body: `{"users":["a"],"labels":{"a":"1"},"settings":` + settings + `}`, status: 400, want: []string{want}})
 	}
 	w.do(call{method: "POST", path: "/api/match", token: sign(t, "root", auth.RoleAdmin, "one"), status: 403, body: `{"users":["a"],"labels":{"mode":"ranked"}}`})
 }

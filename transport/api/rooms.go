@@ -288,16 +288,13 @@ func reserve(q *request, in users) (*answer, error) {
 type wanted struct {
 	Users    []string    `json:"users" minItems:"1" maxItems:"64" uniqueItems:"true" doc:"Who are to sit together."`
 	Labels   room.Labels `json:"labels" doc:"That the room has, perhaps among others."`
-	Settings *settings   `json:"settings,omitzero" doc:"Of the room that begins if there is none."`
+	Settings settings    `json:"settings,omitzero" doc:"Of the room that begins if there is none."`
 	Key      string      `json:"key,omitzero" maxLength:"64" doc:"Names the request: with the same one it finds the same room for a minute."`
 }
 
 func match(q *request, in wanted) (*answer, error) {
 	w := coordinator.Wanted{Labels: in.Labels, Prefix: q.token.Prefix("", coordinator.NewIDLength), By: "api",
-		Key: in.Key, Allow: q.token.Only()}
-	if in.Settings != nil {
-		w.Settings = room.Settings(*in.Settings)
-	}
+		Key: in.Key, Allow: q.token.Only(), Settings: room.Settings(in.Settings)}
 	id, result, err := q.api.server.Match(q.Context(), w, in.Users...)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -67,5 +68,23 @@ func TestImportsRunOneWay(t *testing.T) {
 		if seen[folder] == 0 {
 			t.Errorf("no Go files in %s: does the test look in the right place?", folder)
 		}
+	}
+}
+
+// What is at the top level belongs there, or is not for Git.
+func TestTopLevel(t *testing.T) {
+	ignored, err := os.ReadFile("../.gitignore")
+	redistest.OK(t, err)
+	belongs := append([]string{"go.mod", "go.sum", "README.md", ".*"}, order...)
+	for line := range strings.Lines(string(ignored)) {
+		belongs = append(belongs, strings.Trim(line, "/\n"))
+	}
+	found, err := os.ReadDir("..")
+	redistest.OK(t, err)
+	for _, entry := range found {
+		redistest.ErrorIf(t, !slices.ContainsFunc(belongs, func(pattern string) bool {
+			is, _ := filepath.Match(pattern, entry.Name())
+			return is
+		}), "%s does not belong at the top level", entry.Name())
 	}
 }

@@ -29,7 +29,7 @@ func TestSim(t *testing.T) {
 	switch {
 	case first > 0:
 		count = 1
-	case os.Getenv("ROOMD_TESTS") == "thorough":
+	case os.Getenv("ROOMD_TESTS") == "nightly":
 		count = 300
 	}
 	first, count = max(1, first), simEnv(t, "ROOMD_SIM", count)
@@ -72,7 +72,7 @@ func TestSim_FindsBrokenScripts(t *testing.T) {
 		{"an event is not told", "  local told = redis.pcall(ARGV[1], ARGV[at + 5], ARGV[at + 4])", "  local told = {}", nil},
 	} {
 		t.Run(broken.name, func(t *testing.T) {
-			redistest.Thorough(t)
+			redistest.Nightly(t)
 			t.Parallel()
 			start := time.Now()
 			for seed := uint64(1); seed <= simTries; seed++ {

@@ -92,11 +92,8 @@ func TestAllOrders(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, behind %d times", c.name, c.rules.behind), func(t *testing.T) {
-				switch deep := i >= len(situations); {
-				case deep && !c.rules.hears && i%2 != c.rules.behind/2:
+				if i >= len(situations) {
 					redistest.Nightly(t)
-				case deep:
-					redistest.Thorough(t)
 				}
 				fault, stats := c.explore(t, shippedScripts(), 3e6)
 				t.Log(stats)

@@ -159,7 +159,11 @@ func (p *player) disturb(ctx context.Context, s step) (err error) {
 	}
 	what, which, _ := strings.Cut(s.text, " ")
 	i := max(0, st.at)
-	if which != "" {
+	switch which {
+	case "":
+	case "other":
+		i = (i + 1) % len(st.relays)
+	default:
 		i, _ = strconv.Atoi(which)
 	}
 	switch s.verb + " " + what {

@@ -153,11 +153,12 @@ func TestCheck_Replicas(t *testing.T) {
 	redistest.Until(t, "the replica is there", func() bool { return c.Ready(soon(t)) == nil })
 }
 
-// Check says that it was led to a replica, which is why nothing can be written.
+// Check says that it was led to a replica, which is why nothing can be written. What could not start need not be closed.
 func TestCheck_Replica(t *testing.T) {
 	var log lines
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 1")
-	c := newCoordinator(t, replica.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+	c, err := New(replica.Client(), Options{Log: slog.New(zerolog.NewSlogHandler(zerolog.New(&log)))})
+	redistest.OK(t, err)
 	redistest.OK(t, c.Check(soon(t)))
 	n := log.count("read-only replica")
 	redistest.ErrorIf(t, n != 1 || log.count(replica.Addr()) != 1, "%d lines say so", n)

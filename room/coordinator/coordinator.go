@@ -105,11 +105,13 @@ func New(client redis.UniversalClient, opts Options) (*Coordinator, error) {
 func (c *Coordinator) Node() string { return c.node.Name() }
 
 // Start announces the node: other nodes know it, and it removes the members of dead nodes. Without Start, the first
-// action does so. Start fails with [room.ErrUnavailable] or [room.ErrClosed].
+// action does so. Start fails with [room.ErrUnavailable] or [room.ErrClosed], and then leaves no goroutine.
 func (c *Coordinator) Start(ctx context.Context) error {
-	err := c.node.Start(ctx)
+	if err := c.node.Start(ctx); err != nil {
+		return err
+	}
 	c.start.Do(c.begin)
-	return err
+	return nil
 }
 
 // begin starts all loops except the node's own.

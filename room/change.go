@@ -170,6 +170,7 @@ type Detail struct {
 	Text   string         `json:"text,omitzero"`   // of a message, or why a user was kicked
 	To     []string       `json:"to,omitzero"`     // the members who get a message; nil for everybody
 	Target string         `json:"target,omitzero"` // the room to which a user was moved
+	Labels Labels         `json:"labels,omitzero"` // of a party's move
 	Until  int64          `json:"until,omitzero"`  // the end of a ban, in ms since 1970; 0 lifts the ban
 	Timer  *Countdown     `json:"timer,omitzero"`  // the timer that was set, was cancelled or has fired
 	Agreed *Agreement     `json:"agreed,omitzero"` // of a member

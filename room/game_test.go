@@ -241,7 +241,7 @@ func TestGone(t *testing.T) {
 		{0, Join{User: "c", Session: "s", Mode: JoinAgain}, "join c0 again false"},
 		{0, Join{User: "b", Session: "s", Mode: JoinMoved}, "b is not in room 42"},
 	})
-	if got := fmt.Sprint(r.State().Gone); got != "map[a:{4 kicked spam  0} b:{5 moved  43 0}]" {
+	if got := fmt.Sprint(r.State().Gone); got != "map[a:{4 kicked spam  0 } b:{5 moved  43 0 }]" {
 		t.Errorf("the room knows %s", got)
 	}
 	snapshot := SnapshotEvent(r, nil, nil)

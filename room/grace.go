@@ -12,6 +12,10 @@ import (
 // minReservation is how long a seat is reserved at least, in ms: sessions that follow a move need time to arrive.
 const minReservation = 5000
 
+// halfGrace is the longest grace of a seat that half a move has reserved, in ms. The other half follows within two TTLs of
+// a lock, or later if Redis fails over.
+const halfGrace = 30_000
+
 // Grace is a time in ms, plus 1. The zero value is no time: the nodes' own. A negative one is invalid.
 type Grace int64
 
@@ -81,6 +85,18 @@ func (s Settings) deadline(by Origin, ago int64) int64 {
 		return by.At + grace - ago
 	}
 	return 0
+}
+
+// reserved returns the stored session of a seat that is reserved for session. See [Reserve].Half.
+func (s Settings) reserved(session string, by Origin, half bool) string {
+	ms, set := s.Grace.Millis()
+	switch {
+	case !set:
+		return reserved + session
+	case half:
+		ms = min(ms, halfGrace)
+	}
+	return withDeadline(reserved, by.At+max(ms, minReservation), session)
 }
 
 // stray makes a connected member away.

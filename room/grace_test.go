@@ -96,6 +96,12 @@ func TestGrace(t *testing.T) {
 			{12_000, Upkeep{Due: 12_000}, ""}, {12_500, Join{User: "c", Session: "v"}, "back c2"},
 			{90 * day, Upkeep{Due: 90 * day}, ""},
 		}},
+		"reserved by half a move": {3 * day, []step{
+			{1000, Reserve{Session: "r", Users: []string{"c", "d"}, Half: true}, "join c2 away, join d3 away"},
+			{2000, Reserve{Session: "q", Users: []string{"d"}, Half: true}, ""}, {30_999, Upkeep{Due: 30_999}, ""},
+			{30_999, Upkeep{Whole: "r"}, ""}, {32_000, Upkeep{Due: 32_000}, "leave d3 timeout"},
+			{3*day + 30_998, Upkeep{Due: 3*day + 30_998}, ""}, {3*day + 30_999, Upkeep{Due: 3*day + 30_999}, "leave c2 timeout"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := graceRoom(t, c.grace)

@@ -18,6 +18,10 @@ type Reserve struct {
 	// Carried is private data by user, from the room that the users leave, where it was checked; nil for none. A member
 	// who has private data keeps it, unless the seat is only reserved. Entries for other users are ignored.
 	Carried map[string]string
+
+	// Half says that the users have not left their room yet, in another commit: a grace longer than 30 s begins with
+	// [Upkeep].Whole. Until then a node that dies must not leave seats behind.
+	Half bool
 }
 
 func (Reserve) about() (Kind, string, bool) { return kindReserve, "", true }
@@ -45,10 +49,7 @@ func (a Reserve) apply(r *Room, rules Rules, by Origin) (int, error) {
 	if free := all - r.Count(); wanted > max(free, 0) && !r.state.settings.Closed {
 		return 0, Refuse(ErrFull, "room %s has %d of %d seats free, and not %d", r.ID, max(free, 0), all, wanted)
 	}
-	session, at := reserved+a.Session, r.members.joinTime(by)
-	if ms, set := r.state.settings.Grace.Millis(); set {
-		session = withDeadline(reserved, by.At+max(ms, minReservation), a.Session)
-	}
+	session, at := r.state.settings.reserved(a.Session, by, a.Half), r.members.joinTime(by)
 	for _, user := range a.Users {
 		if m, ok := r.Member(user); ok {
 			if m.Reserved() && m.Session != session {
@@ -84,9 +85,10 @@ type Release struct {
 	Users  []string
 	Target string // the room to which they are moved; "" if they just leave
 
-	// Labels, if not "", moves only users who agreed to that: see [Agree]. It fails with [ErrNotMember] if one has not,
-	// and with [ErrForbidden] if one's token does not allow Target.
+	// Labels, if not "", moves only Mover and users who agreed to that: see [Agree]. It fails with [ErrNotMember] if one
+	// has not, and with [ErrForbidden] if one's token does not allow Target.
 	Labels Labels
+	Mover  string // who moves the others; with Labels
 }
 
 func (Release) about() (Kind, string, bool) { return kindRelease, "", true }
@@ -99,14 +101,14 @@ func (a Release) check(Rules) (_ Action, err error) {
 func (a Release) apply(r *Room, _ Rules, by Origin) (int, error) {
 	u := Update{Type: KindLeave, Reason: ReasonLeft}
 	if a.Target != "" {
-		u.Reason, u.At, u.Detail = ReasonMoved, by.At, &Detail{Target: a.Target}
+		u.Reason, u.At, u.Detail = ReasonMoved, by.At, &Detail{Target: a.Target, Labels: a.Labels}
 	}
 	for _, user := range a.Users {
 		m, ok := r.Member(user)
 		if !ok {
 			return 0, absent(r, user)
 		}
-		if a.Labels != "" {
+		if a.Labels != "" && user != a.Mover {
 			if err := m.agrees(user, a.Labels, a.Target); err != nil {
 				return 0, err
 			}
@@ -141,6 +143,9 @@ type Upkeep struct {
 
 	// Undo undoes half of a move.
 	Undo *Undo
+
+	// Whole is the Session of a Reserve that was [Reserve].Half. Both halves are written.
+	Whole string
 }
 
 // An Upkeep is alone: an effect of a timer may concern anybody, and another action may expect the epoch that ends.
@@ -154,6 +159,14 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 	switch {
 	case a.Undo != nil:
 		a.Undo.apply(r)
+		return 0, nil
+	case a.Whole != "":
+		for _, o := range r.Snapshot().Users() {
+			if m, _ := r.Member(o.User); m.Reserved() && m.SessionID() == a.Whole {
+				r.update(Update{Type: kindReplace, User: o.User, Seat: m.Seat,
+					Session: r.state.settings.reserved(a.Whole, by, false), node: by.Node, Old: m.Session})
+			}
+		}
 		return 0, nil
 	case a.Due > 0:
 		return a.fire(r, rules, by)

@@ -8,11 +8,12 @@ import (
 // Agree records that a member agrees to be moved to a table with these labels: see [Release].Labels. Another Agree of
 // the user replaces it, and a leave ends it. The others are not told.
 //
-// [Room.Apply] returns, in place of a seat, how many users in With have not agreed to the same labels.
+// [Room.Apply] returns, in place of a seat, how many other users in With have not agreed to the same labels. If there
+// are such users, and all have agreed, nothing is recorded: the user can move them all, see [Release].Mover.
 type Agree struct {
 	User, Session string
 	Agreement
-	With []string // at most MaxGroup different ones; nil for none
+	With []string // at most MaxGroup different ones, with the user or without; nil for none
 }
 
 // Agreement says to which tables a member may be moved.
@@ -43,13 +44,13 @@ func (a Agree) apply(r *Room, _ Rules, by Origin) (missing int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !m.Agreed.equals(&a.Agreement) {
-		r.update(Update{Type: kindAgree, User: a.User, Seat: m.Seat, Detail: &Detail{Agreed: &a.Agreement}})
-	}
 	for _, user := range a.With {
-		if other, _ := r.Member(user); other.Agreed == nil || other.Agreed.Labels != a.Labels {
+		if other, _ := r.Member(user); user != a.User && (other.Agreed == nil || other.Agreed.Labels != a.Labels) {
 			missing++
 		}
+	}
+	if (missing > 0 || a.With == nil) && !m.Agreed.equals(&a.Agreement) {
+		r.update(Update{Type: kindAgree, User: a.User, Seat: m.Seat, Detail: &Detail{Agreed: &a.Agreement}})
 	}
 	return missing, nil
 }

@@ -24,10 +24,11 @@ func TestAgree(t *testing.T) {
 		redistest.OK(t, err)
 		redistest.Equal(t, "missing", missing, want)
 	}
+	by := ""
 	move := func(to string, want error, users ...string) {
 		t.Helper()
 		before := len(r.updates)
-		_, err := do(Release{Users: users, Target: to, Labels: ranked})
+		_, err := do(Release{Users: users, Target: to, Labels: ranked, Mover: by})
 		redistest.ErrorIf(t, !errors.Is(err, want) || want == nil && err != nil, "%v to %s: %v, want %v", users, to, err, want)
 		redistest.ErrorIf(t, err != nil && len(r.updates) > before, "%v left", r.updates[before:])
 	}
@@ -36,9 +37,13 @@ func TestAgree(t *testing.T) {
 		redistest.OK(t, err)
 	}
 	agree("a", ranked, nil, 1, "a", "b")
-	agree("b", ranked, []string{"m-*", "t"}, 0, "a", "b")
-	agree("a", ranked, nil, 2, "a", "c", "nobody")
 	changes := len(r.updates)
+	agree("b", ranked, []string{"m-*", "t"}, 0, "a", "b") // b can move both, and agrees to nothing else
+	redistest.Equal(t, "updates of who can move all", len(r.updates)-changes, 0)
+	move("t", ErrNotMember, "a", "b")
+	agree("b", ranked, []string{"m-*", "t"}, 0)
+	agree("a", ranked, nil, 2, "a", "c", "nobody")
+	changes = len(r.updates)
 	agree("a", ranked, nil, 0, "b", "a")
 	redistest.Equal(t, "updates by the same again", len(r.updates)-changes, 0)
 	move("t", ErrNotMember, "a", "b", "c")
@@ -54,7 +59,7 @@ func TestAgree(t *testing.T) {
 	_, err = do(Join{User: "b", Session: "sb"})
 	redistest.OK(t, err)
 	move("t", ErrNotMember, "a", "b")
-	agree("b", ranked, []string{"t"}, 0, "a")
+	by = "b"
 	move("t", nil, "a", "b")
 	_, err = do(Agree{User: "c", Session: "other", Agreement: Agreement{ranked, nil}})
 	redistest.ErrorIf(t, !errors.Is(err, ErrNotMember), "with another session: %v", err)

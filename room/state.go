@@ -100,12 +100,13 @@ type Gone struct {
 	Text    string `json:"text,omitzero"`   // why the user was kicked
 	Target  string `json:"target,omitzero"` // the room to which the user was moved
 	At      int64  `json:"at,omitzero"`     // when, in ms since 1970; not later than the At of the user's next join
+	Labels  Labels `json:"labels,omitzero"` // to which the user's party agreed; empty if another moved the user
 }
 
 // gone returns the record of a KindLeave for [State].Gone.
 func (u *Update) gone(version uint64) Gone {
 	d := u.detail()
-	return Gone{version, u.Reason, d.Text, d.Target, u.At}
+	return Gone{version, u.Reason, d.Text, d.Target, u.At, d.Labels}
 }
 
 // everybody stands for all users in [State].Gone: the room was closed for good.
@@ -132,7 +133,7 @@ func (l *goneList) with(user string, g Gone) *goneList {
 	if l != nil {
 		maps.Copy(next.byUser, l.byUser)
 	}
-	g.Text, g.Target = strings.Clone(g.Text), strings.Clone(g.Target)
+	g.Text, g.Target, g.Labels = strings.Clone(g.Text), strings.Clone(g.Target), Labels(strings.Clone(string(g.Labels)))
 	next.byUser[strings.Clone(user)] = g
 	if len(next.byUser) > maxGone {
 		oldest := user

@@ -30,14 +30,15 @@ func TestJoinAfterWhatWasMissed(t *testing.T) {
 		want    Gone // zero: the user comes in
 	}{
 		{"still there", build(), "e", 5, Gone{}},
-		{"kicked", build(kicked), "e", 5, Gone{6, reasonKicked, "too loud", "", 5}},
-		{"kicked, any epoch", build(kicked), "", 5, Gone{6, reasonKicked, "too loud", "", 5}},
-		{"kicked in a newer epoch", build(kicked), "d", 99, Gone{6, reasonKicked, "too loud", "", 5}},
+		{"kicked", build(kicked), "e", 5, Gone{6, reasonKicked, "too loud", "", 5, ""}},
+		{"kicked, any epoch", build(kicked), "", 5, Gone{6, reasonKicked, "too loud", "", 5, ""}},
+		{"kicked in a newer epoch", build(kicked), "d", 99, Gone{6, reasonKicked, "too loud", "", 5, ""}},
 		{"kicked before that version", build(kicked), "e", 6, Gone{}},
-		{"banned, too", build(Kick{User: "a", Until: Forever}), "e", 5, Gone{6, reasonKicked, "", "", 5}},
-		{"closed", build(Close{}), "e", 5, Gone{6, reasonClosed, "", "", 5}},
+		{"banned, too", build(Kick{User: "a", Until: Forever}), "e", 5, Gone{6, reasonKicked, "", "", 5, ""}},
+		{"closed", build(Close{}), "e", 5, Gone{6, reasonClosed, "", "", 5, ""}},
 		{"closed and opened", build(Close{}, open), "e", 5, Gone{}},
-		{"moved", build(Release{Target: "43", Users: []string{"a"}}), "e", 5, Gone{6, ReasonMoved, "", "43", 5}},
+		{"moved", build(Release{Target: "43", Users: []string{"a"}}), "e", 5, Gone{6, ReasonMoved, "", "43", 5, ""}},
+		{"moved by the party", build(Release{Target: "43", Users: []string{"a"}, Labels: "{}", Mover: "a"}), "e", 5, Gone{6, ReasonMoved, "", "43", 5, "{}"}},
 		{"moved, and seated again", build(Release{Target: "43", Users: []string{"a"}}, Reserve{Session: "r", Users: []string{"a"}}), "e", 5, Gone{}},
 		{"left", build(Leave{User: "a", Session: "old"}), "e", 5, Gone{}},
 	}

@@ -72,7 +72,7 @@ type hookedRooms struct {
 	unreachable atomic.Bool                                    // Redis answers no subscription and no ping
 }
 
-func (noRooms) MoveParty(context.Context, string, string, string, room.Settings, ...string) (left, joined room.Result, err error) {
+func (noRooms) MoveParty(context.Context, string, string, string, room.Settings, string, ...string) (left, joined room.Result, err error) {
 	return left, joined, room.ErrUnavailable
 }
 

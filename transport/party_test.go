@@ -103,6 +103,9 @@ func TestParty_SitsTogether(t *testing.T) {
 		nodes[0].expectMembers(t, "p1", "d")
 		nodes[1].expectMembers(t, "t", "a b c")
 		redistest.Equal(t, "who asks again sits in", c.party(`,"users":["a","b"]`), "t")
+		a.drain()
+		a.exchange(`{"id":8,"action":"match","labels":{"mode":"other"},"party":"p1"}`, // that is another match
+			`{"id":8,"error":{"code":"not_member","message":"a is not in room p1","retry":false}}`)
 		b.drain()
 		b.send(`{"id":8,"action":"leave","room":"t"}`)
 		b.next("the reply to a leave", time.Second)
@@ -110,6 +113,23 @@ func TestParty_SitsTogether(t *testing.T) {
 		b.refused("", "not_member")
 		all[3].drain()
 		redistest.ErrorIf(t, all[3].party(`,"users":["d"]`) == "p1", "a party of one gets no table")
+	})
+}
+
+// A refused match is no agreement, and the party's own room no table. Who was moved by others has not agreed.
+func TestParty_NotAgreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, all := partyOn(t, Options{Rate: -1}, "a", "b")
+		a, b := all[0], all[1]
+		a.party("")
+		b.refused(`,"users":["a"],"settings":{"capacity":1}`, "bad_request")
+		redistest.Equal(t, "b has not agreed, so a stays in", a.party(`,"users":["b"]`), "p1")
+		nodes[0].table(t, "p1", 9)
+		redistest.ErrorIf(t, b.party(`,"users":["a"]`) == "p1", "the party sits in its own room")
+		b.into()
+		_, _, err := nodes[0].Move(t.Context(), "p1", "elsewhere", "b")
+		redistest.OK(t, err)
+		b.refused("", "not_member")
 	})
 }
 
@@ -144,6 +164,8 @@ func TestParty_OnlyWhoAgrees(t *testing.T) {
 		a.send(`{"id":7,"action":"match","labels":{"mode":"ranked"},"party":"a b"}`)
 		redistest.Equal(t, "no room:", a.matchReply(),
 			`{"id":7,"error":{"code":"bad_request","message":"party may hold only A-Z a-z 0-9 . _ -, not ' '","retry":false}}`)
+		a.exchange(`{"id":7,"action":"match","labels":{"mode":"ranked"},"party":""}`,
+			`{"id":7,"error":{"code":"bad_request","message":"party: must not be empty","retry":false}}`)
 		nodes[1].expectMembers(t, "p1", "a b")
 		nodes[1].expectMembers(t, "t", "")
 	})
@@ -199,7 +221,7 @@ func TestParty_Away(t *testing.T) {
 		time.Sleep(time.Second)
 		redistest.Equal(t, "a sits in", all[0].party(`,"users":["b","c"]`), "t")
 		b := nodes[0].connect(t, "b")
-		b.exchange(`{"id":1,"action":"join","room":"p1","expect":2}`, `{"id":1,"room":"p1","version":9,"reason":"moved","to":"t",`+
+		b.exchange(`{"id":1,"action":"join","room":"p1","expect":2}`, `{"id":1,"room":"p1","version":8,"reason":"moved","to":"t",`+
 			`"error":{"code":"conflict","message":"b was moved from room p1 to room t","retry":false}}`)
 		b.exchange(`{"id":2,"action":"watch","room":"w"}`, `{"id":2,"room":"w","epoch":"","version":0,"count":0,"users":[]}`)
 		redistest.Equal(t, "who repeats the match sits in", b.party(""), "t")

@@ -97,14 +97,13 @@ func (s *Server) Move(ctx context.Context, from, to string, users ...string) (le
 }
 
 // moveParty is Move by [Rooms].MoveParty.
-func (s *Server) moveParty(
-	ctx context.Context, from, to string, begin room.Settings, users []string,
-) (joined room.Result, err error) {
+func (s *Server) moveParty(ctx context.Context, from, to string, begin room.Settings, mover string, users []string) (
+	joined room.Result, err error) {
 	held, err := s.disconnectTimers.reserve(to, users)
 	if err != nil {
 		return joined, err
 	}
-	_, joined, err = s.rooms.MoveParty(ctx, from, to, held.session, begin, users...)
+	_, joined, err = s.rooms.MoveParty(ctx, from, to, held.session, begin, mover, users...)
 	held.settle(joined, err)
 	return joined, err
 }

@@ -21,7 +21,7 @@ import (
 type Rooms interface {
 	session.Rooms
 	Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result, err error)
-	MoveParty(ctx context.Context, from, to, session string, begin room.Settings, users ...string) (
+	MoveParty(ctx context.Context, from, to, session string, begin room.Settings, mover string, users ...string) (
 		left, joined room.Result, err error)
 	Ping(ctx context.Context) error
 	Ready(ctx context.Context) error

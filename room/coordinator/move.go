@@ -36,22 +36,25 @@ import (
 // success. After any other error nothing has changed.
 func (c *Coordinator) Move(ctx context.Context, from, to, session string, users ...string) (left, joined room.Result,
 	err error) {
-	return c.move(ctx, from, to, session, nil, users)
+	return c.move(ctx, from, to, session, nil, "", users)
 }
 
-// MoveParty is [Coordinator.Move] for members who have all agreed to be moved to a table with the labels of begin (see
-// [room.Agree]), into a room that [Coordinator.Match] has found. begin is the argument of Match's join. In addition it
-// fails with [room.ErrNotMember] if a user has not agreed, and with [room.ErrForbidden] if a user may not enter that
-// room.
-func (c *Coordinator) MoveParty(ctx context.Context, from, to, session string, begin room.Settings, users ...string) (
-	left, joined room.Result, err error) {
-	return c.move(ctx, from, to, session, &begin, users)
+// MoveParty is [Coordinator.Move] for mover, and for members who have agreed to be moved to a table with the labels of
+// begin (see [room.Agree]), into a room that [Coordinator.Match] has found. begin is the argument of Match's join. In
+// addition it fails with [room.ErrNotMember] if a user has not agreed, and with [room.ErrForbidden] if a user may not
+// enter that room, or it is the party's own.
+func (c *Coordinator) MoveParty(ctx context.Context, from, to, session string, begin room.Settings, mover string,
+	users ...string) (left, joined room.Result, err error) {
+	if from == to {
+		return left, joined, room.Forbid("the party is in room %s", to)
+	}
+	return c.move(ctx, from, to, session, &begin, mover, users)
 }
 
-func (c *Coordinator) move(ctx context.Context, from, to, session string, begin *room.Settings, users []string) (
-	left, joined room.Result, err error) {
+func (c *Coordinator) move(ctx context.Context, from, to, session string, begin *room.Settings, mover string,
+	users []string) (left, joined room.Result, err error) {
 	start := time.Now()
-	left, joined, err = c.workers.Move(ctx, from, to, session, begin, users)
+	left, joined, err = c.workers.Move(ctx, from, to, session, begin, mover, users)
 	if done := c.opts.Trace.Done; done != nil {
 		done("move", err, time.Since(start))
 	}

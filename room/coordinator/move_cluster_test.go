@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"roomd/lockmgr/redistest"
 	"roomd/room"
@@ -64,6 +65,30 @@ func TestMove_MoverDies(t *testing.T) {
 			})
 			l.expect(t, test.fromAfter, test.toAfter)
 			stop()
+		})
+	}
+}
+
+// A seat that a move has reserved is kept for days, if the settings say so, only if the users have left the room before.
+func TestMove_GraceOfHalf(t *testing.T) {
+	redistest.Thorough(t)
+	servers := redistest.StartCluster(t)
+	for name, whole := range map[string]bool{"the mover dies between the halves": false, "the move is whole": true} {
+		t.Run(name, func(t *testing.T) {
+			faults := new(moveFaults)
+			l := newMoveLab(t, servers, mortal(), faults)
+			mustDo(t, l.other, l.to, room.Configure{Settings: room.Settings{Grace: room.NewGrace(3 * graceDay.Milliseconds())}})
+			if !whole {
+				faults.before = map[int32]func() error{2: faults.cutOff}
+				faults.dies(l.c)
+			}
+			err := l.move(t, "a")
+			redistest.ErrorIf(t, whole != (err == nil), "the move: %v", err)
+			now, err := l.other.store.Load(t.Context(), l.to)
+			redistest.OK(t, err)
+			a, _ := now.Member("a")
+			left := time.UnixMilli(room.Deadline(a.Session)).Sub(time.UnixMilli(l.other.timers.Now()))
+			redistest.ErrorIf(t, left <= 0 || whole != (left > 2*graceDay), "the seat is kept for %v", left)
 		})
 	}
 }

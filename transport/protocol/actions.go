@@ -361,6 +361,8 @@ func checkTogether(req *Request, seen fieldSet) *Error {
 	switch say, whose := req.Action == ActionSay, req.Action == ActionSet && seen.has(fieldUser); {
 	case seen.has(fieldEpoch) && !seen.has(fieldExpect):
 		wrong = "epoch: only goes with expect"
+	case seen.has(fieldParty) && req.Party == "":
+		wrong = "party: must not be empty"
 	case req.Action == ActionMatch && seen.has(fieldUsers) && !seen.has(fieldParty):
 		wrong = "users: with match, only goes with party"
 	case req.Action == ActionSwap && len(req.Users) != 2:

@@ -41,6 +41,7 @@ type Change struct {
 	Reason   string         `json:"reason"`
 	Text     string         `json:"text"`
 	Target   string         `json:"target"`
+	Labels   string         `json:"labels"`
 	Shut     bool           `json:"shut"`
 	Again    bool           `json:"again"`
 	Of       string         `json:"of"` // for a join that restores a member: its node, if another than the entry's

@@ -235,6 +235,7 @@ type removal struct {
 	Reason  string `json:"reason"`
 	Text    string `json:"text"`
 	Target  string `json:"target"`
+	Labels  string `json:"labels"`
 }
 
 // maxRemovals is how many users Meta keeps. everybody is the user for a removal of all.

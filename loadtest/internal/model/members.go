@@ -107,7 +107,7 @@ func (r *Room) leave(e *Entry, c *Change) {
 	r.gone[c.User] = true
 	switch c.Reason {
 	case "kicked", "moved":
-		r.removals.add(c.User, removal{e.Version, c.Reason, c.Text, c.Target})
+		r.removals.add(c.User, removal{e.Version, c.Reason, c.Text, c.Target, c.Labels})
 	}
 }
 

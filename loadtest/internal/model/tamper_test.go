@@ -141,6 +141,7 @@ func TestTampering_EachWay(t *testing.T) {
 		{"Meta: when", inMeta("gone", `"version":10`, `"version":9`), RuleGone, last},
 		{"Meta: what was said", inMeta("gone", "enough", "for fun"), RuleGone, last},
 		{"Meta: where to", inMeta("gone", "43", "44"), RuleGone, last},
+		{"Meta: by which party", inMeta("gone", `"m"`, `"n"`), RuleGone, last},
 		{"Meta: another one taken out", inMeta("gone", "{", `{"a":{"version":3,"reason":"kicked"},`), RuleGone, last},
 		{"Meta: closed for good", inMeta("gone", "{", `{"":{"version":19,"reason":"closed"},`), RuleGone, last},
 		{"Meta: nobody taken out", meta("gone", ""), RuleGone, last},

@@ -39,7 +39,7 @@ n1 {"type":"data","user":"","seat":0,"data":{"pot":9}}
 n1 {"type":"join","user":"d","seat":3,"session":"s7","at":1000000}
 n1 {"type":"leave","user":"d","seat":3,"reason":"kicked","text":"enough"},{"type":"ban","user":"d","seat":0,"until":2000000}
 n1 {"type":"join","user":"e","seat":3,"session":"s8","at":1000000}
-n1 {"type":"leave","user":"e","seat":3,"reason":"moved","target":"43"}
+n1 {"type":"leave","user":"e","seat":3,"reason":"moved","target":"43","labels":"m"}
 n1 {"type":"message","user":"a","seat":0,"text":"hi","to":["b","c"]}
 n1 {"type":"message","user":"","seat":0,"data":{}}
 n1 {"type":"ban","user":"x","seat":0,"until":1000005}
@@ -61,7 +61,7 @@ n1
 Meta settings {"capacity":4,"closed":true,"data":"admins"}
 Meta data {"version":8,"value":{"pot":9}}
 Meta bans {"d":2000000}
-Meta gone {"d":{"version":10,"reason":"kicked","text":"enough"},"e":{"version":12,"reason":"moved","target":"43"}}
+Meta gone {"d":{"version":10,"reason":"kicked","text":"enough"},"e":{"version":12,"reason":"moved","target":"43","labels":"m"}}
 Meta timers {"timers":{"game":{"due":9000,"version":23},"turn":{"due":7000,"version":26}},"version":26}
 Users a {"seat":0,"session":"s5","node":"n2","at":1000000,"agreed":{"labels":"m","rooms":["m-*"]}}
 Users b {"seat":1,"session":"s6","node":"n2","at":1000000,"ready":true,"data":{"version":6,"value":{"x":1}},"private":{"version":22,"value":"QUEEN"}}

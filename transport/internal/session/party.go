@@ -20,8 +20,8 @@ const (
 	partyTime = time.Minute
 )
 
-// matchParty records in the party's room that the user agrees to the match. Once all users whom the request names have
-// agreed, it moves them to a table, and the user's session joins that. Otherwise it replies with the party's room.
+// matchParty moves the user and all users whom the request names to a table, if these have agreed, and the user's session
+// joins that. Otherwise it records in the party's room that the user agrees, and replies with that room.
 func (r *request) matchParty(w coordinator.Wanted, identity auth.Identity) error {
 	s, party := r.session, r.in.Party
 	if err := room.CheckID(party); err != nil {
@@ -34,7 +34,7 @@ func (r *request) matchParty(w coordinator.Wanted, identity auth.Identity) error
 	for tries := 0; errors.Is(err, room.ErrNotMember) && tries < maxPartyTries; tries++ {
 		r.turnTo(party)
 		now, refused := s.doAsMember(party, agree)
-		table, moved := s.movedTo(now.Snapshot)
+		table, moved := s.movedTo(now.Snapshot, w.Labels)
 		switch {
 		case errors.Is(refused, room.ErrNotMember) && moved: // by an earlier sending, or another member's match
 			if refused = identity.May(auth.Enter, table, false); refused == nil {
@@ -76,7 +76,7 @@ func (r *request) moveParty(w coordinator.Wanted, users []string) (table string,
 	err = s.shared.Rooms.Match(s.shared.Life, w, func(ctx context.Context, id string, begin *room.Settings) (
 		joined room.Result, err error) {
 		table = id
-		joined, err = s.shared.MoveParty(ctx, r.in.Party, id, *begin, users)
+		joined, err = s.shared.MoveParty(ctx, r.in.Party, id, *begin, s.User, users)
 		if err == nil && joined.Version == 1 {
 			s.throttle.user.newRooms.take(s.shared.Limits.newRooms(), s.shared.Clock())
 		}
@@ -85,11 +85,10 @@ func (r *request) moveParty(w coordinator.Wanted, users []string) (table string,
 	return table, err
 }
 
-// movedTo returns the room to which the user was moved of late, from a room in that state.
-func (s *Session) movedTo(from room.Snapshot) (id string, moved bool) {
-	gone, found := from.Gone(s.User)
-	moved = found && gone.Reason == room.ReasonMoved && s.shared.Now()-gone.At < partyTime.Milliseconds()
-	return gone.Target, moved
+// movedTo returns the room to which a match for these labels has moved the user of late, from a room in that state.
+func (s *Session) movedTo(from room.Snapshot, labels room.Labels) (id string, moved bool) {
+	gone, _ := from.Gone(s.User)
+	return gone.Target, gone.Labels == labels && s.shared.Now()-gone.At < partyTime.Milliseconds()
 }
 
 // enterTable joins the room to which the user was moved. The limit of rooms does not apply: the session leaves another.

@@ -252,9 +252,11 @@ type Shared struct {
 
 	MatchSettings MatchSettings
 	Rooms         *SharedReads
-	// MoveParty moves users who agreed, as Coordinator.MoveParty does, and keeps their seats until their sessions come.
-	MoveParty func(ctx context.Context, from, to string, begin room.Settings, users []string) (room.Result, error)
-	Watching  *redisconn.SharedTimeout // with WatchTimeout
+	// MoveParty moves the mover and users who agreed, as Coordinator.MoveParty does, and keeps their seats until their
+	// sessions come.
+	MoveParty func(ctx context.Context, from, to string, begin room.Settings, mover string, users []string) (
+		room.Result, error)
+	Watching *redisconn.SharedTimeout // with WatchTimeout
 }
 
 // Logs are for events that clients can cause any number of times.

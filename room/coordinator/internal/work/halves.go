@@ -35,6 +35,7 @@ func (m *move) apply(ctx context.Context, node string, locks *lockmgr.Locks) (le
 		return from.result, to.result, err
 	}
 	reserve := m.reserve
+	reserve.Half = m.pool.store.Cluster
 	reserve.Carried = from.room.Snapshot().Private(room.Viewer{Authority: true})
 	undo := m.undoOf(to.room)
 	if err := m.prepare(from, m.release, locks); err != nil {
@@ -159,11 +160,11 @@ func (m *move) undoOf(to *room.Room) *room.Undo {
 	return undo
 }
 
-// takeBack undoes the reservation in room m.to. The users are still in room m.from.
-func (m *move) takeBack() error {
+// then completes or undoes the reservation in room m.to, once the move has given the locks back.
+func (m *move) then(a room.Upkeep) error {
 	ctx, cancel := context.WithTimeout(m.pool.life, m.pool.opts.LockWait)
 	defer cancel()
-	_, err := m.pool.runAccepted(ctx, m.to, room.Upkeep{Undo: m.undo})
+	_, err := m.pool.runAccepted(ctx, m.to, a)
 	return err
 }
 

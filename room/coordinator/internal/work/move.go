@@ -11,7 +11,7 @@ import (
 )
 
 // Move implements Coordinator.Move and, if begin is not nil, Coordinator.MoveParty.
-func (p *Pool) Move(ctx context.Context, from, to, session string, begin *room.Settings, users []string) (
+func (p *Pool) Move(ctx context.Context, from, to, session string, begin *room.Settings, mover string, users []string) (
 	left, joined room.Result, err error) {
 	if err := room.CheckID(from); err != nil {
 		return left, joined, err
@@ -22,7 +22,7 @@ func (p *Pool) Move(ctx context.Context, from, to, session string, begin *room.S
 	if from == to {
 		return left, joined, &room.InvalidError{Field: "to", Problem: "is the room itself"}
 	}
-	leaving := room.Release{Target: to, Users: users}
+	leaving := room.Release{Target: to, Users: users, Mover: mover}
 	if begin != nil {
 		leaving.Labels = begin.Labels
 	}
@@ -71,10 +71,13 @@ func (m *move) run(ctx context.Context) (left, joined room.Result, err error) {
 	for {
 		left, joined, err = m.hold(limited)
 		if err == nil {
+			if m.pool.store.Cluster && joined.Settings.Grace != 0 {
+				_ = m.then(room.Upkeep{Whole: m.reserve.Session}) // else the seats are kept for less long
+			}
 			return left, joined, nil
 		}
 		if m.undo != nil {
-			if failed := m.takeBack(); failed != nil {
+			if failed := m.then(room.Upkeep{Undo: m.undo}); failed != nil { // the users are still in room m.from
 				return left, joined, m.describe(room.ErrUnknown,
 					fmt.Errorf("%w; the seats could not be given back: %v", err, failed))
 			}

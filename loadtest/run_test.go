@@ -382,6 +382,33 @@ func TestJournal_Forgotten(t *testing.T) {
 	}
 }
 
+// What a failover loses of a journal that was read before is no part of it, and what replaces it is.
+func TestJournal_LosesItsEnd(t *testing.T) {
+	_, rdb := redistest.Mini(t)
+	s, j := &Store{Client: rdb}, new(journal)
+	is := func(entries ...string) {
+		t.Helper()
+		redistest.OK(t, rdb.Del(t.Context(), s.Key("42", "Log")).Err())
+		for _, entry := range entries {
+			id, mark, _ := strings.Cut(entry, " ")
+			redistest.OK(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Key("42", "Log"), ID: id,
+				Values: []string{"commit", fmt.Sprintf(`{"mark":%q}`, mark)}}).Err())
+		}
+		redistest.OK(t, j.read(t.Context(), s, "42"))
+	}
+	is("1-0 a")
+	is("1-0 a", "3-0 lost")
+	is("1-0 a", "2-0 b")
+	is("1-0 a", "2-0 b", "4-0 lost", "5-0 lost")
+	is("1-0 a", "2-0 b", "4-1 c")
+	is() // forgotten
+	var marks []string
+	for _, e := range j.entries {
+		marks = append(marks, e.Mark)
+	}
+	redistest.Equal(t, "the journal has", fmt.Sprint(marks), "[a b c]")
+}
+
 // Who is told to wait waits for so long, and keeps to it.
 func TestTold(t *testing.T) {
 	for message, want := range map[string]time.Duration{"a may send 20 requests a second; wait 48ms": 48 * time.Millisecond, "too many": time.Millisecond} {

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,17 +104,20 @@ func (s *Store) room(ctx context.Context, room string) (epoch string, version ui
 // journalPage is how many entries are read at once.
 const journalPage = 5000
 
-// journal is the part of a room's journal that was read.
+// journal is the part of a room's journal that was read. A failover may lose an end that was read before, so entries
+// are read until two reads agree on them.
 type journal struct {
 	entries []check.Entry
-	last    string // id of the last entry; "" before the first
+	ids     []string // of entries
+	agreed  int      // number of first entries on which the last two reads agree
 }
 
 func (j *journal) read(ctx context.Context, s *Store, room string) error {
-	for {
+	entries, ids := slices.Clip(j.entries[:j.agreed]), slices.Clip(j.ids[:j.agreed])
+	for more := true; more; {
 		from := "-"
-		if j.last != "" {
-			from = "(" + j.last
+		if n := len(ids); n > 0 {
+			from = "(" + ids[n-1]
 		}
 		messages, err := s.Client.XRangeN(ctx, s.Key(room, "Log"), from, "+", journalPage).Result()
 		if err != nil {
@@ -125,12 +129,18 @@ func (j *journal) read(ctx context.Context, s *Store, room string) error {
 			if err != nil {
 				return fmt.Errorf("journal of room %s, entry %s: %w", room, m.ID, err)
 			}
-			j.entries, j.last = append(j.entries, e), m.ID
+			entries, ids = append(entries, e), append(ids, m.ID)
 		}
-		if len(messages) < journalPage {
-			return nil
-		}
+		more = len(messages) == journalPage
 	}
+	if len(entries) == j.agreed { // nothing new, or the room is forgotten
+		return nil
+	}
+	for j.agreed < min(len(ids), len(j.ids)) && ids[j.agreed] == j.ids[j.agreed] {
+		j.agreed++
+	}
+	j.entries, j.ids = entries, ids
+	return nil
 }
 
 // entryOf parses an entry of a journal.

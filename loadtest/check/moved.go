@@ -38,22 +38,55 @@ type arrival struct {
 	before, now string // its private data in the new room
 }
 
-// pack records the private data of moved users when they leave, or arrive. The commit e changed private data
-// from before to s.
-func (l *movedData) pack(op *Op, e *Entry, before map[string]string, s *state) {
+// found returns the private data that the action of the commit e found: those before it, with what e restores first.
+func (s *state) found(e *Entry) map[string]string {
+	all := s.private()
+	for _, c := range e.Changes {
+		switch {
+		case !c.Again:
+		case c.Type == "leave":
+			delete(all, c.User)
+		case c.Type == "private":
+			all[c.User] = c.Data
+		}
+	}
+	return all
+}
+
+// pack records the private data of moved users when they leave, or arrive. The move found the data in before, and
+// the commit e made s.
+func (w *witness) pack(op *Op, e *Entry, before map[string]string, s *state) {
 	switch op.Action {
 	case MoveOut:
 		for _, user := range op.Users {
 			if e.has("leave", user) && before[user] != "" {
-				l.taken[op.ID] = before[user]
+				w.moved.taken[op.ID] = before[user]
 			}
 		}
 	case MoveIn:
 		now := s.private()
 		for _, user := range op.Users {
-			l.arrived = append(l.arrived, arrival{op, before[user], now[user]})
+			a := arrival{op, before[user], now[user]}
+			if w.another(e, user, a.now) {
+				a.before = a.now
+			}
+			w.moved.arrived = append(w.moved.arrived, a)
 		}
 	}
+}
+
+// another reports whether another action than a move gave the user the private data in the commit e. A move that
+// changes nothing in the new room is answered with the version that the room has.
+func (w *witness) another(e *Entry, user, data string) bool {
+	set := func(op *Op) bool { return op.Value != "" && op.Value == data }
+	return slices.ContainsFunc(w.acked[e.point()], set) || !e.awaits(user) && slices.ContainsFunc(w.open, set)
+}
+
+// awaits reports whether the commit reserves the user's seat, or gives it to another session.
+func (e *Entry) awaits(user string) bool {
+	return slices.ContainsFunc(e.Changes, func(c Change) bool {
+		return c.User == user && (c.Type == "join" && c.Away || c.Type == "replace")
+	})
 }
 
 // judge reports users who lost their private data by a move. A user who already had some in the new room keeps those.

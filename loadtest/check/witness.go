@@ -150,9 +150,7 @@ func (w *witness) index() {
 
 // carried reports whether a change has private data that a member brought from another room.
 func (w *witness) carried(e *Entry, c Change) bool {
-	return c.Type == "private" && (slices.ContainsFunc(e.Changes, func(o Change) bool {
-		return o.User == c.User && (o.Type == "join" && o.Away || o.Type == "replace")
-	}) || slices.ContainsFunc(w.acked[e.point()],
+	return c.Type == "private" && (e.awaits(c.User) || slices.ContainsFunc(w.acked[e.point()],
 		func(op *Op) bool { return op.Action == MoveIn && slices.Contains(op.Users, c.User) }))
 }
 
@@ -175,7 +173,7 @@ func (w *witness) replay() {
 		if slices.ContainsFunc(w.acked[here], func(op *Op) bool {
 			return op.Action == MoveOut || op.Action == MoveIn
 		}) {
-			before = s.private()
+			before = s.found(&e)
 		}
 		for _, one := range s.apply(&e) {
 			w.broken(one.rule, 0, "%v: %s", here, one.text)
@@ -198,7 +196,7 @@ func (w *witness) replay() {
 				w.broken(missing.rule, op.Return, "%s: %s", op, missing.text)
 			}
 			if !w.public {
-				w.moved.pack(op, &w.journal[i], before, s)
+				w.pack(op, &w.journal[i], before, s)
 			}
 			if op.AsHost && op.Process != host && !e.has("host", op.Process) {
 				w.broken("rights", op.Return, "%s: only the host may, and that was %q", op, host)

@@ -294,46 +294,64 @@ func TestWitness_PrivateData(t *testing.T) {
 	}
 }
 
+// moved returns the history of a move of 张三 from room A, where it has own-1, to room B, whose last commits are those. It may have set
+// own-2 in room B.
+func moved(commits ...[]Change) *History {
+	user, in := "张三", []Entry{{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "settings", Settings: &Settings{Capacity: 2}}}}}
+	for _, changes := range commits {
+		in = append(in, Entry{Epoch: epoch1, Version: uint64(len(in) + 1), Changes: changes})
+	}
+	h := &History{Rooms: []string{"B", "A"}, End: ms(1000), Journals: map[string][]Entry{"B": in, "A": {
+		{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "join", User: user}}},
+		{Epoch: epoch1, Version: 2, Changes: []Change{{Type: "private", User: user, Data: "own-1"}}},
+		{Epoch: epoch1, Version: 3, Changes: []Change{{Type: "leave", User: user, Reason: "moved"}}},
+	}}}
+	h.Ops = []*Op{
+		{ID: 1, Process: user, Room: "A", Action: SetPrivate, Value: "own-1", Outcome: Done, Epoch: epoch1, Version: 2, Count: 1, Call: ms(10), Return: ms(20)},
+		{ID: 2, Process: user, Room: "B", Action: SetPrivate, Value: "own-2", Outcome: Unknown, Call: ms(10), Return: ms(20)},
+		{ID: 3, Process: "administrator", Room: "A", Action: MoveOut, Users: []string{user}, Outcome: Done, Epoch: epoch1, Version: 3, Call: ms(30), Return: ms(40)},
+		{ID: 4, Process: "administrator", Room: "B", Action: MoveIn, Left: 3, Users: []string{user}, Outcome: Done, Epoch: epoch1, Version: uint64(len(in)), Count: 1, Call: ms(30), Return: ms(40)},
+	}
+	return h
+}
+
 // Who is moved takes its private data along, unless it has some in the other room already.
 func TestWitness_PrivateDataMove(t *testing.T) {
+	user, set := "张三", func(h *History) {
+		h.Ops[1].Outcome, h.Ops[1].Epoch, h.Ops[1].Version, h.Ops[1].Count = Done, epoch1, 3, 1
+	}
+	private := func(data string) Change { return Change{Type: "private", User: user, Data: data} }
+	again := func(c Change) Change { c.Again = true; return c }
+	join, leave := Change{Type: "join", User: user}, Change{Type: "leave", User: user, Reason: "timeout"}
+	away, replace := Change{Type: "join", User: user, Away: true}, Change{Type: "replace", User: user}
 	for _, tt := range []struct {
-		what        string
-		there, with string // what the user has in the other room before, and what the move gives it
-		lost        bool
+		what    string
+		commits [][]Change // in the other room; the last is that of the move, unless it changes nothing there
+		with    func(h *History)
+		lost    bool
 	}{
-		{"they come along", "", "own-1", false},
-		{"they are lost", "", "", true},
-		{"others come", "", "own-2", true},
-		{"who is there keeps its own", "own-2", "", false},
-		{"who is there gets those of the other room", "own-2", "own-1", false},
-		{"who is there loses both", "own-2", "null", true},
+		{"they come along", [][]Change{{away, private("own-1")}}, nil, false},
+		{"they are lost", [][]Change{{away}}, nil, true},
+		{"others come", [][]Change{{away, private("own-2")}}, nil, true},
+		{"who is there keeps its own", [][]Change{{join}, {private("own-2")}, {replace}}, nil, false},
+		{"who is there gets those of the other room", [][]Change{{join}, {private("own-2")}, {replace, private("own-1")}}, nil, false},
+		{"who is there loses both", [][]Change{{join}, {private("own-2")}, {replace, private("null")}}, nil, true},
+		{"who is there has just set its own, and the move changes nothing", [][]Change{{join}, {private("own-2")}}, set, false},
+		{"who is there may have just set its own", [][]Change{{join}, {private("own-2")}}, nil, false},
+		{"who is there gets what it has not set there", [][]Change{{join}, {private("own-3")}}, nil, true},
+		{"Redis had lost its own there", [][]Change{{join}, {again(leave), again(join), again(private("own-3"))}}, nil, false},
+		{"Redis had lost what it has where it comes from", [][]Change{{away, private("own-0")}}, func(h *History) {
+			e := &h.Journals["A"][2]
+			e.Changes = append([]Change{again(leave), again(join), again(private("own-0"))}, e.Changes...)
+		}, false},
+		{"Redis had lost that it has none where it comes from", [][]Change{{away}}, func(h *History) {
+			e := &h.Journals["A"][2]
+			e.Changes = append([]Change{again(leave), again(join)}, e.Changes...)
+		}, false},
 	} {
-		user := "张三"
-		private := func(data string) Change { return Change{Type: "private", User: user, Data: data} }
-		in := []Entry{{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "settings", Settings: &Settings{Capacity: 2}}}}}
-		add := func(changes ...Change) {
-			in = append(in, Entry{Epoch: epoch1, Version: uint64(len(in) + 1), Changes: changes})
-		}
-		come := []Change{{Type: "join", User: user, Away: true}}
-		if tt.there != "" {
-			add(Change{Type: "join", User: user})
-			add(private(tt.there))
-			come = []Change{{Type: "replace", User: user}}
-		}
-		if tt.with != "" {
-			come = append(come, private(tt.with))
-		}
-		add(come...)
-		h := &History{Rooms: []string{"B", "A"}, End: ms(1000), Journals: map[string][]Entry{"B": in, "A": {
-			{Epoch: epoch1, Version: 1, Changes: []Change{{Type: "join", User: user}}},
-			{Epoch: epoch1, Version: 2, Changes: []Change{private("own-1")}},
-			{Epoch: epoch1, Version: 3, Changes: []Change{{Type: "leave", User: user, Reason: "moved"}}},
-		}}}
-		h.Ops = []*Op{
-			{ID: 1, Process: user, Room: "A", Action: SetPrivate, Value: "own-1", Outcome: Done, Epoch: epoch1, Version: 2, Count: 1, Call: ms(10), Return: ms(20)},
-			{ID: 2, Process: user, Room: "B", Action: SetPrivate, Value: "own-2", Outcome: Unknown, Call: ms(10), Return: ms(20)},
-			{ID: 3, Process: "administrator", Room: "A", Action: MoveOut, Users: []string{user}, Outcome: Done, Epoch: epoch1, Version: 3, Call: ms(30), Return: ms(40)},
-			{ID: 4, Process: "administrator", Room: "B", Action: MoveIn, Left: 3, Users: []string{user}, Outcome: Done, Epoch: epoch1, Version: uint64(len(in)), Count: 1, Call: ms(30), Return: ms(40)},
+		h := moved(tt.commits...)
+		if tt.with != nil {
+			tt.with(h)
 		}
 		lost := slices.ContainsFunc(Witness(h).Violations, func(v Violation) bool { return v.Rule == "private" })
 		if lost != tt.lost {

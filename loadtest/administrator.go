@@ -108,11 +108,14 @@ func (a *administrator) usual() check.Settings {
 	return s
 }
 
+// noHost is the name of the default of the setting host: the API and the feed say it.
+const noHost = "none"
+
 // settle configures a room, and keeps it while it is empty. Rooms that a match has created are not kept, so
 // that their hosts may close them.
 func (a *administrator) settle(room string, s check.Settings) *check.Op {
 	body := map[string]any{"capacity": s.Capacity, "closed": s.Closed, "keep": s.Labels == "",
-		"host": cmp.Or(s.Host, "none")}
+		"host": cmp.Or(s.Host, noHost)}
 	if s.Labels != "" {
 		body["labels"] = s.Labels
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unique"
@@ -273,7 +274,7 @@ func settingsOf(s *room.Settings) (settings check.Settings) {
 		return settings
 	}
 	return check.Settings{Capacity: s.Capacity, Closed: s.Closed, Labels: check.Labels(one(string(s.Labels))),
-		Host: string(s.Host)}
+		Host: strings.TrimPrefix(string(s.Host), noHost)}
 }
 
 // ChangeOf converts a change to the checkers' form.

@@ -421,6 +421,19 @@ func TestTold(t *testing.T) {
 	}
 }
 
+// The feed names default choices, and the journal leaves them out: they are the same settings.
+func TestChangeOf_Settings(t *testing.T) {
+	settings := room.Settings{Capacity: 8}
+	text, err := json.Marshal(settings)
+	redistest.OK(t, err)
+	stored, err := entryOf(fmt.Sprintf(`{"changes":[{"type":"settings","settings":%s}]}`, text))
+	redistest.OK(t, err)
+	named := settings.Named()
+	if told := ChangeOf(&protocol.Change{Settings: &named}); *told.Settings != *stored.Changes[0].Settings {
+		t.Errorf("%+v, and not %+v", *told.Settings, *stored.Changes[0].Settings)
+	}
+}
+
 // The report says when the players themselves were what was measured.
 func TestReport_Bottleneck(t *testing.T) {
 	for want, r := range map[string]*Report{

@@ -125,8 +125,8 @@ func TestAcks_ScriptFlush(t *testing.T) {
 }
 
 // Without a replica, an action that changes something is unknown after a TTL. A refused one
-// changes nothing and is answered; but nobody hears "you are in" who may be lost with the
-// server. Close does not wait for replicas, and ends the lease.
+// changes nothing and is answered; but nobody hears "you are in", or that a room has the
+// settings, if that may be lost with the server. Close does not wait for replicas, and ends the lease.
 func TestReplicas_None(t *testing.T) {
 	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
@@ -146,6 +146,9 @@ func TestReplicas_None(t *testing.T) {
 		{"not a member", room.Leave{User: "c", Session: "s"}, room.ErrNotMember},
 		{"another session", room.Leave{User: "b", Session: "t"}, room.ErrNotMember},
 		{"join again", room.Join{User: "b", Session: "s"}, room.ErrUnknown},
+		{"seats of members", room.Reserve{Session: "~s", Users: []string{"b"}}, room.ErrUnknown},
+		{"settings", room.Configure{Settings: room.Settings{Capacity: 2}}, room.ErrUnknown},
+		{"the same settings", room.Configure{Settings: room.Settings{Capacity: 2}}, room.ErrUnknown},
 		{"leave", room.Leave{User: "b", Session: "s"}, room.ErrUnknown},
 		{"leave again", room.Leave{User: "b", Session: "s"}, room.ErrNotMember},
 	} {

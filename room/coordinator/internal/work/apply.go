@@ -77,8 +77,8 @@ func (w *worker) nextHold(more bool) store.Hold {
 // apply applies a batch to the copy, and prepares its commit.
 //
 // An action that succeeds without a change is still a promise: a user who repeats a join of unknown outcome is told
-// "you are in". Unless enough replicas are known to have the room, the action makes a version that they must
-// acknowledge. A refusal promises nothing.
+// "you are in", and a backend that its party is. Unless enough replicas are known to have the room, the action makes a
+// version that they must acknowledge. A refusal promises nothing, and nobody waits for an Upkeep.
 //
 // Revert makes the copy forget that its epoch has lost commits. So does reading the room after a commit of a node that
 // does not know of the loss. So the worker remembers the epoch until a commit has begun a new one.
@@ -90,8 +90,8 @@ func (w *worker) apply(b *batch) {
 	for i, r := range b.requests {
 		seat, err := w.copy.Room.Apply(r.action, w.pool.opts.Rules, room.Origin{Node: b.hold.Node, At: r.at})
 		b.outcomes[i] = outcome{room.Result{Node: b.hold.Node, Seat: seat}, err}
-		user, _ := room.Subject(r.action)
-		if w.pool.opts.Replicas > 0 && err == nil && user != "" && w.copy.Room.CommitID != w.acked {
+		_, upkeep := r.action.(room.Upkeep)
+		if w.pool.opts.Replicas > 0 && err == nil && !upkeep && w.copy.Room.CommitID != w.acked {
 			w.copy.Room.Confirm()
 		}
 	}

@@ -262,6 +262,35 @@ func TestWitness_WhatComesBack(t *testing.T) {
 	}
 }
 
+// What comes back may be another host than the one who is there, and fewer seats than members who leave with it.
+func TestWitness_HostAndSettingsComeBack(t *testing.T) {
+	for _, test := range []struct {
+		again          bool
+		leave          []Change
+		host, oversold int
+	}{
+		{true, []Change{{Type: "leave", User: "c", Seat: 2, Reason: "timeout", Again: true}}, 0, 0},
+		{true, nil, 0, 2}, // too many, and one beyond the seats
+		{false, []Change{{Type: "leave", User: "c", Seat: 2, Reason: "timeout"}}, 1, 2},
+	} {
+		seats := func(n int) *Settings { return &Settings{Capacity: n, Host: "longest"} }
+		h := &History{Rooms: []string{room42}, End: ms(1000), Journals: map[string][]Entry{room42: {
+			{Epoch: epoch1, Version: 1, Mark: "m1", Changes: []Change{{Type: "settings", Settings: seats(3)},
+				{Type: "join", User: "a"}, {Type: "join", User: "b", Seat: 1}, {Type: "join", User: "c", Seat: 2}, {Type: "host", User: "a"}}},
+			{Epoch: epoch2, Version: 2, Mark: "m2", Changes: slices.Concat(
+				[]Change{{Type: "settings", Settings: seats(2), Again: test.again}}, test.leave,
+				[]Change{{Type: "host", User: "b", Again: test.again}})},
+		}}}
+		found := make(map[string]int)
+		for _, v := range Witness(h).Violations {
+			found[v.Rule]++
+		}
+		if found["host"] != test.host || found["oversold"] != test.oversold {
+			t.Errorf("again %v, %d leave: %v", test.again, len(test.leave), Witness(h).Violations)
+		}
+	}
+}
+
 func TestWitness_OneContentOfALostVersion(t *testing.T) {
 	h := lossy(Fault{Name: "redis-old", From: ms(900), To: ms(990), Since: ms(600), Loses: true})
 	told := Event{Conn: 1, User: "李四", Frame: &Frame{Room: room42, Epoch: epoch1, From: 5, Version: 6, Changes: []Change{{Type: "leave", User: "张三", Reason: "left"}}}}

@@ -17,7 +17,7 @@ type hostState struct {
 func (r *Room) appoint(e *Entry, c *Change) {
 	was := r.host
 	r.host = hostState{known: true, user: c.User}
-	if c.Again && r.since == e.Version && r.mayBeIn(c.User) {
+	if c.Again && r.renewed && r.mayBeIn(c.User) {
 		return // restores what Redis had lost
 	}
 	says1 := says(theEntry, "the host is %s", quoted(c.User))

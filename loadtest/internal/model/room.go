@@ -53,6 +53,7 @@ type state struct {
 	complete bool
 	anew     bool   // an earlier room of the same name was lost
 	since    uint64 // the first version whose changes are known
+	renewed  bool   // the last commit began an epoch, or is the first known
 
 	gone map[string]bool // users who left
 
@@ -174,6 +175,7 @@ func (r *Room) See(data, host string, timers []string) {
 
 // Commit replays a commit. After a contradiction, the room has the commit's state.
 func (r *Room) Commit(e *Entry) {
+	r.renewed = r.since == 0 || e.Epoch != r.epoch
 	r.epoch, r.version = e.Epoch, e.Version
 	if r.since == 0 {
 		r.since = e.Version
@@ -188,6 +190,9 @@ func (r *Room) Commit(e *Entry) {
 		seat := r.Seats.Of[other]
 		r.report(RuleSeat, e.Version, says(theEntry, "%s gets seat %d", quoted(r.Seats.At[seat]), seat),
 			says(before, "%s", r.sitting(other)))
+	}
+	if r.renewed && e.recalls() && r.settings != nil {
+		r.checkSeats(e)
 	}
 	r.checkHost(e)
 }
@@ -269,6 +274,14 @@ func (r *Room) configure(e *Entry, c *Change) {
 		r.speech.keep(s.history)
 	}
 	r.settings = &s
+	if !c.Again || !r.renewed { // members who do not come back leave after the settings
+		r.checkSeats(e)
+	}
+}
+
+// checkSeats judges whether all members have a seat by the settings of an entry.
+func (r *Room) checkSeats(e *Entry) {
+	s := r.settings
 	r.rush = rush{over: s.Over(r.more), version: e.Version}
 	r.checkRush()
 	for seat, user := range r.Seats.At {

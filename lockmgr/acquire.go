@@ -61,6 +61,7 @@ func (m *Manager) acquire(ctx context.Context, name string, opts AcquireOptions)
 	w := new(waiter)
 	w.init(m, name)
 	w.ttl = cmp.Or(opts.TTL, m.opts.TTL)
+	w.args[0] = w.ttl.Milliseconds()
 	if opts.Wait > 0 {
 		limited, cancel := context.WithTimeout(ctx, opts.Wait)
 		defer cancel()
@@ -153,7 +154,7 @@ func (w *waiter) wait(ctx context.Context) (g *grant, err error) {
 // ask asks Redis once for the lock. If somebody else has it, Redis puts the token into the queue.
 func (w *waiter) ask(ctx context.Context) (held bool, err error) {
 	sent := time.Now()
-	cmd, err := w.Ask(ctx, acquireScript, w.ttl.Milliseconds())
+	cmd, err := w.Ask(ctx, acquireScript, w.args[:]...)
 	if err != nil {
 		return false, err
 	}

@@ -283,17 +283,16 @@ func TestAnAnswerThatComesAsTheContextEnds(t *testing.T) {
 	m := newManager(t, client, Options{Pipelined: true})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	cmd := redis.NewCmd(t.Context(), "echo", newTokens(m.names, "a"))
-	wait := submit(t.Context(), m.sender.pipe, cmd)
+	p := submit(t.Context(), m.sender.pipe, []any{"echo", newTokens(m.names, "a")})
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		for wait(ended) != nil && t.Context().Err() == nil {
+		for p.wait(ended) != nil && t.Context().Err() == nil {
 			runtime.Gosched()
 		}
 	}()
 	redistest.Receive(t, answered, "the pipeline to answer")
-	got, err := cmd.Text()
+	got, err := p.cmd.Text()
 	redistest.ErrorIf(t, err != nil || got == "", "the answer is %q, %v", got, err)
 }
 
@@ -316,9 +315,8 @@ func TestPipelined_AFewGoAlone(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				cmd := redis.NewCmd(t.Context(), "echo", "hi")
-				err := m.sender.process(t.Context(), "a", cmd)
-				redistest.ErrorIf(t, err != nil || cmd.Val() != "hi", "%v, %v", cmd.Val(), err)
+				cmd := m.sender.process(t.Context(), "a", func() []any { return []any{"echo", "hi"} })
+				redistest.ErrorIf(t, cmd.Val() != "hi", "%v, %v", cmd.Val(), cmd.Err())
 			})
 		}
 		synctest.Wait()

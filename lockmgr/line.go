@@ -36,6 +36,7 @@ type waiter struct {
 	first      chan struct{} // closed when it becomes the first of its line; nil if it joined as the first
 	handedOver bool          // written before first is closed: this process holds the lock
 	granted    grant         // the hold that ask got
+	args       [1]any        // of ask: the TTL in ms
 
 	abandoned bool // guarded by lines.mu: its caller gave up
 	inRedis   bool // guarded by lines.mu: Redis may know its token

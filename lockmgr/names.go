@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -49,9 +50,10 @@ func newNames(opts Options, cluster bool) *names {
 // digits identify the Manager, so that a wake-up reaches only its process. The UUID's version is 8, so that
 // isToken can tell it from the tokens of other programs, which have version 4.
 func (n *names) newToken(name string) string {
-	id := uuid.New()
+	var id uuid.UUID
+	_, _ = rand.Read(id[:]) // does not fail
 	copy(id[:], n.process[:])
-	id[6] = id[6]&0x0f | 0x80
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
 	return name + ":" + id.String()
 }
 
@@ -129,8 +131,9 @@ func (n *names) slotTag(name string) string {
 
 // scriptKeys are the keys of a script, and the part of its command that depends on them only.
 type scriptKeys struct {
-	keys []string
-	sent []any // the number of keys, the keys, and names.first
+	keys  []string
+	sent  []any   // the number of keys, the keys, and names.first
+	token *tokens // the argument behind them; nil for none
 }
 
 func (n *names) of(name string) scriptKeys {
@@ -153,7 +156,7 @@ func (n *names) scriptKeys(keys []string) scriptKeys {
 	for _, key := range keys {
 		sent = append(sent, key)
 	}
-	return scriptKeys{keys, append(sent, n.first...)}
+	return scriptKeys{keys: keys, sent: append(sent, n.first...)}
 }
 
 // together returns the keys of all attempts, in order.
@@ -171,19 +174,22 @@ func (k scriptKeys) only(count int) scriptKeys {
 		return k
 	}
 	sent := append([]any{count}, k.sent[1:1+count]...)
-	return scriptKeys{k.keys[:count], append(sent, k.sent[1+len(k.keys):]...)}
+	return scriptKeys{keys: k.keys[:count], sent: append(sent, k.sent[1+len(k.keys):]...)}
+}
+
+func (k scriptKeys) with(token *tokens) scriptKeys {
+	k.token = token
+	return k
 }
 
 // command returns the command that runs a script by its hash.
 func (k scriptKeys) command(script *redis.Script, args ...any) []any {
-	all := make([]any, 0, 2+len(k.sent)+len(args))
-	return append(append(append(all, "evalsha", script.Hash()), k.sent...), args...)
-}
-
-// asking is like command, and puts tokens before args.
-func (k scriptKeys) asking(script *redis.Script, tokens *tokens, args []any) []any {
 	all := make([]any, 0, 3+len(k.sent)+len(args))
-	return append(append(append(append(all, "evalsha", script.Hash()), k.sent...), tokens), args...)
+	all = append(append(all, "evalsha", script.Hash()), k.sent...)
+	if k.token != nil {
+		all = append(all, k.token)
+	}
+	return append(all, args...)
 }
 
 // uuidLen is the length of the UUID at the end of a token.
@@ -213,8 +219,18 @@ func newTokens(n *names, name string) *tokens {
 
 func (t *tokens) init(n *names, name string) { t.names, t.name, t.current = n, name, n.newToken(name) }
 
-// MarshalBinary returns the token for the next sending of the request. The client calls it for each one.
-func (t *tokens) MarshalBinary() ([]byte, error) {
+// sending is an argument whose text depends on the sending of its request.
+type sending interface {
+	text() string // for the next sending
+}
+
+// The client marshals an argument for each sending.
+func (t *tokens) MarshalBinary() ([]byte, error) { return []byte(t.text()), nil }
+func (d doubts) MarshalBinary() ([]byte, error)  { return []byte(d.text()), nil }
+func (s *sends) MarshalBinary() ([]byte, error)  { return []byte(s.text()), nil }
+
+// text returns the token for the next sending of the request.
+func (t *tokens) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.request != nil {
@@ -228,7 +244,7 @@ func (t *tokens) MarshalBinary() ([]byte, error) {
 		t.current = t.names.newToken(t.name)
 	}
 	t.underway = true
-	return []byte(t.current), nil
+	return t.current
 }
 
 // String returns the current token.
@@ -292,11 +308,11 @@ func joinIDs(tokens []string) string {
 // doubts is the argument of inherit.lua that names the earlier tokens.
 type doubts struct{ of *tokens }
 
-// MarshalBinary returns the UUIDs of the earlier tokens. Each sending marshals tokens before doubts.
-func (d doubts) MarshalBinary() ([]byte, error) {
+// text returns the UUIDs of the earlier tokens. Each sending asks tokens before doubts.
+func (d doubts) text() string {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
-	return []byte(joinIDs(d.of.doubted)), nil
+	return joinIDs(d.of.doubted)
 }
 
 // sends is an argument of a request. It counts how often the client has sent the request: if more than once,
@@ -306,10 +322,10 @@ type sends struct {
 	sent atomic.Int32
 }
 
-// MarshalBinary returns the argument, and counts a sending.
-func (s *sends) MarshalBinary() ([]byte, error) {
+// text returns the argument, and counts a sending.
+func (s *sends) text() string {
 	s.sent.Add(1)
-	return []byte(s.arg), nil
+	return s.arg
 }
 
 // again reports whether the request was sent more than once.

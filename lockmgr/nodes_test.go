@@ -55,7 +55,7 @@ func slotOf(m *Manager, token string) *Slot {
 func newWaiter(m *Manager) *waiter {
 	w := new(waiter)
 	w.init(m, "a")
-	w.ttl = m.opts.TTL
+	w.args[0] = w.ttl.Milliseconds()
 	return w
 }
 

@@ -2,11 +2,8 @@ package lockmgr
 
 import (
 	"context"
-	"encoding"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -51,8 +48,9 @@ type sender struct {
 	pipelined bool
 	pipe      *redis.AutoPipeliner // nil unless pipelined on a single server
 
-	direct *redisconn.SharedTimeout // for requests that callers wait for themselves
-	own    *redisconn.SharedTimeout // for requests that do not end with their callers
+	direct  *redisconn.SharedTimeout // for requests that callers wait for themselves
+	sharing *redisconn.SharedTimeout // the same, for those that may share a round trip
+	own     *redisconn.SharedTimeout // for requests that do not end with their callers
 
 	underway  atomic.Int64 // number of requests, if pipelined
 	began     time.Time
@@ -63,6 +61,7 @@ func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sen
 	s := &sender{client: client, load: opts.Load, life: life, pipelined: opts.Pipelined, began: time.Now()}
 	s.own = redisconn.NewSharedTimeout(context.WithValue(context.Background(), sendMode{}, sendUnattended), ownTimeout)
 	s.direct = redisconn.NewSharedTimeout(context.WithValue(life.ctx, sendMode{}, sendDirectly), directTimeout)
+	s.sharing = redisconn.NewSharedTimeout(life.ctx, directTimeout)
 	var err error
 	if _, cluster := client.(*redis.ClusterClient); s.pipelined && !cluster {
 		s.pipe, err = client.AsyncAutoPipelineWithOptions(pipelining)
@@ -70,7 +69,7 @@ func newSender(client redis.UniversalClient, opts Options, life *lifetime) (*sen
 	return s, err
 }
 
-// sendMode is a context's key for how its requests are sent.
+// sendMode is a context's key for how its requests are sent. Without it they may share a round trip.
 type sendMode struct{}
 
 const (
@@ -79,42 +78,30 @@ const (
 )
 
 // run runs a script, and retries it while the slot of its keys moves.
-func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) *redis.Cmd {
-	return s.send(ctx, script, on, on.command(script, args...))
-}
-
-// send is like run, with the script's command made already.
-func (s *sender) send(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (reply *redis.Cmd) {
+func (s *sender) run(ctx context.Context, script *redis.Script, on scriptKeys, args ...any) (reply *redis.Cmd) {
 	err := redisconn.UntilMoved(ctx, func() error {
-		reply = s.eval(ctx, script, on, command)
+		reply = s.eval(ctx, script, on, args)
 		return reply.Err()
 	})
-	if err != nil && ctx.Err() != nil { // ctx may have ended while send waited for the slot
-		return failed(ctx)
+	if err != nil && ctx.Err() != nil { // ctx may have ended while run waited for the slot
+		reply.SetErr(context.Cause(ctx))
 	}
 	return reply
 }
 
 // eval sends a script once, by its hash. If the server does not know it, eval sends the whole script, or loads
 // it and sends the hash again.
-func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, command []any) (cmd *redis.Cmd) {
-	args, whole := command[3+len(on.keys):], false
+func (s *sender) eval(ctx context.Context, script *redis.Script, on scriptKeys, args []any) (cmd *redis.Cmd) {
+	command, whole := func() []any { return on.command(script, args...) }, false
 	err := redisconn.UntilKnown(func() error {
 		if whole {
-			cmd = script.Eval(ctx, s.client, on.keys, args...)
-			return cmd.Err()
+			cmd = script.Eval(ctx, s.client, on.keys, command()[3+len(on.keys):]...)
+		} else {
+			cmd = s.process(ctx, on.keys[0], command)
 		}
-		cmd = redis.NewCmd(ctx, command...)
-		cmd.SetFirstKeyPos(3)
-		namedBy(args, cmd)
-		err := s.process(ctx, on.keys[0], cmd)
-		if err != nil && ctx.Err() != nil {
-			cmd = failed(ctx) // the pipeline may still write to the old cmd
-			return cmd.Err()
-		}
-		return err
+		return cmd.Err()
 	}, func() error {
-		for _, arg := range args {
+		for _, arg := range command() {
 			switch arg := arg.(type) {
 			case *sends:
 				arg.sent.Add(-1) // this copy was not executed
@@ -147,15 +134,6 @@ func (s *sender) refuseOld(ctx context.Context) error {
 	return nil
 }
 
-// namedBy tells the tokens among args which request carries them.
-func namedBy(args []any, request redis.Cmder) {
-	for _, arg := range args {
-		if t, ok := arg.(*tokens); ok {
-			t.sentBy(request)
-		}
-	}
-}
-
 // unattended sends a request that goes on when its caller has given up.
 func (s *sender) unattended(send func(ctx context.Context) *redis.Cmd) (*redis.Cmd, error) {
 	ctx := s.own.Context()
@@ -186,17 +164,14 @@ func (s *sender) isIdle() bool { return s.underway.Load() == 0 }
 func (s *sender) byCaller(ctx context.Context,
 	send func(ctx context.Context) *redis.Cmd) (_ *redis.Cmd, abandoned *pending, _ error) {
 	sent := time.Now()
-	own, near := s.direct.ContextAt(sent), false
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < directTimeout {
-		own, near = ctx, true
+	own, idle := s.sharing.ContextAt(sent), s.isIdle()
+	if idle {
+		own = s.direct.ContextAt(sent)
 	}
-	var share *pending
-	switch {
-	case !s.isIdle():
-		share = &pending{}
-		own = context.WithValue(own, sendMode{}, share)
-	case near:
-		own = context.WithValue(own, sendMode{}, sendDirectly)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Sub(sent) < directTimeout {
+		if own = ctx; idle {
+			own = context.WithValue(ctx, sendMode{}, sendDirectly)
+		}
 	}
 	cmd := send(own)
 	err := cmd.Err()
@@ -206,8 +181,8 @@ func (s *sender) byCaller(ctx context.Context,
 	if time.Since(sent) > slowAnswer {
 		s.slowUntil.Store(int64(time.Since(s.began) + slowFor))
 	}
-	if share != nil && share.cmd != nil {
-		abandoned = share
+	if p, ok := cmd.Val().(pending); ok {
+		abandoned = &p
 	}
 	if deadline, _ := own.Deadline(); !time.Now().Before(deadline) {
 		<-own.Done() // the client compares times, while a context has a timer, which may fire later
@@ -227,11 +202,7 @@ func (s *sender) read(ctx context.Context, command, key string) (*redis.Cmd, err
 		return nil, errSlow
 	}
 	cmd, _, err := s.byCaller(ctx, func(ctx context.Context) *redis.Cmd {
-		cmd := redis.NewCmd(ctx, command, key)
-		if err := s.process(ctx, key, cmd); err != nil && ctx.Err() != nil {
-			return failed(ctx)
-		}
-		return cmd
+		return s.process(ctx, key, func() []any { return []any{command, key} })
 	})
 	return cmd, err
 }
@@ -266,16 +237,25 @@ const (
 	maxDirect = 4
 )
 
-// pending is a request in a pipeline that its caller may abandon; the pipeline sends it all the same. A context
-// has it under the key sendMode.
+// pending is a request in a pipeline. The pipeline sends it even if its caller abandons it.
 type pending struct {
-	wait func(ctx context.Context) error // waits until the request has ended
-	cmd  *redis.Cmd                      // nil unless the caller abandoned it
+	cmd   *redis.Cmd
+	sent  redis.AutoFuture
+	again *call[struct{}] // its second sending, by itself; nil if there is none
 }
 
-// process sends a command about key, together with others if the sender is pipelined and busy. The caller must not
-// read cmd when ctx has ended.
-func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error {
+// wait waits until the request has ended.
+func (p pending) wait(ctx context.Context) error {
+	if p.again == nil {
+		return p.sent.WaitContext(ctx)
+	}
+	_, err := p.again.wait(ctx)
+	return err
+}
+
+// process sends a command about key, together with others if the sender is pipelined and busy. If ctx ends first, the
+// reply is that of failed, and its value a pending if the command is in a pipeline.
+func (s *sender) process(ctx context.Context, key string, command func() []any) *redis.Cmd {
 	if s.pipelined {
 		direct := s.underway.Add(1) <= maxDirect
 		defer s.underway.Add(-1)
@@ -283,59 +263,73 @@ func (s *sender) process(ctx context.Context, key string, cmd *redis.Cmd) error 
 		mode := ctx.Value(sendMode{})
 		if !direct && mode != sendDirectly && (mode != sendUnattended || s.isPrompt()) {
 			if pipe := s.pipeTo(ctx, key); pipe != nil {
-				return s.share(ctx, pipe, cmd, mode)
+				return s.share(ctx, pipe, command)
 			}
 		}
 	}
+	cmd := newCmd(ctx, command())
+	namedBy(cmd)
 	err := s.client.Process(ctx, cmd)
 	redisconn.SeekMaster(ctx, s.client, err)
-	return err
+	if err != nil && ctx.Err() != nil {
+		return failed(ctx)
+	}
+	return cmd
+}
+
+func newCmd(ctx context.Context, args []any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, args...)
+	if args[0] == "evalsha" {
+		cmd.SetFirstKeyPos(3)
+	}
+	return cmd
+}
+
+// namedBy tells the tokens among a request's arguments that it carries them.
+func namedBy(request *redis.Cmd) {
+	for _, arg := range request.Args() {
+		if t, ok := arg.(*tokens); ok {
+			t.sentBy(request)
+		}
+	}
 }
 
 // share sends a command together with others. If Redis did not answer, or a slot has moved, share sends the
-// command again by itself. The pipeline ignores ctx, and may send the command after ctx has ended; share then
-// stores the command in mode, if mode is a *pending, so that the caller can wait for it.
-func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, cmd *redis.Cmd, mode any) error {
-	wait := submit(ctx, pipe, cmd)
-	err := wait(ctx)
+// command again by itself. The pipeline ignores ctx, and may send the command after ctx has ended.
+func (s *sender) share(ctx context.Context, pipe *redis.AutoPipeliner, command func() []any) *redis.Cmd {
+	p := submit(ctx, pipe, command())
+	cmd, err := p.cmd, p.wait(ctx)
 	if ctx.Err() == nil && (redisconn.SeekMaster(ctx, s.client, err) || !redisconn.Answered(err)) {
-		again := start(s.life, func() (struct{}, error) { return struct{}{}, s.client.Process(ctx, cmd) })
-		wait = func(ctx context.Context) error { _, err := again.wait(ctx); return err }
-		err = wait(ctx)
+		copy(cmd.Args(), command())
+		namedBy(cmd)
+		p.again = start(s.life, func() (struct{}, error) { return struct{}{}, s.client.Process(ctx, cmd) })
+		err = p.wait(ctx)
 	}
-	if share, ok := mode.(*pending); ok && ctx.Err() != nil {
-		share.wait, share.cmd = wait, cmd
+	if err == nil || ctx.Err() == nil {
+		return cmd
 	}
-	return err
+	reply := failed(ctx)
+	reply.SetVal(p)
+	return reply
 }
 
-// submit puts a command into a pipeline, and returns a function that waits for its end.
+// submit puts a command into a pipeline.
 //
 // A pipeline marshals a command more than once to know its size, so arguments cannot count how often it is sent.
-// Therefore the pipeline gets a copy with marshalled arguments, and sends that copy only once; share repeats the
-// command. All commands are sent this way, because one that may not be repeated would split a batch.
-func submit(ctx context.Context, pipe *redis.AutoPipeliner,
-	original *redis.Cmd) (wait func(ctx context.Context) error) {
-	args := slices.Clone(original.Args())
+// Therefore submit replaces these by their texts, and the pipeline sends the command only once; share repeats it.
+// All commands are sent this way, because one that may not be repeated would split a batch.
+func submit(ctx context.Context, pipe *redis.AutoPipeliner, args []any) pending {
 	for i, arg := range args {
 		switch arg := arg.(type) {
-		case *tokens, doubts, *sends:
-			args[i], _ = arg.(encoding.BinaryMarshaler).MarshalBinary() // does not fail
+		case *tokens:
+			arg.sentBy(nil) // a request in a pipeline must not be asked for its error before it has ended
+			args[i] = arg.text()
+		case sending:
+			args[i] = arg.text()
 		}
 	}
-	single := redis.NewCmd(ctx, args...)
-	if strings.HasPrefix(original.Name(), "eval") {
-		single.SetFirstKeyPos(3)
-	}
-	sent := pipe.Submit(ctx, redisconn.Once{Cmder: single})
-	return func(ctx context.Context) error {
-		err := sent.WaitContext(ctx)
-		if redisconn.Answered(err) || ctx.Err() == nil { // the answer may come as ctx ends
-			original.SetVal(single.Val())
-			original.SetErr(err)
-		}
-		return err
-	}
+	cmd := newCmd(ctx, args)
+	return pending{cmd: cmd, sent: pipe.Submit(ctx, redisconn.Once{Cmder: cmd})}
 }
 
 // pipeTo returns the pipeline for requests about key, or nil if there is none now.

@@ -118,15 +118,15 @@ func (s *Slot) Command(script *redis.Script, args ...any) []any {
 // the same script and arguments, to learn the result; or call Abandon, which waits for the script, or makes sure
 // that it does nothing.
 func (s *Slot) Ask(ctx context.Context, script *redis.Script, args ...any) (*redis.Cmd, error) {
-	command := s.on.asking(script, s.tokens, args)
-	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return s.m.sender.send(ctx, script, s.on, command) })
+	on := s.on.with(s.tokens)
+	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return s.m.sender.run(ctx, script, on, args...) })
 }
 
 // AskBy is like Ask, but send sends the command, on a connection of the caller's own; see Command. If AskBy
 // returns because ctx has ended, it may still call send in the background.
 func (s *Slot) AskBy(ctx context.Context, send func(ctx context.Context, command []any) *redis.Cmd,
 	script *redis.Script, args ...any) (*redis.Cmd, error) {
-	command := s.on.asking(script, s.tokens, args)
+	command := s.on.with(s.tokens).command(script, args...)
 	return s.ask(ctx, func(ctx context.Context) *redis.Cmd { return send(ctx, command) })
 }
 

@@ -24,8 +24,8 @@ var costs = []struct {
 	start  func(*testing.T) (act func())
 }{
 	{"a join and a leave, without the rooms", 12, requestCost},
-	{"an event to three members", 6, eventCost},
-	{"an action at a table of four", 51, tableCost},
+	{"an event to three members", 5, eventCost},
+	{"an action at a table of four", 42, tableCost},
 }
 
 func TestCosts(t *testing.T) {

@@ -17,12 +17,12 @@ var costs = []struct {
 	commands float64       // that Redis runs, with those in scripts
 	allocs   float64       // of a node alone: those of others come by events
 }{
-	{"a lone client", 1, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 18},
-	{"a message", 1, []room.Action{room.Say{Text: "hi"}}, 1, 6, 18},
-	{"a message that is kept", 1, []room.Action{room.Say{Text: "hi"}}, 1, 9, 28},
-	{"data", 1, []room.Action{room.SetData{Data: "1"}, room.SetData{Data: "2"}}, 1, 7, 30},
-	{"a refusal", 1, []room.Action{room.Leave{User: "x", Session: "s"}}, 1, 4, 17},
-	{"nothing to do", 1, []room.Action{room.Join{User: "a", Session: "s"}}, 1, 4, 12},
+	{"a lone client", 1, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 13},
+	{"a message", 1, []room.Action{room.Say{Text: "hi"}}, 1, 6, 14},
+	{"a message that is kept", 1, []room.Action{room.Say{Text: "hi"}}, 1, 9, 22},
+	{"data", 1, []room.Action{room.SetData{Data: "1"}, room.SetData{Data: "2"}}, 1, 7, 26},
+	{"a refusal", 1, []room.Action{room.Leave{User: "x", Session: "s"}}, 1, 4, 14},
+	{"nothing to do", 1, []room.Action{room.Join{User: "a", Session: "s"}}, 1, 4, 11},
 	{"two nodes by turns", 2, []room.Action{room.Join{User: "b", Session: "s"}, room.Leave{User: "b", Session: "s"}}, 1, 7, 0},
 }
 

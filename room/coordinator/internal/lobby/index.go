@@ -68,7 +68,7 @@ const noEpoch = "-"
 type change struct {
 	Listed
 	listed bool      // it belongs in the list
-	saved  time.Time // guarded by news.mu: when this node wrote it, by our clock; zero before
+	saved  time.Time // when this node wrote it, by our clock; zero before
 }
 
 func (c *change) put(args []any) []any {

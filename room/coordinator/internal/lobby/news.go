@@ -26,10 +26,10 @@ type news struct {
 	busy    sync.WaitGroup // a timer that is set, and its write
 
 	mu     sync.Mutex
-	rooms  map[string]*change // guarded by mu: by id
-	count  uint64             // guarded by mu: number of changes so far
-	timer  *time.Timer        // guarded by mu: nil if there is nothing to write
-	closed bool               // guarded by mu
+	rooms  map[string]change // guarded by mu: by id
+	count  uint64            // guarded by mu: number of changes so far
+	timer  *time.Timer       // guarded by mu: nil if there is nothing to write
+	closed bool              // guarded by mu
 }
 
 // Committed records r after a commit, if its updates change what the index has.
@@ -55,12 +55,12 @@ func (n *news) put(c *change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.rooms == nil {
-		n.rooms = make(map[string]*change)
+		n.rooms = make(map[string]change)
 	}
-	if is := n.rooms[c.ID]; is != nil && is.Epoch == c.Epoch && is.Version > c.Version {
+	if is := n.rooms[c.ID]; is.Epoch == c.Epoch && is.Version > c.Version {
 		return // a late report by a join that read the room earlier
 	}
-	n.rooms[c.ID] = c
+	n.rooms[c.ID] = *c
 	n.count++
 	n.scheduleLocked(newsPause)
 }
@@ -88,12 +88,12 @@ func (n *news) scheduleLocked(pause time.Duration) {
 
 // unsavedLocked returns the changes that are not in Redis yet. It drops those that readers here have certainly seen.
 func (n *news) unsavedLocked() (list []*change) {
-	maps.DeleteFunc(n.rooms, func(_ string, c *change) bool {
+	maps.DeleteFunc(n.rooms, func(_ string, c change) bool {
 		return !c.saved.IsZero() && time.Since(c.saved) > newsTTL
 	})
 	for _, c := range n.rooms {
-		if c.saved.IsZero() {
-			list = append(list, c)
+		if unsaved := c; c.saved.IsZero() {
+			list = append(list, &unsaved)
 		}
 	}
 	return list
@@ -110,8 +110,9 @@ func (n *news) save(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range list {
-		if n.rooms[c.ID] == c {
+		if n.rooms[c.ID] == *c {
 			c.saved = now
+			n.rooms[c.ID] = *c
 		}
 	}
 	return nil
@@ -123,8 +124,8 @@ func (n *news) since(moment time.Time) (own map[string]*change, count uint64) {
 	defer n.mu.Unlock()
 	own = make(map[string]*change)
 	for id, c := range n.rooms {
-		if c.saved.IsZero() || !c.saved.Before(moment) {
-			own[id] = c
+		if recent := c; c.saved.IsZero() || !c.saved.Before(moment) {
+			own[id] = &recent
 		}
 	}
 	return own, n.count
@@ -135,7 +136,7 @@ func (n *news) overtaken(changed map[string]*change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for id, c := range changed {
-		if is := n.rooms[id]; is != nil && is.Epoch == c.Epoch && is.Version < c.Version {
+		if is := n.rooms[id]; is.Epoch == c.Epoch && is.Version < c.Version {
 			delete(n.rooms, id)
 		}
 	}

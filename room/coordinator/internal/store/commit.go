@@ -90,6 +90,7 @@ type Commit struct {
 	Epoch    string       // the room's epoch after the commit
 	CommitID string       // the room's commit id after the commit
 
+	event   room.Commit // Event points to it
 	keys    *Keys
 	token   string // the Token of its Hold
 	request string // id of the request; no other content has it
@@ -124,9 +125,8 @@ var (
 	idCount  atomic.Uint64
 )
 
-func newRequestID() string {
-	var text [32]byte
-	return string(strconv.AppendUint(append(text[:0], idPrefix...), idCount.Add(1), 36))
+func appendRequestID(dst []byte) []byte {
+	return strconv.AppendUint(append(dst, idPrefix...), idCount.Add(1), 36)
 }
 
 // add appends texts to the commit's arguments.
@@ -139,12 +139,12 @@ func (c *Commit) add(texts ...string) {
 
 // Prepare makes a commit from the changes of a room, to be written under hold h.
 func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
-	c := &Commit{ID: r.ID, keys: k, token: h.Token, request: newRequestID(), base: r.CommitID, version: r.Next(),
-		Epoch: r.Epoch, CommitID: r.CommitID}
+	c := &Commit{ID: r.ID, keys: k, token: h.Token, base: r.CommitID, version: r.Next(), Epoch: r.Epoch,
+		CommitID: r.CommitID}
 	c.args, c.texts = c.fewArgs[:0], c.fewTexts[:0]
 	var epoch, idle, journal string
-	var onStack [512]byte // enough for an ordinary event or member
-	var event []byte
+	var onStack [512]byte // enough for an ordinary event with a request id, or a member
+	event := onStack[:0]
 	var updates []room.Update
 	if r.Changed() {
 		if r.Epoch == "" || r.Renewed() {
@@ -152,11 +152,13 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 			c.Epoch = epoch
 		}
 		idle, journal = s.idleOf(r), s.journal
-		c.Event = r.Pending(c.Epoch, h.Node)
-		updates = c.Event.Updates
-		event = AppendEvent(onStack[:0], c.Event)
-		c.CommitID = c.Event.CommitID
+		c.event, c.Event = *r.Pending(c.Epoch, h.Node), &c.event
+		updates = c.event.Updates
+		event = AppendEvent(event, c.Event)
+		c.CommitID = c.event.CommitID
 	}
+	text := string(appendRequestID(event))
+	c.request = text[len(event):]
 	fields := metaFields(r, updates)
 	history, said := saidArgs(r, c.Event, idle)
 	idField := k.byNode(h.Node)
@@ -169,7 +171,7 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 		c.args = append(c.args, &s.asks[h.OnConflict])
 	}
 	c.args = append(c.args, &c.request, &c.base, idField, &c.version)
-	c.add(string(event))
+	c.add(text[:len(event)])
 	c.args = append(c.args, k.channel, r.Base(), r.Count(), &c.sets)
 	c.add(s.optionalArgs(h, epoch, idle, len(fields), journal, history))
 	c.args = append(c.args, &c.CommitID)

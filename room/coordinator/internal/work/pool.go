@@ -12,7 +12,7 @@
 package work
 
 import (
-	"container/list"
+	"container/ring"
 	"context"
 	"fmt"
 	"sync"
@@ -69,8 +69,8 @@ type Pool struct {
 
 	mu      sync.Mutex
 	byRoom  map[string]*worker // guarded by mu
-	idle    list.List          // guarded by mu: idle workers, the longest idle first
-	copies  int                // guarded by mu: the sum of their sizes
+	idle    ring.Ring          // guarded by mu: its Next are the idle workers, the longest idle first
+	copies  int                // guarded by mu: the sum of their sizes; 0 if there are none
 	sweeper *time.Timer        // guarded by mu: closes idle workers; nil if there are none
 	closed  bool               // guarded by mu
 }
@@ -190,7 +190,7 @@ func (p *Pool) enqueue(id string, r *request) (w *worker, first bool, err error)
 		}
 	}
 	w.queue.push(r)
-	if first = !open || w.idleAt != nil; first {
+	if first = !open || w.size > 0; first {
 		if open {
 			p.wakeLocked(w)
 		}
@@ -242,14 +242,14 @@ type Queue struct {
 func (p *Pool) Queues() (busy []Queue, idle int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	busy = make([]Queue, 0, len(p.byRoom)-p.idle.Len())
+	busy = make([]Queue, 0)
 	for _, w := range p.byRoom {
-		if w.idleAt == nil {
+		if w.size == 0 {
 			actions, deadline := w.queue.first()
 			busy = append(busy, Queue{w.id, actions, deadline.Add(-p.opts.LockWait)})
 		}
 	}
-	return busy, p.idle.Len()
+	return busy, len(p.byRoom) - len(busy)
 }
 
 const (
@@ -267,7 +267,7 @@ func (p *Pool) openLocked(id string) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{pool: p, id: id, keys: keys, slot: slot, registration: p.Node.Registration(id)}
-	w.ask = w.askForLock
+	w.ask, w.place.Value = w.askForLock, w
 	p.byRoom[id] = w
 	return w, nil
 }
@@ -287,28 +287,28 @@ func (p *Pool) sleepLocked(w *worker) {
 		w.size += w.copy.Room.Count()
 	}
 	w.copy.Release()
-	w.idleAt = p.idle.PushBack(w)
+	p.idle.Prev().Link(&w.place)
 	p.copies += w.size
-	for p.copies > p.opts.MaxCopies && p.idle.Len() > 0 {
-		p.removeLocked(p.idle.Front().Value.(*worker))
+	for p.copies > p.opts.MaxCopies {
+		p.removeLocked(p.idle.Next().Value.(*worker))
 	}
-	if p.sweeper == nil && p.idle.Len() > 0 && !p.closed {
+	if p.sweeper == nil && p.copies > 0 && !p.closed {
 		p.sweeper = time.AfterFunc(CopyIdle, p.sweep)
 	}
 }
 
 func (p *Pool) wakeLocked(w *worker) {
-	p.idle.Remove(w.idleAt)
+	w.place.Prev().Unlink(1)
 	p.copies -= w.size
-	w.idleAt = nil
+	w.size = 0
 }
 
 func (p *Pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweeper = nil
-	for p.idle.Len() > 0 {
-		w := p.idle.Front().Value.(*worker)
+	for p.copies > 0 {
+		w := p.idle.Next().Value.(*worker)
 		if wait := CopyIdle - time.Since(w.since); wait > 0 {
 			if !p.closed {
 				p.sweeper = time.AfterFunc(wait, p.sweep)

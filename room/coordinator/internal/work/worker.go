@@ -1,7 +1,7 @@
 package work
 
 import (
-	"container/list"
+	"container/ring"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +36,9 @@ type worker struct {
 	acked string
 	ask   func(ctx context.Context) (held bool, err error) // askForLock, bound once
 
-	idleAt *list.Element // guarded by pool.mu: its element of pool.idle; nil while it is busy
-	size   int           // guarded by pool.mu: its share of pool.copies while idle
-	since  time.Time     // guarded by pool.mu: when it became idle
+	place ring.Ring // guarded by pool.mu: its element of pool.idle, with the worker as its value
+	size  int       // guarded by pool.mu: its share of pool.copies; 0 while it is busy
+	since time.Time // guarded by pool.mu: when it became idle
 }
 
 func (w *worker) serve() {

@@ -161,12 +161,7 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 		a.Undo.apply(r)
 		return 0, nil
 	case a.Whole != "":
-		for _, o := range r.Snapshot().Users() {
-			if m, _ := r.Member(o.User); m.Reserved() && m.SessionID() == a.Whole {
-				r.update(Update{Type: kindReplace, User: o.User, Seat: m.Seat,
-					Session: r.state.settings.reserved(a.Whole, by, false), node: by.Node, Old: m.Session})
-			}
-		}
+		a.keep(r, by)
 		return 0, nil
 	case a.Due > 0:
 		return a.fire(r, rules, by)
@@ -195,6 +190,16 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// keep has the seats of a move that is whole kept for the grace.
+func (a Upkeep) keep(r *Room, by Origin) {
+	for _, o := range r.Snapshot().Users() {
+		if m, _ := r.Member(o.User); m.Reserved() && m.SessionID() == a.Whole {
+			r.update(Update{Type: kindReplace, User: o.User, Seat: m.Seat,
+				Session: r.state.settings.reserved(a.Whole, by, false), node: by.Node, Old: m.Session})
+		}
+	}
 }
 
 // fire fires the timers that are due, and returns their number.

@@ -151,9 +151,8 @@ func (s *Store) Prepare(r *room.Room, k *Keys, h Hold) *Commit {
 			epoch = NewName()
 			c.Epoch = epoch
 		}
-		idle, journal = s.idleOf(r), s.journal
 		c.event, c.Event = *r.Pending(c.Epoch, h.Node), &c.event
-		updates = c.event.Updates
+		idle, journal, updates = s.idleOf(r), s.journal, c.event.Updates
 		event = AppendEvent(event, c.Event)
 		c.CommitID = c.event.CommitID
 	}

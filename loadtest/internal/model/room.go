@@ -273,8 +273,8 @@ func (r *Room) configure(e *Entry, c *Change) {
 	if r.settings == nil || r.settings.history != s.history {
 		r.speech.keep(s.history)
 	}
-	r.settings = &s
-	if !c.Again || !r.renewed { // members who do not come back leave after the settings
+	r.settings, r.rush = &s, rush{told: true} // judged by checkSeats
+	if !c.Again || !r.renewed {               // members who do not come back leave after the settings
 		r.checkSeats(e)
 	}
 }

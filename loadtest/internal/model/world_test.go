@@ -105,6 +105,12 @@ n3 ` + backB + back
 	old = begun + joined + `
 epoch e2 2 3
 n3 ` + back
+	fewer = begun + joined + `
+epoch e2 2 3
+n3 {"type":"settings","user":"","seat":0,"settings":{"capacity":2,"host":"longest"},"again":true},{"type":"leave","user":"b","seat":0,"reason":"timeout","again":true},{"type":"host","user":"a","again":true}
+Meta settings {"capacity":2,"host":"longest"}
+Meta host "a"
+Users a {"seat":1,"session":"~s1","node":"n1","at":10}`
 
 	kept = `
 n1 {"type":"join","user":"a","seat":0,"session":"s1","at":1},{"type":"settings","user":"","seat":0,"settings":{"capacity":4,"keep":true}}

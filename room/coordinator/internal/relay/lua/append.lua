@@ -8,12 +8,13 @@
 -- returns the rooms of which Redis knows another place; nothing is appended for these
 --
 -- After a restart or a failover Redis may have lost the last entries, and its clock may be behind: readers know ids
--- that are larger than any in the feed. So the next id is then ten seconds after the last one, and after the time.
+-- that are larger than any in the feed. An old master may even go on for a while beside the new one, with readers of its
+-- own. So the next id is then a day after the last one, and after the time.
 local id, anew = '*', redis.call('HGET', KEYS[2], '~incarnation') ~= '<incarnation>'
 if anew then
   local t, last = redis.call('TIME'), redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
   local now = t[1] * 1000 + math.floor(t[2] / 1000)
-  id = string.format('%.0f-0', math.max(now, last and tonumber(string.match(last[1], '^%d+')) or 0) + 10000)
+  id = string.format('%.0f-0', math.max(now, last and tonumber(string.match(last[1], '^%d+')) or 0) + 86400000)
 end
 local refused, i = {}, 2
 while i <= #ARGV do

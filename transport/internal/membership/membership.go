@@ -243,8 +243,6 @@ const (
 	Following
 	// Overtaken: brought back after a newer session had joined and left. It has to leave, too.
 	Overtaken
-
-	statuses
 )
 
 // IsMember reports whether the session is a member for its client.

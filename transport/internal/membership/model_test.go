@@ -219,7 +219,7 @@ func TestStatus_Table(t *testing.T) {
 			}
 		}
 	}
-	for s := range statuses {
+	for s := range Overtaken + 1 {
 		m := &Membership{Status: s}
 		if action, found := m.Next(); found != s.IsPaused() {
 			t.Errorf("%v is paused: %v, and has to ask %v", s, s.IsPaused(), action)
@@ -266,7 +266,7 @@ func TestMembership_AwayByTheNameBefore(t *testing.T) {
 }
 
 func (s Status) String() string {
-	return [statuses]string{
+	return [...]string{
 		"outside", "unknown", "member", "doubtful", "missing", "returned", "unsure", "following", "overtaken",
 	}[s]
 }

@@ -84,8 +84,9 @@ func answerOf(cmd *redis.Cmd) string {
 	if strings.EqualFold(cmd.Name(), "zrange") {
 		v = flat(v)
 	}
-	if list, ok := v.([]any); ok && len(list) > 0 && !isDump(list[0]) { // a room, whose members come last, or its hash
-		if last, ok := list[len(list)-1].([]any); ok && (len(list) >= 10 || slices.Contains(last, any("version"))) {
+	if list, ok := v.([]any); ok && len(list) > 0 && !isDump(list[0]) { // a room, whose members come last, its hash, or the feed's rooms
+		if last, ok := list[len(list)-1].([]any); ok && (len(list) >= 10 || slices.Contains(last, any("version")) ||
+			len(list) == 4 && list[1] == "<incarnation>") {
 			list[len(list)-1] = plainSet(last, 2)
 		}
 	}

@@ -195,7 +195,7 @@ func (a Upkeep) apply(r *Room, rules Rules, by Origin) (n int, err error) {
 // keep has the seats of a move that is whole kept for the grace.
 func (a Upkeep) keep(r *Room, by Origin) {
 	for _, o := range r.Snapshot().Users() {
-		if m, _ := r.Member(o.User); m.Reserved() && m.SessionID() == a.Whole {
+		if m, _ := r.Member(o.User); m.reservedFor(a.Whole) {
 			r.update(Update{Type: kindReplace, User: o.User, Seat: m.Seat,
 				Session: r.state.settings.reserved(a.Whole, by, false), node: by.Node, Old: m.Session})
 		}
@@ -240,7 +240,7 @@ type Undo struct {
 func (a *Undo) apply(r *Room) {
 	written := a.Written
 	for _, m := range r.Members() {
-		written = written || a.reserved(m)
+		written = written || m.reservedFor(a.Session)
 	}
 	for _, user := range a.Users {
 		m, ok := r.Member(user)
@@ -248,7 +248,7 @@ func (a *Undo) apply(r *Room) {
 		switch {
 		case had && ok && written && m.Private.since() == a.Since+1: // else the move brought no private data
 			setPrivate(r, user, m, was.Private.String())
-		case !had && ok && a.reserved(m):
+		case !had && ok && m.reservedFor(a.Session):
 			r.update(Update{Type: KindLeave, User: user, Seat: m.Seat, Reason: ReasonLeft})
 		}
 	}
@@ -257,5 +257,5 @@ func (a *Undo) apply(r *Room) {
 	}
 }
 
-// reserved reports whether a seat is reserved for the session.
-func (a *Undo) reserved(m Member) bool { return m.Reserved() && m.SessionID() == a.Session }
+// reservedFor reports whether the seat is reserved for the session.
+func (m Member) reservedFor(session string) bool { return m.Reserved() && m.SessionID() == session }

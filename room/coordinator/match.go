@@ -33,10 +33,10 @@ const maxMatches = 20
 
 // Match finds the fullest room with the labels and enough free seats, or chooses the id of a new one. Then it calls
 // join, which takes the seats with a [room.Join] or a [room.Reserve] that has begin as its Begin, or with a
-// [Coordinator.MoveParty]. If a room refuses,
-// because others were faster or the room does not let this user in, Match tries the next. So users who look for the
-// same at the same instant, on any nodes, sit together, and a new room begins only when no known one has seats: if
-// players join rooms with these labels in no other way, all rooms except the last are full.
+// [Coordinator.MoveParty]. If a room refuses, because others were faster or the room does not let this user in, Match
+// tries the next. So users who look for the same at the same instant, on any nodes, sit together, and a new room begins
+// only when no known one has seats: if single players join rooms with these labels in no other way, all rooms except the
+// last are full.
 //
 // Usually that is two requests: one finds the room and claims the seats, the other is the join. If the join fails
 // without writing, Match releases the claim; after [room.ErrUnknown] the next search for missing rooms releases it.

@@ -75,37 +75,40 @@ func (s *Server) Reserve(ctx context.Context, id string, users ...string) (room.
 
 // seatParty is Reserve with the settings for a new room; nil to use the default ones.
 func (s *Server) seatParty(ctx context.Context, id string, begin *room.Settings, users []string) (room.Result, error) {
-	held, err := s.disconnectTimers.reserve(id, users)
-	if err != nil {
-		return room.Result{}, err
-	}
-	result, err := s.rooms.Do(ctx, id, room.Reserve{Session: held.session, Users: users, Begin: begin})
-	held.settle(result, err)
-	return result, err
+	return s.holding(id, users, func(session string) (room.Result, error) {
+		return s.rooms.Do(ctx, id, room.Reserve{Session: session, Users: users, Begin: begin})
+	})
 }
 
 // Move moves users to another room: all of them, or none. Their sessions join that room by themselves. Without a
 // session, a user keeps the seat as after Reserve. It fails as [Rooms].Move, and after Shutdown with room.ErrClosed.
 func (s *Server) Move(ctx context.Context, from, to string, users ...string) (left, joined room.Result, err error) {
-	held, err := s.disconnectTimers.reserve(to, users)
-	if err != nil {
-		return left, joined, err
-	}
-	left, joined, err = s.rooms.Move(ctx, from, to, held.session, users...)
-	held.settle(joined, err)
+	joined, err = s.holding(to, users, func(session string) (joined room.Result, err error) {
+		left, joined, err = s.rooms.Move(ctx, from, to, session, users...)
+		return joined, err
+	})
 	return left, joined, err
 }
 
 // moveParty is Move by [Rooms].MoveParty.
 func (s *Server) moveParty(ctx context.Context, from, to string, begin room.Settings, mover string, users []string) (
-	joined room.Result, err error) {
-	held, err := s.disconnectTimers.reserve(to, users)
-	if err != nil {
+	room.Result, error) {
+	return s.holding(to, users, func(session string) (joined room.Result, err error) {
+		_, joined, err = s.rooms.MoveParty(ctx, from, to, session, begin, mover, users...)
 		return joined, err
+	})
+}
+
+// holding calls act, which reserves seats in a room for a session, and counts the grace of the users who get one.
+func (s *Server) holding(id string, users []string, act func(session string) (room.Result, error)) (
+	room.Result, error) {
+	held, err := s.disconnectTimers.reserve(id, users)
+	if err != nil {
+		return room.Result{}, err
 	}
-	_, joined, err = s.rooms.MoveParty(ctx, from, to, held.session, begin, mover, users...)
-	held.settle(joined, err)
-	return joined, err
+	result, err := act(held.session)
+	held.settle(result, err)
+	return result, err
 }
 
 // Match is [Server.Reserve] in the room that Rooms.Match finds. It sets w.Seats to the number of users, and, without
